@@ -1,0 +1,83 @@
+"""The narrow seam to the inference engine: add(fact) -> hits. Everything else is ordinary Python around it.
+
+A compiled rule is a conjunction of patterns. A pattern asks for one fact record of a type, tests its fields against
+literals and joins them with fields of patterns before it. There is no negation, no disjunction and no arithmetic at
+this level: `ruleset/compile.py` expands alternatives and computes derived fields, and the judge asserts absence as a
+positive record once its stratum is complete. That is the subset in which durable-rules is exact and memory-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Union
+
+Scalar = Union[str, bool, float]
+
+OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
+"""Ordering is defined on numbers only; a test on an absent field, or between a text and a number, is false."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """field op literal."""
+
+    field: str
+    op: str
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Join:
+    """field op (alias of an earlier pattern).other."""
+
+    field: str
+    op: str
+    alias: str
+    other: str
+
+
+@dataclass(frozen=True)
+class Pattern:
+    alias: str
+    type: str
+    tests: tuple[Test, ...] = ()
+    joins: tuple[Join, ...] = ()
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """`key` is unique; several keys may belong to one rule (its alternatives)."""
+
+    key: str
+    patterns: tuple[Pattern, ...]
+    priority: int = 50
+
+
+@dataclass(frozen=True)
+class Record:
+    """One fact record as engines see it: flat fields, finite floats, texts up to 4096 characters."""
+
+    id: str
+    type: str
+    fields: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A rule matched: which record stands for each alias, as (alias, record id) in pattern order."""
+
+    key: str
+    bindings: tuple[tuple[str, str], ...]
+
+
+class Engine(Protocol):
+    """Begin a run, add records one by one, end it. `add` returns the hits that this record completes, in the order
+    (priority, order of definition, record ids). A record never fills two patterns of one hit."""
+
+    name: str
+
+    def __init__(self, rules: Sequence[CompiledRule]) -> None: ...
+    def begin(self) -> None: ...
+    def add(self, record: Record) -> list[Hit]: ...
+    def end(self) -> None: ...

@@ -1,0 +1,256 @@
+"""The nouns every stage shares: subjects, facts, findings and the report.
+
+Frozen dataclasses; nothing here reads a file or knows a layout. The JSON form of `Report` is the public contract
+(`reports/schemas/report.schema.json`); `render/json.py` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Union
+
+
+class Severity(str, Enum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        return list(Severity).index(self)
+
+
+class Confidence(str, Enum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+    @property
+    def rank(self) -> int:
+        return list(Confidence).index(self)
+
+
+class Direction(str, Enum):
+    COMPUTATION = "computation"
+    SCHEDULING = "scheduling"
+    COMMUNICATION = "communication"
+    EVIDENCE = "evidence"
+
+
+class Role(str, Enum):
+    ROOT_CAUSE = "root_cause"
+    SYMPTOM = "symptom"
+    CONTRIBUTING = "contributing"
+
+
+class Outcome(str, Enum):
+    FAIL = "fail"
+    PASS = "pass"
+    NOT_APPLICABLE = "not_applicable"
+    NO_DATA = "no_data"
+    ERROR = "error"
+
+
+SUBJECT_KINDS = (
+    "run", "rank", "step", "stage", "operator", "operator_type", "pipeline_op",
+    "queue", "collective", "link", "host", "collection",
+)
+
+Value = Union[float, int, str, bool, tuple]
+"""What a fact may hold: a finite number, a text, a truth value, or a tuple of those (a list in JSON)."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """The same sentence in English and Chinese."""
+
+    en: str
+    zh: str
+
+    def get(self, lang: str) -> str:
+        return self.zh if lang == "zh" else self.en
+
+
+@dataclass(frozen=True, order=True)
+class Subject:
+    """What a fact or finding is about. `ranks` are the global ranks concerned, empty where there are none."""
+
+    kind: str
+    id: str
+    ranks: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return self.id if self.kind == self.id else f"{self.kind} {self.id}"
+
+
+RUN = Subject("run", "run")
+COLLECTION = Subject("collection", "collection")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a fact was read: file relative to the profile, columns, steps."""
+
+    file: str
+    columns: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One measured quantity of one subject. Its unit stands in the catalogue under `name`; absent is never zero."""
+
+    name: str
+    subject: Subject
+    value: Value
+    samples: int = 1
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about the input a user should know: the file and what is wrong with it."""
+
+    file: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A fact a finding rests on, with the condition it met. `expected` is the threshold's own text."""
+
+    fact: str
+    value: Value
+    unit: str
+    condition: str = ""
+    subject: Subject = RUN
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What removing the cause would give, per step. `share` is of the step."""
+
+    us_per_step: float
+    share_of_step: float | None
+    basis: Text
+
+
+@dataclass(frozen=True)
+class Verify:
+    """How to see that a remedy worked: the fact that must move, and whither ("falls", "rises", "= 0", …)."""
+
+    fact: str
+    expect: str
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One thing to do, with values computed for this profile."""
+
+    id: str
+    title: Text
+    action: Text
+    parameter: str | None = None
+    current: Value | None = None
+    proposed: Value | None = None
+    snippet: str = ""
+    verify: Verify | None = None
+    effort: str = ""
+    risk: Text | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict about a subject, with what it rests on and what to do."""
+
+    id: str
+    rule: str
+    verdict: str
+    direction: Direction
+    role: Role
+    severity: Severity
+    confidence: Confidence
+    subject: Subject
+    title: Text
+    message: Text
+    evidence: tuple[Evidence, ...] = ()
+    because: tuple[str, ...] = ()
+    explains: tuple[str, ...] = ()
+    saving: Saving | None = None
+    remedies: tuple[Remedy, ...] = ()
+    statements: tuple[str, ...] = ()
+    references: tuple[Mapping[str, str], ...] = ()
+    doubts: tuple[Text, ...] = ()
+    """What lowered the confidence, and what would raise it."""
+    status: str = "stable"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What became of one rule."""
+
+    rule: str
+    outcome: Outcome
+    missing: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class MissingEvidence:
+    """Evidence that was not collected, the setting that brings it, and the rules that wait for it."""
+
+    evidence: str
+    setting: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    data: int | None = None
+    tensor: int | None = None
+    pipeline: int | None = None
+    expert: int | None = None
+    source: str = "unknown"
+
+
+@dataclass(frozen=True)
+class ProfileInfo:
+    path: str
+    framework: str = "unknown"
+    layout: str = "files"
+    ranks: tuple[int, ...] = ()
+    world_size: int | None = None
+    steps: tuple[str, ...] = ()
+    excluded_steps: tuple[tuple[str, str], ...] = ()
+    """(step, reason) pairs."""
+    parallelism: Parallelism = Parallelism()
+    devices: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Summary:
+    direction: str
+    headline: Text
+    step_time_us: float | None = None
+    breakdown: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole answer: what was read, what was found, what was fine, what could not be judged."""
+
+    profile: ProfileInfo
+    summary: Summary
+    findings: tuple[Finding, ...] = ()
+    checked: tuple[Check, ...] = ()
+    missing_evidence: tuple[MissingEvidence, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    engine: str = ""
+    charts: Mapping[str, Any] = field(default_factory=dict)
+    """Compact series for pictures (see facts/charts.py); plain lists and numbers only."""

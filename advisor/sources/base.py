@@ -1,0 +1,112 @@
+"""What a source hands on: ranks with references to tables, nothing read until a fact asks for it.
+
+A layout module (`ascend.py`, `legacy.py`, `cluster_output.py`, …) recognises a folder, names its ranks and says which
+file holds which canonical table. `Rank.read` calls the right reader, keeps what was readable and notes every problem.
+Everything here can be sent to another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.model import Parallelism, Problem, Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Note = Callable[[str, str], None]
+"""note(file, problem): how a reader reports what is wrong with its input."""
+
+Reader = Callable[["TableRef", "Sequence[str] | None", Note], "pd.DataFrame | None"]
+"""read(reference, wanted columns or None for all, note) -> canonical frame, or None where nothing was readable."""
+
+
+@dataclass(frozen=True)
+class TableRef:
+    """Where one rank's canonical table lies: files in reading order and the reader that understands them."""
+
+    table: str
+    paths: tuple[Path, ...]
+    reader: str
+    """Name of a reader registered in `sources/readers.py`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Rank:
+    """One rank of a profile: who it is, what it has. `read` results are cached by table and columns."""
+
+    rank: int
+    root: Path
+    tables: dict[str, TableRef] = field(default_factory=dict)
+    layout: str = "files"
+    framework: str = "unknown"
+    rank_known: bool = True
+    device: str | None = None
+    host: str | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+    """profiler_info and profiler_metadata as found: settings, versions, environment (see sources/metadata.py)."""
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Communication groups: name (or hash) -> global ranks."""
+    unparsed: tuple[Path, ...] = ()
+    """Raw data that nothing has parsed yet (PROF_* or FRAMEWORK without output)."""
+    problems: list[Problem] = field(default_factory=list)
+    base: Path = Path()
+    """The profile folder the user named; problems and sources name files relative to it."""
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def has(self, table: str) -> bool:
+        return table in self.tables
+
+    def relative(self, path: Path) -> str:
+        try:
+            return path.relative_to(self.base).as_posix()
+        except ValueError:
+            return path.name
+
+    def note(self, file: str, problem: str) -> None:
+        entry = Problem(file, problem)
+        if entry not in self.problems:
+            self.problems.append(entry)
+
+    def read(self, table: str, columns: Iterable[str] | None = None) -> pd.DataFrame | None:
+        """The canonical table, or None where the rank has no such file or nothing in it was readable."""
+        reference = self.tables.get(table)
+        if reference is None:
+            return None
+        wanted = None if columns is None else tuple(columns)
+        key = (table, wanted)
+        if key not in self._cache:
+            from advisor.sources.readers import read_table
+
+            self._cache[key] = read_table(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
+        return self._cache[key]
+
+    def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
+        """Where a fact from this table was read, for its evidence. `columns` are canonical names."""
+        from advisor.tables import TABLES
+
+        reference = self.tables[table]
+        known = TABLES[table]
+        headings = tuple((known.column(c).headings or (c,))[0] for c in columns)
+        return Source(self.relative(reference.paths[0]), headings, tuple(steps))
+
+
+@dataclass
+class Profile:
+    """Everything recognised under the paths a user named."""
+
+    path: str
+    ranks: list[Rank] = field(default_factory=list)
+    layout: str = "files"
+    framework: str = "unknown"
+    world_size: int | None = None
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    parallelism: Parallelism = Parallelism()
+    versions: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    """Profiler configurations found, one a rank (schedule, level, activities, …)."""
