@@ -1,0 +1,54 @@
+"""All families, the catalogue of facts, and the plan: which families a set of facts needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+
+from advisor.facts.base import FactKind, Family
+
+MODULES = (
+    "run", "steps", "collection", "data_pipeline", "host", "operators", "kernels", "timeline", "dispatch", "memory",
+    "compile", "parallelism", "communication", "cluster", "links", "stages", "allreduce",
+)  # fmt: skip
+"""Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
+
+
+@lru_cache(maxsize=1)
+def families() -> dict[str, Family]:
+    """Every family by name, in measuring order."""
+    found: dict[str, Family] = {}
+    for module in MODULES:
+        if find_spec(f"advisor.facts.{module}") is None:
+            continue
+        for family in import_module(f"advisor.facts.{module}").FAMILIES:
+            found[family.name] = family
+    return found
+
+
+def catalogue() -> dict[str, FactKind]:
+    """Every fact that can be measured, by name. Two families that claim one name are a defect."""
+    kinds: dict[str, FactKind] = {}
+    for family in families().values():
+        for kind in family.kinds:
+            if kind.name in kinds:
+                raise ValueError(f"two families measure {kind.name}")
+            kinds[kind.name] = kind
+    return kinds
+
+
+def plan(names: Iterable[str]) -> list[Family]:
+    """The families that measure these facts, with those whose reductions they use, in measuring order."""
+    known = families()
+    owner = {kind.name: family.name for family in known.values() for kind in family.kinds}
+    wanted = [owner[name] for name in names if name in owner]
+    chosen: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name in chosen or name not in known:
+            continue
+        chosen.add(name)
+        wanted.extend(known[name].uses)
+    return [family for name, family in known.items() if name in chosen]
