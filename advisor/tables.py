@@ -318,3 +318,20 @@ TABLES: dict[str, Table] = {
         DYNAMIC_SHAPES,
     )
 }
+
+FILES = {
+    "steps": "step_trace_time.csv", "step_phases": "step_trace_raw_*_detail_time.csv",
+    "step_collectives": "step_trace_raw_*_detail_time.csv", "kernels": "kernel_details.csv",
+    "operator_types": "op_statistic.csv", "operators": "aicore_intermediate_*_detail.csv",
+    "host_api": "api_statistic.csv", "collectives": "communication.json", "transports": "communication.json",
+    "links": "communication_matrix.json", "dataset_stages": "dataset.csv",
+    "pipeline_ops": "minddata_pipeline_raw_*.csv", "pipeline_summary": "minddata_pipeline_summary_*.json",
+    "batches": "dataset_iterator_profiling_*.txt or device_queue_profiling_*.txt",
+    "data_queue": "minddata_aicpu_*.txt", "aicpu": "data_preprocess.csv",
+    "host_cpu": "minddata_cpu_utilization_*.json", "pipeline_cpu": "minddata_cpu_utilization_*.json",
+    "memory": "memory_record.csv", "operator_memory": "operator_memory.csv", "module_memory": "npu_module_mem.csv",
+    "l2_cache": "l2_cache.csv", "flops": "flops_summary_*.json", "cluster_phases": "ascend_cluster_analyse_*.csv",
+    "trace": "trace_view.json", "host_stages": "host_info/timeline_*.json", "host_memory": "host_info/host_memory_*.csv",
+    "dynamic_shapes": "dynamic_shape_info_*.json",
+}  # fmt: skip
+"""The file in which an engineer looks for a table, for words about missing evidence."""

@@ -49,7 +49,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Family:
-    """One module of facts. `uses` names families whose reductions `measure` reads."""
+    """One module of facts. `uses` names families whose reductions `measure` reads, `fallbacks` those it reads only
+    where the profile has none of `tables`."""
 
     name: str
     kinds: tuple[FactKind, ...]
@@ -57,6 +58,7 @@ class Family:
     reduce: Callable[[Rank], Any] | None = None
     tables: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
+    fallbacks: tuple[str, ...] = ()
 
 
 class FactSet:

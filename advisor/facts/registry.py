@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -39,8 +39,8 @@ def catalogue() -> dict[str, FactKind]:
     return kinds
 
 
-def plan(names: Iterable[str]) -> list[Family]:
-    """The families that measure these facts, with those whose reductions they use, in measuring order."""
+def plan(names: Iterable[str], tables: Collection[str]) -> list[Family]:
+    """The families that measure these facts in a profile with these tables, with those they use, in measuring order."""
     known = families()
     owner = {kind.name: family.name for family in known.values() for kind in family.kinds}
     wanted = [owner[name] for name in names if name in owner]
@@ -50,5 +50,8 @@ def plan(names: Iterable[str]) -> list[Family]:
         if name in chosen or name not in known:
             continue
         chosen.add(name)
-        wanted.extend(known[name].uses)
+        family = known[name]
+        wanted.extend(family.uses)
+        if not set(family.tables) & set(tables):
+            wanted.extend(family.fallbacks)
     return [family for name, family in known.items() if name in chosen]

@@ -317,5 +317,7 @@ def _from_data(run: Run) -> Iterator[Fact]:
 
 
 FAMILIES = (
-    Family("steps", KINDS, measure, reduce, ("steps", "step_phases", "cluster_phases"), ("kernels", "data_pipeline")),
+    Family(
+        "steps", KINDS, measure, reduce, ("steps", "step_phases", "cluster_phases"), fallbacks=("kernels", "data_pipeline")
+    ),
 )
