@@ -85,6 +85,10 @@ class Rank:
             self._cache[key] = read_table(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
         return self._cache[key]
 
+    def forget(self) -> None:
+        """Drops cached tables: reductions hold what is needed."""
+        self._cache.clear()
+
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
         """Where a fact from this table was read, for its evidence. `columns` are canonical names."""
         from advisor.tables import TABLES

@@ -1,0 +1,138 @@
+"""From many findings to few causes: which finding accounts for which, what role each has, in what order they stand.
+
+A symptom under its cause is kept and never counted twice in a saving. A cause of little weight cannot account for a
+symptom of much: it must itself be of medium severity, or as severe as the symptom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from advisor.model import Confidence, Direction, Finding, Role, Severity, Subject
+
+Explains = dict[str, tuple[tuple[str, str], ...]]
+"""rule -> (verdict it explains, relation of subjects: same, any or overlapping)"""
+
+
+def related(cause: Subject, symptom: Subject, relation: str) -> bool:
+    """Whether the subjects stand in the relation: same (kind and id), overlapping (share a rank, or one is the run), any."""
+    if relation == "same":
+        return (cause.kind, cause.id) == (symptom.kind, symptom.id)
+    if relation == "overlapping":
+        whole = "run" in (cause.kind, symptom.kind) or not cause.ranks or not symptom.ranks
+        return whole or bool(set(cause.ranks) & set(symptom.ranks))
+    return True
+
+
+def merge(findings: Sequence[Finding]) -> list[Finding]:
+    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references.
+
+    The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
+    finding about all these ranks.
+    """
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.verdict, finding.subject.kind, finding.subject.id), []).append(finding)
+    return [_merged(group) for group in groups.values()]
+
+
+def _merged(group: list[Finding]) -> Finding:
+    if len(group) == 1:
+        return group[0]
+    group = sorted(group, key=lambda f: (-f.confidence.rank, -f.severity.rank, -_weight(f), f.rule, f.subject))
+    first = group[0]
+    ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
+    return replace(
+        first,
+        subject=replace(first.subject, ranks=ranks),
+        severity=max((f.severity for f in group if f.confidence == first.confidence), key=lambda s: s.rank),
+        evidence=_unique(e for f in group for e in f.evidence),
+        remedies=_by_id(r for f in group for r in f.remedies),
+        statements=tuple(sorted({s for f in group for s in f.statements})),
+        doubts=first.doubts,
+        references=_unique(r for f in group for r in f.references),
+        saving=first.saving or next((f.saving for f in group if f.saving), None),
+    )
+
+
+def _unique(items: Iterable) -> tuple:
+    found: list = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return tuple(found)
+
+
+def _by_id(remedies: Iterable) -> tuple:
+    return tuple({remedy.id: remedy for remedy in reversed(list(remedies))}.values())[::-1]
+
+
+def _weight(finding: Finding) -> float:
+    return finding.saving.us_per_step if finding.saving else 0.0
+
+
+def _outweighs(cause: Finding, symptom: Finding) -> bool:
+    return cause.severity.rank >= min(Severity.MEDIUM.rank, symptom.severity.rank)
+
+
+def assign_roles(findings: Sequence[Finding], explains: Explains, kinds: dict[str, str]) -> list[Finding]:
+    """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
+
+    `kinds` is each rule's own kind: cause, symptom or contributing. Two causes that would explain each other: the
+    one with the larger saving explains.
+    """
+    ordered = sorted(findings, key=lambda f: (kinds.get(f.rule) != "cause", -_weight(f), -f.severity.rank, f.rule, f.subject))
+    causes: dict[int, list[int]] = {i: [] for i in range(len(ordered))}
+
+    def reaches(start: int, goal: int) -> bool:
+        return start == goal or any(reaches(nxt, goal) for nxt in causes[start])
+
+    for i, cause in enumerate(ordered):
+        for verdict, relation in explains.get(cause.rule, ()):
+            for j, symptom in enumerate(ordered):
+                fits = i != j and symptom.verdict == verdict and related(cause.subject, symptom.subject, relation)
+                if fits and i not in causes[j] and _outweighs(cause, symptom) and not reaches(i, j):
+                    causes[j].append(i)
+    roles = [_role(ordered[i], bool(causes[i]), kinds.get(ordered[i].rule, "cause")) for i in range(len(ordered))]
+    return _numbered(ordered, causes, roles)
+
+
+def _role(finding: Finding, explained: bool, kind: str) -> Role:
+    if explained:
+        return Role.SYMPTOM
+    if kind == "contributing" or finding.direction == Direction.EVIDENCE:
+        return Role.CONTRIBUTING
+    if kind == "symptom" and finding.severity == Severity.LOW:
+        return Role.CONTRIBUTING
+    return Role.ROOT_CAUSE
+
+
+_ROLE_ORDER = {Role.ROOT_CAUSE: 0, Role.CONTRIBUTING: 1, Role.SYMPTOM: 1}
+
+
+def _numbered(findings: list[Finding], causes: dict[int, list[int]], roles: list[Role]) -> list[Finding]:
+    def place(i: int) -> tuple:
+        f = findings[i]
+        return (_ROLE_ORDER[roles[i]], -_weight(f), -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
+
+    order = sorted(range(len(findings)), key=place)
+    name: dict[int, str] = {i: f"F{n}" for n, i in enumerate(order, 1)}
+    number: Callable[[Iterable[int]], tuple[str, ...]] = lambda items: tuple(  # noqa: E731
+        sorted((name[i] for i in items), key=lambda n: int(n[1:]))
+    )
+    return [
+        replace(
+            findings[i],
+            id=name[i],
+            role=roles[i],
+            because=number(causes[i]),
+            explains=number(j for j in causes if i in causes[j]),
+        )
+        for i in order
+    ]
+
+
+def lower(confidence: Confidence, other: Confidence) -> Confidence:
+    """The lesser of two confidences."""
+    return min(confidence, other, key=lambda c: c.rank)

@@ -1,0 +1,82 @@
+"""The first screen: direction, headline, where the step goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.facts.base import FactSet
+from advisor.model import RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Summary, Text
+from advisor.units import show
+
+DIRECTIONS = {
+    "computation": Text("computation", "计算"),
+    "scheduling": Text("scheduling", "调度"),
+    "communication": Text("communication", "通信"),
+}
+_BREAKDOWN = ("computing", "exposed_communication", "idle")
+
+
+def summarise(findings: Sequence[Finding], checks: Sequence[Check], facts: FactSet) -> Summary:
+    """Direction of the root cause with the largest saving; healthy or undetermined where there is none."""
+    top = leading(findings)
+    step = facts.value("step.time_us", RUN)
+    step_us = float(step) if isinstance(step, (int, float)) else None
+    breakdown = {
+        name: float(value)
+        for name in _BREAKDOWN
+        if isinstance(value := facts.value(f"step.{name}_share", RUN), (int, float))
+    }
+    if facts.value("step.computing_includes_idle", RUN) is True:
+        breakdown = {name: share for name, share in breakdown.items() if name != "computing"}
+    if top is not None:
+        return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
+    direction, headline = _without_cause(findings, checks, step_us, breakdown)
+    return Summary(direction, headline, step_us, breakdown)
+
+
+def leading(findings: Sequence[Finding]) -> Finding | None:
+    """The root cause to start with: the largest saving among those of medium severity or more."""
+    roots = [
+        f
+        for f in findings
+        if f.role == Role.ROOT_CAUSE and f.direction != Direction.EVIDENCE and f.severity.rank >= Severity.MEDIUM.rank
+    ]
+    if not roots:
+        return None
+    return max(roots, key=lambda f: (f.saving.us_per_step if f.saving else 0.0, f.severity.rank, f.confidence.rank))
+
+
+def _headline(top: Finding, step_us: float | None) -> Text:
+    about = "" if top.subject.kind in ("run", "collection") else f": {top.subject}"
+    step = ("", "") if step_us is None else (f" Step: {show(step_us, 'us')}.", f"单步{show(step_us, 'us')}。")
+    gain = ("", "")
+    if top.saving is not None:
+        share = "" if top.saving.share_of_step is None else f" ({show(top.saving.share_of_step, 'ratio')})"
+        amount = show(top.saving.us_per_step, "us") + share
+        gain = (f" Up to {amount} of each step to gain.", f"每步最多可节省{amount}。")
+    sure = {
+        Confidence.LOW: ("Possibly — the evidence is thin: ", "可能（证据不足）："),
+        Confidence.MEDIUM: ("Probably: ", "很可能："),
+        Confidence.HIGH: ("", ""),
+    }[top.confidence]
+    return Text(
+        f"{sure[0]}{top.title.en}{about}.{step[0]}{gain[0]}",
+        f"{sure[1]}{top.title.zh}{about}。{step[1]}{gain[1]}",
+    )
+
+
+def _without_cause(
+    findings: Sequence[Finding], checks: Sequence[Check], step_us: float | None, breakdown: dict[str, float]
+) -> tuple[str, Text]:
+    serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
+    judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
+    blind = sum(check.outcome == Outcome.NO_DATA for check in checks)
+    if serious or step_us is None or not judged:
+        why = serious[0].title if serious else Text("the evidence does not suffice", "证据不足")
+        return "undetermined", Text(f"No direction can be named: {why.en}.", f"无法判断方向：{why.zh}。")
+    note = (f" {blind} checks had no data.", f"有{blind}项检查缺少数据。") if blind else ("", "")
+    scope = ("", "") if breakdown else (" as far as the host's files show", "（仅就主机侧文件而言）")
+    return "healthy", Text(
+        f"Nothing of weight holds the step back{scope[0]}: {judged} checks made.{note[0]}",
+        f"未发现明显瓶颈{scope[1]}：已完成{judged}项检查。{note[1]}",
+    )
