@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +53,21 @@ class Measured:
 
 
 def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None = None) -> Report:
-    """Analyses one profiler result. Raises NoVerdict where nothing was readable."""
+    """Analyses one profiler result. Raises NoVerdict where nothing was recognised."""
     from advisor.engine.judge import judge
     from advisor.facts.charts import charts
 
     options = options or Options()
     measured = measure(paths, rules.uses_facts(), options)
     report = judge(measured, rules, options.engine)
-    return report if measured.run is None else charts(report, measured.run, measured.facts)
+    return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
+
+
+def judge_saved(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
+    """The report on facts that were saved earlier: no profile is opened."""
+    from advisor.engine.judge import judge
+
+    return judge(measured, rules, engine)
 
 
 def measure(paths: Sequence[str | Path], names: Iterable[str] | None, options: Options | None = None) -> Measured:

@@ -1,0 +1,258 @@
+"""The command line: parses, calls, renders, exits. No logic, and nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from advisor.errors import AdvisorError
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.model import Report
+    from advisor.pipeline import Options
+    from advisor.ruleset.loader import RuleSet
+
+FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
+SEVERITIES = ("low", "medium", "high", "critical")
+
+DONE, FAILED, USAGE, NO_VERDICT, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of `advise` and `gate`."""
+    for option in reversed(
+        (
+            click.option("--format", "formats", multiple=True, metavar="FORMAT[:PATH]",
+                         help=f"{', '.join(FORMATS)}; repeatable; PATH - is standard output."),
+            click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of texts [default: en]."),
+            click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR",
+                         help="A further rule pack; repeatable."),
+            click.option("--config", "config_file", type=click.Path(), metavar="FILE",
+                         help="advisor.toml [default: found from here upwards]."),
+            click.option("--select", multiple=True, metavar="RULES", help="Only these: ids or prefixes, verdicts, areas."),
+            click.option("--ignore", multiple=True, metavar="RULES", help="Not these."),
+            click.option("--fail-on", type=click.Choice(SEVERITIES), help="Exit 1 on a finding this severe."),
+            click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [default: all cores]."),
+            click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, tcp://host:port."),
+            click.option("--engine", type=click.Choice(["auto", "durable", "python"]), help="Inference engine."),
+            click.option("-v", "--verbose", count=True, help="Say more; twice: debug."),
+            click.option("-q", "--quiet", is_flag=True, help="No progress, no log."),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="advisor", prog_name="advisor")
+def cli() -> None:
+    """Tells why AI training on Ascend NPUs is slow, and what to change."""
+
+
+@cli.command()
+@click.argument("profiles", nargs=-1, metavar="PROFILE...")
+@click.option("--facts", "saved", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+              help="Judge facts saved by `advisor facts --save` instead of a profile.")
+@_shared
+def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
+    """Analyses one profiler result and reports.
+
+    PROFILE is a rank folder, a folder of rank folders, a cluster output, or single files of them.
+    """
+    from advisor.pipeline import advise as run_advise
+
+    _log(given["verbose"], given["quiet"])
+    outputs = _outputs(given["formats"])
+    config, rules = _rules(given)
+    if bool(profiles) == bool(saved):
+        raise click.UsageError("name a PROFILE, or saved --facts")
+    if saved:
+        from advisor.facts.saved import load
+        from advisor.pipeline import judge_saved
+
+        report = judge_saved(load(saved), rules, given["engine"] or config.engine)
+    else:
+        with _progress(given["quiet"]) as tell:
+            report = run_advise(profiles, rules, _options(given, config, tell))
+    _write(report, outputs, given["lang"] or config.lang)
+    return _status(report, given["fail_on"])
+
+
+def _status(report: Report, fail_on: str | None) -> int:
+    judged = any(check.outcome.value in ("pass", "fail") for check in report.checked)
+    if not judged and not report.findings:
+        return NO_VERDICT
+    if fail_on is not None:
+        limit = SEVERITIES.index(fail_on)
+        if any(f.severity.rank >= limit and f.status != "experimental" for f in report.findings):
+            return FAILED
+    return DONE
+
+
+@cli.command()
+@click.argument("profiles", nargs=-1, metavar="[list | PROFILE...]", required=True)
+@click.option("--save", type=click.Path(dir_okay=False), metavar="FILE", help="Write the facts to a file as well.")
+@click.option("--format", "form", type=click.Choice(["json", "md"]), default="json", help="For `list`.")
+@click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N")
+@click.option("-q", "--quiet", is_flag=True)
+@click.option("-v", "--verbose", count=True)
+def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, quiet: bool, verbose: int) -> int:
+    """The facts measured in a profile, as JSON; `facts list` is the catalogue of all fact kinds."""
+    from advisor.facts import saved
+
+    _log(verbose, quiet)
+    if profiles == ("list",):
+        click.echo(saved.catalogue_text(form), nl=False)
+        return DONE
+    from advisor.pipeline import Options, measure
+
+    with _progress(quiet) as tell:
+        measured = measure(profiles, None, Options(jobs=jobs, progress=tell))
+    text = saved.dump(measured)
+    if save:
+        from advisor.files import write_atomically
+
+        write_atomically(save, text)
+    click.echo(text, nl=False)
+    return DONE
+
+
+@cli.command()
+@click.argument("profiles", nargs=-1, metavar="PROFILE...", required=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
+@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--lang", type=click.Choice(["en", "zh"]))
+def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
+    """What was recognised, what is missing, which setting brings it, which rules that disables."""
+    from advisor.doctor import examine, show
+
+    _log(0, False)
+    config, rules = _rules(given)
+    diagnosis = examine(profiles, rules)
+    click.echo(show(diagnosis, form, given["lang"] or config.lang), nl=False)
+    return DONE if diagnosis.recognised else NO_VERDICT
+
+
+@cli.command()
+@click.argument("rule")
+@click.option("--profile", "profile", multiple=True, metavar="PROFILE", help="Show what every clause saw there.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
+@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--lang", type=click.Choice(["en", "zh"]))
+def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int:
+    """A rule, its thresholds and their origin, the document it encodes; with a profile, what each clause saw."""
+    from advisor.explain import explain as tell
+
+    config, rules = _rules(given)
+    click.echo(tell(rule, profile, rules, form, given["lang"] or config.lang), nl=False)
+    return DONE
+
+
+def _rules(given: dict[str, Any]) -> tuple[Config, RuleSet]:
+    from advisor.config import load_config
+    from advisor.facts.registry import catalogue
+    from advisor.ruleset.loader import load_rules
+
+    config = load_config(given.get("config_file"))
+    config = config.with_options(
+        rules=given.get("directories") or (), select=given.get("select") or (), ignore=given.get("ignore") or ()
+    )
+    return config, load_rules(config=config, catalogue=catalogue())
+
+
+def _options(given: dict[str, Any], config: Config, tell: Any) -> Options:
+    from advisor.pipeline import Options
+
+    return Options(given["jobs"], given["cluster"], given["engine"] or config.engine, tell)
+
+
+def _outputs(formats: Sequence[str]) -> list[tuple[str, str]]:
+    """(format, path) pairs; text to standard output where none was asked for."""
+    outputs = []
+    for item in formats or ("text",):
+        name, _, path = item.partition(":")
+        if name not in FORMATS:
+            raise click.UsageError(f"--format {item}: unknown format {name!r}; known: {', '.join(FORMATS)}")
+        outputs.append((name, path or "-"))
+    return outputs
+
+
+def _write(report: Report, outputs: Sequence[tuple[str, str]], lang: str) -> None:
+    from advisor.files import write_atomically
+    from advisor.render import render
+
+    for name, path in outputs:
+        if path == "-":
+            text = render(report, name, lang, color=_colour(), width=_width())
+            click.echo(text, nl=not text.endswith("\n"), color=True)
+        else:
+            write_atomically(path, render(report, name, lang))
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _width() -> int | None:
+    import shutil
+
+    return shutil.get_terminal_size((100, 40)).columns if sys.stdout.isatty() else 100
+
+
+def _progress(quiet: bool) -> Any:
+    from advisor.progress import progress
+
+    return progress(sys.stderr.isatty() and not quiet and not os.environ.get("CI"))
+
+
+def _log(verbose: int, quiet: bool) -> None:
+    level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.basicConfig(level=level, format="advisor: %(message)s", stream=sys.stderr, force=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit status (contract: 0, 1, 2, 3, 4; 130 when interrupted)."""
+    verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
+    try:
+        return int(cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False) or DONE)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        return _say("interrupted; nothing was written", INTERRUPTED)
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return USAGE
+    except AdvisorError as error:
+        return _say(str(error), error.exit_status)
+    except KeyboardInterrupt:
+        return _say("interrupted; nothing was written", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except OSError as error:
+        return _say(f"{error.filename or 'a file'}: {error.strerror or error}", USAGE)
+    except Exception as error:
+        if verbose:
+            logging.getLogger("advisor").exception("a defect")
+        return _say(
+            f"a defect of the advisor itself: {type(error).__name__}: {error}\n  hint: run again with -v and report what it prints",
+            DEFECT,
+        )
+
+
+def advise_main() -> int:
+    """`advise PROFILE` is `advisor advise PROFILE`."""
+    return main(["advise", *sys.argv[1:]])
+
+
+def _say(message: str, status: int) -> int:
+    print(f"advisor: {message}", file=sys.stderr)
+    return status

@@ -1,0 +1,176 @@
+"""Facts and rules in, report out: matching, forward chaining, findings, outcomes.
+
+The engine finds which rules match which records; a finding becomes a record in its turn, so that rules can build on
+verdicts. Rules that ask for the absence of a verdict wait in a later stratum, until every rule that could reach it has
+been heard; then its absence is asserted as a record of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from advisor.engine.base import Hit
+from advisor.engine.evidence import missing_evidence
+from advisor.engine.findings import Draft, build
+from advisor.engine.roots import assign_roles, merge
+from advisor.engine.select import EngineFailure, make_engine
+from advisor.engine.summary import summarise
+from advisor.facts.base import FactKind, FactSet
+from advisor.facts.registry import catalogue as known_facts
+from advisor.model import COLLECTION, RUN, Check, Finding, Outcome, Problem, Report, Subject
+from advisor.pipeline import Measured
+from advisor.ruleset.compile import Compiled, compile_rules, finding_record, stratum_records
+from advisor.ruleset.evaluate import Readiness, readiness
+from advisor.ruleset.loader import Rule, RuleSet
+
+log = logging.getLogger("advisor")
+
+
+@dataclass
+class Verdicts:
+    """What judging a set of facts came to."""
+
+    findings: list[Finding]
+    checks: list[Check]
+    engine: str
+    problems: list[Problem] = field(default_factory=list)
+
+
+def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
+    """The report on measured facts."""
+    kinds = known_facts()
+    verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
+    problems = sorted({*measured.problems, *verdicts.problems, *rules.problems}, key=lambda p: (p.file, p.problem))
+    return Report(
+        profile=measured.info,
+        summary=summarise(verdicts.findings, verdicts.checks, measured.facts),
+        findings=tuple(verdicts.findings),
+        checked=tuple(verdicts.checks),
+        missing_evidence=missing_evidence(verdicts.checks, kinds, measured.tables),
+        problems=tuple(problems),
+        facts=tuple(measured.facts),
+        engine=verdicts.engine,
+    )
+
+
+def decide(
+    rules: RuleSet,
+    facts: FactSet,
+    *,
+    engine: str = "auto",
+    catalogue: Mapping[str, FactKind] | None = None,
+    given: Sequence[Finding] = (),
+) -> Verdicts:
+    """Findings with their roles, and the outcome of every rule. `given` findings are taken as reached already."""
+    catalogue = known_facts() if catalogue is None else catalogue
+    trial = _Trial(rules, facts, catalogue, list(given))
+    problems: list[Problem] = []
+    try:
+        name = trial.run(engine)
+    except EngineFailure as failure:
+        problems.append(Problem("engine", f"{failure}; judged again with the Python engine"))
+        trial = _Trial(rules, facts, catalogue, list(given))
+        name = trial.run("python")
+    findings = assign_roles(
+        merge(trial.findings), {r.id: r.explains for r in rules.rules}, {r.id: r.kind for r in rules.rules}
+    )
+    return Verdicts(findings, trial.checks(), name, problems + trial.problems)
+
+
+class _Trial:
+    """One pass of all rules over one set of facts."""
+
+    def __init__(self, rules: RuleSet, facts: FactSet, catalogue: Mapping[str, FactKind], given: list[Finding]) -> None:
+        self.rules, self.facts, self.catalogue, self.given = rules, facts, catalogue, given
+        self.findings: list[Finding] = []
+        self.problems: list[Problem] = []
+        self.errors: dict[str, str] = {}
+        self.ready: dict[str, dict[Subject, Readiness]] = {}
+
+    def run(self, engine: str) -> str:
+        """Matches until nothing new follows; returns the name of the engine that did."""
+        for rule in self.rules.rules:
+            self._prepare(rule)
+        judged = {rule: [s for s, r in by.items() if r.state == "ready"] for rule, by in self.ready.items()}
+        compiled = compile_rules(self.rules.rules, judged, self.facts, self.catalogue)
+        self.errors.update(compiled.errors)
+        machine = make_engine(compiled.rules, engine)
+        machine.begin()
+        try:
+            pending = [hit for record in compiled.records for hit in machine.add(record)]
+            pending += [hit for f in self.given for hit in machine.add(finding_record(f))]
+            self._chain(machine, compiled, pending)
+            for record in stratum_records(compiled, self._verdicts):
+                self._chain(machine, compiled, machine.add(record))
+        finally:
+            machine.end()
+        return machine.name
+
+    def _verdicts(self) -> list[Finding]:
+        return [*self.given, *self.findings]
+
+    def _prepare(self, rule: Rule) -> None:
+        subjects = self._subjects(rule.subject_kind)
+        try:
+            self.ready[rule.id] = {s: readiness(rule, s, self.facts, self.catalogue) for s in subjects}
+        except Exception as error:
+            log.debug("rule %s", rule.id, exc_info=True)
+            self.errors[rule.id] = f"{type(error).__name__}: {error}"
+
+    def _subjects(self, kind: str) -> list[Subject]:
+        return {"run": [RUN], "collection": [COLLECTION]}.get(kind) or self.facts.subjects(kind)
+
+    def _chain(self, machine, compiled: Compiled, pending: list[Hit]) -> None:  # type: ignore[no-untyped-def]
+        """Breadth first: findings of one round are the records of the next."""
+        seen = {(f.rule, f.subject) for f in self.findings}
+        by_id = {rule.id: rule for rule in self.rules.rules}
+        while pending:
+            batch: list[Finding] = []
+            for hit in pending:
+                rule, bindings = compiled.read(hit)
+                subject = bindings["subject"]
+                if (rule, subject) in seen:
+                    continue
+                seen.add((rule, subject))
+                try:
+                    batch.append(
+                        build(
+                            Draft(by_id[rule], subject, bindings),
+                            self.facts,
+                            self.catalogue,
+                            self.rules,
+                            self._verdicts(),
+                        )
+                    )
+                except Exception as error:
+                    log.debug("rule %s", rule, exc_info=True)
+                    self.errors[rule] = f"{type(error).__name__}: {error}"
+            self.findings += batch
+            pending = [hit for finding in batch for hit in machine.add(finding_record(finding))]
+
+    def checks(self) -> list[Check]:
+        """The outcome of every rule: a rule fails if it reached a verdict about any subject."""
+        fired = {f.rule for f in self.findings}
+        checks = [self._check(rule, fired) for rule in self.rules.rules]
+        checks += [Check(name, Outcome.ERROR, (), reason) for name, reason in self.rules.broken.items()]
+        return sorted(checks, key=lambda check: check.rule)
+
+    def _check(self, rule: Rule, fired: Collection[str]) -> Check:
+        if rule.id in self.errors:
+            self.problems.append(Problem(str(rule.path), f"rule {rule.id} could not be judged: {self.errors[rule.id]}"))
+            return Check(rule.id, Outcome.ERROR, (), self.errors[rule.id])
+        if rule.id in fired:
+            return Check(rule.id, Outcome.FAIL)
+        states = self.ready.get(rule.id, {})
+        if any(r.state == "ready" for r in states.values()):
+            return Check(rule.id, Outcome.PASS)
+        if any(r.state == "not_applicable" for r in states.values()):
+            return Check(rule.id, Outcome.NOT_APPLICABLE)
+        missing = sorted({name for r in states.values() for name in r.missing} or self._unmeasured(rule))
+        reason = "; ".join(self.facts.absent[name] for name in missing if name in self.facts.absent)
+        return Check(rule.id, Outcome.NO_DATA, tuple(missing), reason)
+
+    def _unmeasured(self, rule: Rule) -> set[str]:
+        return {name for name in rule.needs if not self.facts.has(name)} or set(rule.needs)
