@@ -1,0 +1,191 @@
+"""From cells as found (text, JSON numbers, database values) to the canonical frame of a table.
+
+Every wanted column is present, in the table's order: float64 with NaN, nullable Int64 for `int` and `ns`, objects for
+texts and tuples. What is no usable measurement becomes NA, and one note per column and kind of defect says how many.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from advisor.sources.base import Note
+from advisor.tables import Column, Table
+
+_INT64 = 1 << 63
+_ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
+_SIGNED = frozenset(("exposed_without_receive_us",))
+"""Columns the profiler itself computes as a difference, so that a negative value is no defect."""
+_MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations")
+
+_REASONS = {
+    "text": "not numbers",
+    "not finite": "NaN or infinite",
+    "negative": "negative, which no time, size or count can be",
+    "rounded": "rounded to less than a microsecond allows (a spreadsheet saved the file?)",
+    "too large": "too large for a time",
+}
+
+
+class Unusable(ValueError):
+    """A cell that holds something else than a measurement; the text names the reason."""
+
+
+def wanted_columns(table: Table, columns: Iterable[str] | None) -> list[Column]:
+    """The table's columns that were asked for, in the table's order."""
+    if columns is None:
+        return list(table.columns)
+    names = set(columns)
+    return [column for column in table.columns if column.name in names]
+
+
+def to_float(cell: Any) -> float | None:
+    """A finite number, None where the cell is empty; raises `Unusable`."""
+    if cell is None:
+        return None
+    if isinstance(cell, (bool, list, tuple, dict)):
+        raise Unusable("text")
+    try:
+        value = float(cell)
+    except OverflowError:
+        raise Unusable("not finite") from None
+    except (TypeError, ValueError):
+        if isinstance(cell, str) and cell.strip().strip('"').strip().lower() in _ABSENT:
+            return None
+        try:
+            value = float(str(cell).strip().strip('"'))
+        except ValueError:
+            raise Unusable("text") from None
+    if not math.isfinite(value):
+        raise Unusable("not finite")
+    return value
+
+
+def to_ns(cell: Any, scale: int) -> int | None:
+    """Exact integer nanoseconds of a decimal in units of `scale` ns; None where the cell is empty; raises `Unusable`.
+
+    16 digits and 3 decimals are more than a float64 carries, so texts never pass through one.
+    """
+    if cell is None:
+        return None
+    if isinstance(cell, bool):
+        raise Unusable("text")
+    if isinstance(cell, int):
+        return _bounded(cell * scale)
+    text = cell.strip().strip('"').strip() if isinstance(cell, str) else repr(cell)
+    whole, _, decimals = text.partition(".")
+    if scale == 1000 and whole.isdecimal() and whole.isascii() and (not decimals or decimals.isdecimal()):
+        return _bounded(int(whole) * 1000 + int((decimals + "000")[:3]))
+    if text.lower() in _ABSENT:
+        return None
+    try:
+        number = Decimal(text)
+    except (InvalidOperation, ValueError):
+        raise Unusable("text") from None
+    if not number.is_finite():
+        raise Unusable("not finite")
+    if isinstance(cell, str) and int(number.as_tuple().exponent) > 0:
+        raise Unusable("rounded")
+    if abs(number.adjusted()) > 30:
+        raise Unusable("too large")
+    return _bounded(int(number * scale))
+
+
+def _bounded(number: int) -> int:
+    if number < 0:
+        raise Unusable("negative")
+    if number >= _INT64:
+        raise Unusable("too large")
+    return number
+
+
+def to_text(cell: Any) -> str | None:
+    """The cell without blanks, tabs and the quotes that stay inside; None where it is empty or N/A."""
+    if cell is None:
+        return None
+    text = str(cell).strip()
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1].strip()
+    return None if text.lower() in ("", "n/a") else text
+
+
+def to_step(cell: Any) -> str:
+    """A step's name: "step50", "50" and 50.0 are step 50; a profile without steps calls its only one "0"."""
+    text = to_text(cell) or ""
+    text = re.sub(r"^(?:ProfilerStep#|step[ _#]?)", "", text, flags=re.IGNORECASE)
+    return re.sub(r"^(\d+)\.0+$", r"\1", text) or "0"
+
+
+def _convert(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Counter[str], Any]:
+    """(array, defects, first bad cell) of one column."""
+    defects: Counter[str] = Counter()
+    first: Any = None
+    if column.dtype == "str":
+        return np.array([to_text(cell) for cell in cells] or [], dtype=object), defects, first
+    if column.dtype in ("ints", "list"):
+        values = np.empty(len(cells), dtype=object)
+        for i, cell in enumerate(cells):
+            values[i] = tuple(map(int, re.findall(r"-?\d+", cell))) if isinstance(cell, str) else cell
+        return values, defects, first
+    measure = column.name.endswith(_MEASURES) and column.name not in _SIGNED
+    numbers: list[Any] = [None] * len(cells)
+    whole = int(scale)
+    for i, cell in enumerate(cells):
+        try:
+            if column.dtype == "ns":
+                numbers[i] = to_ns(cell, whole)
+                continue
+            value = to_float(cell)
+            if value is None:
+                continue
+            if measure and value < 0:
+                raise Unusable("negative")
+            if column.dtype == "int":
+                if not value.is_integer() or abs(value) >= 2**53:
+                    raise Unusable("text")
+                numbers[i] = int(value)
+            else:
+                numbers[i] = value * scale
+        except Unusable as reason:
+            defects[str(reason)] += 1
+            first = cell if first is None else first
+    if column.dtype == "float":
+        return np.array([math.nan if n is None else n for n in numbers], dtype=np.float64), defects, first
+    return pd.array(numbers, dtype="Int64"), defects, first
+
+
+def build_frame(
+    table: Table,
+    data: Mapping[str, Sequence[Any]],
+    columns: Iterable[str] | None,
+    note: Note,
+    file: str,
+    *,
+    headings: Mapping[str, str] | None = None,
+    scales: Mapping[str, float] | None = None,
+) -> pd.DataFrame:
+    """The canonical frame from lists of equal length by column name; columns without data are NA throughout.
+
+    `headings` are the names users know the columns by, `scales` replaces a column's scale (1.0: already canonical).
+    """
+    length = max((len(cells) for cells in data.values()), default=0)
+    result: dict[str, Any] = {}
+    for column in wanted_columns(table, columns):
+        cells = data.get(column.name)
+        if cells is None:
+            cells = [None] * length
+        scale = (scales or {}).get(column.name, 1.0 if scales is not None else column.scale)
+        values, defects, first = _convert(column, cells, scale)
+        result[column.name] = values
+        heading = (headings or {}).get(column.name) or (column.headings or (column.name,))[0]
+        for reason, count in defects.items():
+            shown = f", first {str(first)[:40]!r}" if reason == "text" else ""
+            note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}; left out")
+    return pd.DataFrame(result)
