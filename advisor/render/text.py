@@ -1,0 +1,196 @@
+"""The terminal report: what matters on one screen, in the order of the HTML report."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text as Line
+
+from advisor.model import Finding, Outcome, Report
+from advisor.render.escaping import printable, shorten
+from advisor.render.outline import Branch, branches, checks, next_collection
+from advisor.render.wording import change, check, expected, gain, measured, where, word
+from advisor.units import show
+
+PHASE_STYLES = {"computing": "green", "exposed_communication": "yellow", "idle": "bright_black", "bubble": "magenta"}
+_SEVERITY_STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
+_FILLS = "█▓░▒"
+
+
+def render_text(
+    report: Report,
+    lang: str = "en",
+    *,
+    color: bool | None = None,
+    width: int | None = None,
+    limit: int = 3,
+    verbose: bool = False,
+    **_: Any,
+) -> str:
+    """The report for a terminal. `color` and `width` default to what standard output and NO_COLOR allow;
+    `limit` causes are told in full, all of them if `verbose`."""
+    colored = _colors() if color is None else color
+    console = Console(
+        file=io.StringIO(),
+        width=max(40, min(width or shutil.get_terminal_size((100, 24)).columns, 120)),
+        force_terminal=colored,
+        no_color=not colored,
+        color_system="standard" if colored else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    for part in _parts(report, lang, console.width, None if verbose else limit):
+        console.print(part)
+    output = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in output.splitlines()) + "\n"
+
+
+def _colors() -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def _line(*parts: tuple[str, str] | str) -> Line:
+    """A line of (text, style) parts, every text made harmless."""
+    line = Line()
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        line.append(printable(text), style)
+    return line
+
+
+def _parts(report: Report, lang: str, width: int, limit: int | None) -> list[RenderableType]:
+    trees = branches(report)
+    shown = trees[:limit]
+    parts = [_head(report, lang), *_breakdown(report, lang, width)]
+    if trees:
+        parts.append(_line(""))
+    parts += [_cause(branch, lang, index, limit is None) for index, branch in enumerate(shown, 1)]
+    for branch in trees[len(shown) : len(shown) + 5]:
+        parts.append(_short(branch.finding, lang))
+    if len(trees) > len(shown) + 5:
+        rest = word(lang, "report.more_findings", count=len(trees) - len(shown) - 5)
+        parts.append(_line((f"  {rest}", "dim")))
+    return [*parts, _line(""), *_foot(report, lang, width)]
+
+
+def _head(report: Report, lang: str) -> RenderableType:
+    summary = report.summary
+    style = {"healthy": "bold green", "undetermined": "bold yellow"}.get(summary.direction, "bold red")
+    head = _line(
+        (word(lang, f"directions.{summary.direction}"), style), ("  ", ""), (summary.headline.get(lang), "bold")
+    )
+    profile = report.profile
+    about = [profile.path, profile.framework]
+    if profile.ranks:
+        world = f"/{profile.world_size}" if profile.world_size and profile.world_size != len(profile.ranks) else ""
+        about.append(f"{len(profile.ranks)}{world} {word(lang, 'report.ranks')}")
+    if profile.steps:
+        about.append(f"{len(profile.steps)} {word(lang, 'report.steps')}")
+    return Group(head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim")))
+
+
+def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
+    """The step as one bar with its legend; nothing where no breakdown was measured."""
+    parts = [(name, share) for name, share in report.summary.breakdown.items() if share > 0]
+    total = sum(share for _, share in parts)
+    if not parts or not total > 0:
+        return []
+    room = min(width, 80)
+    edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
+    bar, legend = Line(), Line()
+    if report.summary.step_time_us is not None:
+        legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}   ")
+    for index, (name, share) in enumerate(parts):
+        style, fill = PHASE_STYLES.get(name, "blue"), _FILLS[index % len(_FILLS)]
+        bar.append(fill * (edges[index + 1] - edges[index]), style)
+        legend.append(f"{fill} ", style)
+        legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
+    return [_line(""), bar, legend]
+
+
+def _title(finding: Finding, lang: str, lead: str) -> Line:
+    marks = f" [{word(lang, 'report.experimental')}]" if finding.status == "experimental" else ""
+    return _line(
+        (lead, "bold"),
+        (word(lang, f"severities.{finding.severity.value}"), _SEVERITY_STYLES[finding.severity.value]),
+        "  ",
+        (finding.title.get(lang), "bold"),
+        (f"  {shorten(printable(where(finding.subject, lang)), 60)}", "cyan"),
+        (f"  {finding.rule}{marks}", "dim"),
+    )
+
+
+def _cause(branch: Branch, lang: str, number: int, everything: bool) -> RenderableType:
+    """Message, the evidence that counts, the saving, the first remedy with its check, and symptoms on one line."""
+    finding = branch.finding
+    body: list[RenderableType] = [_line(finding.message.get(lang))]
+    body += [
+        _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
+        for evidence in finding.evidence[: None if everything else 2]
+    ]
+    if finding.saving is not None:
+        body.append(_line(f"{word(lang, 'report.could_give')} ", (gain(finding.saving, lang), "bold green")))
+    for remedy in finding.remedies if everything else finding.remedies[:1]:
+        proposal = change(remedy)
+        body.append(_line(("→ ", "green"), remedy.action.get(lang) + (f" ({proposal})" if proposal else "")))
+        if everything and remedy.snippet:
+            body += [_line((f"    {row}", "dim")) for row in printable(remedy.snippet, lines=True).splitlines()]
+        if check(remedy, lang):
+            body.append(_line((f"  {word(lang, 'report.verify')}: {check(remedy, lang)}", "dim")))
+    if everything or finding.confidence.rank == 0:
+        body += [_line((f"? {doubt.get(lang)}", "yellow")) for doubt in finding.doubts]
+    below = branch.below()
+    if below:
+        told = below if everything else below[:3]
+        named = (f"{symptom.title.get(lang)} ({where(symptom.subject, lang)})" for symptom in told)
+        names = word(lang, "report.separator").join(named)
+        more = "" if len(told) == len(below) else " … " + word(lang, "report.more", count=len(below) - len(told))
+        body.append(_line((f"↳ {word(lang, 'report.symptoms')}: {names}{more}", "dim")))
+    return Group(_title(finding, lang, f"{number}. "), *(Padding(line, (0, 0, 0, 3)) for line in body))
+
+
+def _expectation(text: str, lang: str) -> str:
+    return f"  ({word(lang, 'report.expected')} {text})" if text else ""
+
+
+def _short(finding: Finding, lang: str) -> Line:
+    line = _title(finding, lang, "·  ")
+    if finding.saving is not None:
+        line.append(f"  {gain(finding.saving, lang)}", "green")
+    return line
+
+
+def _foot(report: Report, lang: str, width: int) -> list[RenderableType]:
+    """What was fine, what could not be judged with the one next collection, and problems with the input."""
+    counts = [
+        (word(lang, "outcomes.pass"), len(checks(report, Outcome.PASS))),
+        (word(lang, "outcomes.no_data"), len(checks(report, Outcome.NO_DATA))),
+        (word(lang, "outcomes.not_applicable"), len(checks(report, Outcome.NOT_APPLICABLE))),
+        (word(lang, "outcomes.error"), len(checks(report, Outcome.ERROR))),
+    ]
+    lines: list[RenderableType] = []
+    if report.checked:
+        lines.append(_line((" · ".join(f"{name}: {count}" for name, count in counts if count), "dim")))
+    collection = next_collection(report)
+    if collection is not None:
+        waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
+        lines.append(
+            _line(("? ", "yellow"), word(lang, "report.not_judged_line", count=waiting, setting=collection.setting))
+        )
+    lines += [
+        _line(("! ", "red"), f"{shorten(printable(problem.file), width // 2)}: {problem.problem}")
+        for problem in report.problems[:3]
+    ]
+    if len(report.problems) > 3:
+        lines.append(_line((f"  {word(lang, 'report.more', count=len(report.problems) - 3)}", "dim")))
+    return lines

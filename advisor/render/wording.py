@@ -1,0 +1,102 @@
+"""Words of the report in both languages, and how values, conditions and subjects are said."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from advisor.model import Evidence, Remedy, Saving, Subject, Text
+from advisor.resources import resource
+from advisor.units import show
+
+LANGUAGES = ("en", "zh")
+_CONDITION = re.compile(r"^\s*(<=|>=|==|!=|<|>|≤|≥)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$")
+_OPPOSITE = {"<": "≥", "<=": ">", "≤": ">", ">": "≤", ">=": "<", "≥": "<", "==": "≠", "!=": "="}
+
+
+@cache
+def words(lang: str) -> dict[str, Any]:
+    """All words of `reports/locales/<lang>.yaml`; English where the language is unknown."""
+    import yaml
+
+    path = resource("reports", "locales", f"{lang if lang in LANGUAGES else 'en'}.yaml")
+    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+def word(lang: str, key: str, **values: object) -> str:
+    """The word under "group.name"; the name itself where the locale has none (a plugin's own direction, say)."""
+    group, _, name = key.partition(".")
+    text = str(words(lang)[group].get(name, name))
+    for placeholder, value in values.items():
+        text = text.replace("{" + placeholder + "}", str(value))
+    return text
+
+
+def both(key: str, **values: object) -> Text:
+    """The word under "group.name" in both languages."""
+    return Text(*(word(lang, key, **values) for lang in LANGUAGES))
+
+
+def expected(evidence: Evidence) -> str:
+    """What would have been in order: the opposite of the failing condition, in the fact's unit; else its own text."""
+    match = _CONDITION.match(evidence.condition)
+    if match is None:
+        return evidence.condition
+    return f"{_OPPOSITE[match[1]]} {show(float(match[2]), evidence.unit)}"
+
+
+def measured(evidence: Evidence) -> str:
+    return show(evidence.value, evidence.unit)
+
+
+def where(subject: Subject, lang: str) -> str:
+    """The subject as people say it: "rank 3", "link 1-2", with its ranks where they tell more."""
+    kind = word(lang, f"kinds.{subject.kind}")
+    if subject.kind == subject.id:
+        return kind
+    ranks = ""
+    if subject.ranks and subject.kind not in ("rank", "link"):
+        ranks = f" ({word(lang, 'report.ranks')} {rank_list(subject.ranks)})"
+    return f"{kind} {subject.id}{ranks}"
+
+
+def rank_list(ranks: tuple[int, ...], limit: int = 6) -> str:
+    """Runs of ranks in short: "0-7, 12"; at most `limit` runs, then how many there are in all."""
+    runs: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    shown = [f"{a}-{b}" if b > a else f"{a}" for a, b in runs[:limit]]
+    return ", ".join(shown) + (f", … ({len(set(ranks))})" if len(runs) > limit else "")
+
+
+def gain(saving: Saving | None, lang: str) -> str:
+    """ "12 ms (38 % of the step)", or that it is not known."""
+    if saving is None:
+        return word(lang, "report.gain_unknown")
+    share = ""
+    if saving.share_of_step is not None:
+        share = f" ({show(saving.share_of_step, 'ratio')} {word(lang, 'report.of_step')})"
+        if lang == "zh":
+            share = f"（{word(lang, 'report.of_step')}的{show(saving.share_of_step, 'ratio')}）"
+    return show(saving.us_per_step, "us") + share
+
+
+def check(remedy: Remedy, lang: str) -> str:
+    """How to see that the remedy worked; empty where it says nothing."""
+    if remedy.verify is None:
+        return ""
+    expect = word(lang, f"expectations.{remedy.verify.expect}")
+    return word(lang, "report.verify_with", fact=remedy.verify.fact, expect=expect)
+
+
+def change(remedy: Remedy) -> str:
+    """ "6 → 12" for the parameter a remedy proposes to change; empty where it proposes no value."""
+    if remedy.proposed is None:
+        return ""
+    current = f"{show(remedy.current, 'number')} → " if remedy.current is not None else ""
+    name = f"{remedy.parameter}: " if remedy.parameter else ""
+    return f"{name}{current}{show(remedy.proposed, 'number')}"
