@@ -1,0 +1,433 @@
+"""The course of a training run: hosts launch, kernels run in stream order, a collective starts when its last member
+arrives, a link's time is latency + size / bandwidth. Times are microseconds from the start of the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from benchmarks.simulator.scenario import Scenario
+
+LATENCY_US = {"HCCS": 12.0, "RDMA": 28.0}
+OPTIMIZER = ("ApplyAdamW", "AI_VECTOR_CORE")
+
+FORWARD = (
+    ("LayerNorm", "AI_VECTOR_CORE", 0.25), ("MatMulV2", "AI_CORE", 1.6), ("FlashAttentionScore", "MIX_AIC", 1.5),
+    ("MatMulV2", "AI_CORE", 0.9), ("Add", "AI_VECTOR_CORE", 0.2), ("MatMulV2", "AI_CORE", 1.8),
+    ("GeluV2", "AI_VECTOR_CORE", 0.35), ("MatMulV2", "AI_CORE", 1.8),
+)  # fmt: skip
+"""Type, core, time in units of `kernel_us`: one transformer layer, in order."""
+
+BACKWARD = (
+    ("MatMulV2", "AI_CORE", 3.6), ("GeluGrad", "AI_VECTOR_CORE", 0.5), ("MatMulV2", "AI_CORE", 3.6),
+    ("Add", "AI_VECTOR_CORE", 0.3), ("MatMulV2", "AI_CORE", 1.8), ("FlashAttentionScoreGrad", "MIX_AIC", 3.0),
+    ("MatMulV2", "AI_CORE", 3.2), ("LayerNormGrad", "AI_VECTOR_CORE", 0.5),
+)  # fmt: skip
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """One operation on one stream of one rank. A collective has one Op per member and a shared `joint`."""
+
+    rank: int
+    step: int
+    stream: str
+    name: str
+    type: str
+    core: str
+    work_us: float
+    deps: tuple[Op, ...] = ()
+    joint: Joint | None = None
+    launch: float = 0.0
+    launched: float = 0.0
+    start: float = 0.0
+    end: float = math.nan
+    waiters: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Joint:
+    """A collective or a point-to-point transfer: members arrive, the last one starts it."""
+
+    name: str
+    kind: str
+    group: str
+    members: tuple[int, ...]
+    size: float
+    ops: dict[int, Op] = field(default_factory=dict)
+    begin: float = math.nan
+    links: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
+    """(source, destination) -> (bytes, us)."""
+
+
+@dataclass
+class StepSpan:
+    """One rank's step on its host's clock."""
+
+    begin: float
+    end: float
+    data_wait: float
+
+
+@dataclass
+class Simulation:
+    scenario: Scenario
+    ops: list[list[list[Op]]]
+    """ops[step][rank] in launch order."""
+    spans: list[list[StepSpan]]
+    groups: dict[str, tuple[int, ...]]
+    clock_offset: list[float]
+
+    @property
+    def step_us(self) -> float:
+        """Median step time over steady steps, of the slowest rank's course."""
+        ends = [max(span.end for span in spans) for spans in self.spans]
+        first = min(span.begin for span in self.spans[0])
+        lengths = np.diff([first, *ends])
+        return float(np.median(lengths[1:] if len(lengths) > 2 else lengths))
+
+
+def groups_of(scenario: Scenario) -> dict[str, tuple[int, ...]]:
+    """Communication groups by name: tp-*, dp-*, pp-* (neighbouring stages share the whole pipeline's group)."""
+    groups: dict[str, tuple[int, ...]] = {}
+    s = scenario
+    if s.tensor > 1:
+        for stage in range(s.pipeline):
+            for data in range(s.data):
+                groups[f"tp-{stage}-{data}"] = tuple(s.rank(stage, data, t) for t in range(s.tensor))
+    if s.data > 1:
+        for stage in range(s.pipeline):
+            for t in range(s.tensor):
+                groups[f"dp-{stage}-{t}"] = tuple(s.rank(stage, d, t) for d in range(s.data))
+    if s.pipeline > 1:
+        for data in range(s.data):
+            for t in range(s.tensor):
+                groups[f"pp-{data}-{t}"] = tuple(s.rank(stage, data, t) for stage in range(s.pipeline))
+    return groups
+
+
+def transport(scenario: Scenario, a: int, b: int) -> str:
+    return "LOCAL" if a == b else "HCCS" if scenario.host(a) == scenario.host(b) else "RDMA"
+
+
+def bandwidth(scenario: Scenario, a: int, b: int) -> float:
+    """Bytes per microsecond of the link a → b, faults included."""
+    gb_s = scenario.hccs_gb_s if transport(scenario, a, b) == "HCCS" else scenario.rdma_gb_s
+    for fault in scenario.faults:
+        slower = (
+            (fault.kind == "slow_link" and {a, b} == set(fault.where if isinstance(fault.where, tuple) else ()))
+            or (fault.kind == "slow_card" and fault.where in (a, b))
+            or (fault.kind == "slow_node_network" and fault.where in (scenario.host(a), scenario.host(b)))
+        )
+        if slower:
+            gb_s /= 1 + fault.size
+    return gb_s * 1e3
+
+
+def collective_links(
+    scenario: Scenario, kind: str, members: tuple[int, ...], size: float
+) -> dict[tuple[int, int], float]:
+    """Bytes each link carries: full mesh inside a host, a ring as soon as hosts are crossed."""
+    n = len(members)
+    passes = 2 if kind == "allReduce" else 1
+    if len({scenario.host(r) for r in members}) == 1:
+        return {(a, b): passes * size / n for a in members for b in members if a != b}
+    ring = zip(members, members[1:] + members[:1], strict=True)
+    return {(a, b): passes * size * (n - 1) / n for a, b in ring}
+
+
+class _Course:
+    """Builds and runs one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.s = scenario
+        self.rng = np.random.default_rng(scenario.seed)
+        self.groups = groups_of(scenario)
+        world = scenario.world_size
+        self.speed = np.exp(self.rng.normal(0, 0.004 * scenario.noise, world))
+        for fault in scenario.faults:
+            if fault.kind == "slow_compute":
+                self.speed[fault.where] *= 1 + fault.size
+            elif fault.kind == "slow_node_compute":
+                for rank in range(world):
+                    if scenario.host(rank) == fault.where:
+                        self.speed[rank] *= 1 + fault.size
+        self.layers = [scenario.layers] * scenario.pipeline
+        if fault_ := scenario.fault("stage_imbalance"):
+            assert isinstance(fault_.where, int)
+            self.layers[fault_.where] = max(round(scenario.layers * (1 + fault_.size)), scenario.layers + 1)
+        self.numbers: dict[tuple[str, int], int] = {}
+
+    # ---- what one rank does in one step -------------------------------------------------------
+    def program(self, rank: int, step: int, joints: dict[str, Joint]) -> list[Op]:
+        s = self.s
+        stage, data, tensor = s.place(rank)
+        ops: list[Op] = []
+        last: Op | None = None
+        gradients: list[Op] = []
+        counter: dict[str, int] = defaultdict(int)
+
+        def kernel(name: str, type_: str, core: str, units: float, deps: tuple[Op, ...] = ()) -> Op:
+            op = Op(rank, step, "compute", name, type_, core, units * s.kernel_us, deps)
+            ops.append(op)
+            return op
+
+        def joint(
+            kind: str, group: str, members: tuple[int, ...], size: float, stream: str, deps: tuple[Op, ...]
+        ) -> Op:
+            key = f"{group}/{kind}/{members}/{counter[f'{group}/{kind}/{members}']}"
+            counter[f"{group}/{kind}/{members}"] += 1
+            if key not in joints:
+                number = self.numbers[group, 0] = self.numbers.get((group, 0), -1) + 1
+                joints[key] = Joint(f"{_id_of(group)}_{number}_1", kind, group, members, size)
+            shared = joints[key]
+            name = {"send": "hcom_send_", "receive": "hcom_receive_"}.get(kind, f"hcom_{kind}_")
+            op = Op(rank, step, stream, f"{name}_{shared.name}", f"{name}", "COMMUNICATION", 0.0, deps, shared)
+            shared.ops[rank] = op
+            ops.append(op)
+            return op
+
+        def pass_layers(forward: bool, micro: int, arrived: Op | None) -> None:
+            nonlocal last
+            count = self.layers[stage]
+            group = f"tp-{stage}-{data}"
+            depends = (arrived,) if arrived is not None else ()
+            layers = range(count) if forward else range(count - 1, -1, -1)
+            for layer in layers:
+                where = f"Default/network/layers.{layer}" if forward else f"Gradients/Default/network/layers.{layer}"
+                for index, (type_, core, units) in enumerate(FORWARD if forward else BACKWARD):
+                    last = kernel(f"{where}/{type_}-op{layer * 16 + index}", type_, core, units / s.tensor, depends)
+                    depends = ()
+                    if s.tensor > 1 and index in (3, 7):
+                        last = joint("allReduce", group, self.groups[group], s.activation_mb * 1e6, "tp", (last,))
+                        depends = (last,)
+                        if s.fault("redistribution"):
+                            for extra in ("allGather", "alltoAll"):
+                                last = joint(extra, group, self.groups[group], s.activation_mb * 6e6, "tp", (last,))
+                            depends = (last,)
+                if not forward and micro == s.micro_batches - 1:
+                    assert last is not None
+                    gradients.append(last)
+                    self.reduce_gradients(stage, tensor, gradients, layer, count, joint)
+
+        def transfer(kind: str, other: int, group: str, deps: tuple[Op, ...]) -> Op:
+            pair = (rank, other) if kind == "send" else (other, rank)
+            stream = f"{kind}-{'f' if pair[0] < pair[1] else 'b'}"
+            key = "p2p" + ("f" if pair[0] < pair[1] else "b")
+            return self.p2p(rank, step, kind, pair, group, stream, key, deps, joints, counter, ops)
+
+        before = s.rank(stage - 1, data, tensor) if stage > 0 else None
+        after = s.rank(stage + 1, data, tensor) if stage < s.pipeline - 1 else None
+        group = f"pp-{data}-{tensor}"
+        for forward, micro in _schedule(stage, s.pipeline, s.micro_batches):
+            source = before if forward else after
+            target = after if forward else before
+            arrived = None
+            if source is not None:
+                arrived = transfer("receive", source, group, (last,) if last is not None else ())
+            pass_layers(forward, micro, arrived)
+            assert last is not None
+            if target is not None:
+                transfer("send", target, group, (last,))
+        awaited = tuple(op for op in ops if op.stream == "dp")
+        depends = awaited[-1:] if awaited else ()
+        for layer in range(self.layers[stage]):
+            type_, core = OPTIMIZER
+            for part in range(2):
+                name = f"Default/optimizer/layers.{layer}/{type_}-op{layer * 2 + part}"
+                kernel(name, type_, core, 0.25 / s.tensor, depends)
+                depends = ()
+        return ops
+
+    def reduce_gradients(self, stage: int, tensor: int, ready: list[Op], layer: int, count: int, joint) -> None:  # type: ignore[no-untyped-def]
+        """Gradients of one layer are ready: launch the AllReduce whose bucket they complete."""
+        s = self.s
+        if s.data == 1:
+            return
+        group = f"dp-{stage}-{tensor}"
+        members = self.groups[group]
+        size = s.gradient_mb_per_layer * 1e6 / s.tensor
+        if s.fault("small_packets"):
+            parts = 96
+            for _ in range(parts):
+                joint("allReduce", group, members, size / parts, "dp", (ready[-1],))
+            return
+        buckets = 1 if s.fault("unsplit_allreduce") else min(s.buckets, count)
+        done = count - layer
+        bounds = [round(count * (i + 1) / buckets) for i in range(buckets)]
+        if done in bounds:
+            begun = ([0, *bounds])[bounds.index(done)]
+            joint("allReduce", group, members, size * (done - begun), "dp", (ready[-1],))
+
+    def p2p(self, rank, step, kind, pair, group, stream, key, deps, joints, counter, ops) -> Op:  # type: ignore[no-untyped-def]
+        s = self.s
+        label = f"{group}/{key}/{pair}"
+        number = counter[label]
+        counter[label] += 1
+        full = f"{label}/{number}"
+        if full not in joints:
+            index = self.numbers[group, 0] = self.numbers.get((group, 0), -1) + 1
+            joints[full] = Joint(f"{_id_of(group)}_{index}_1", "send", group, pair, s.activation_mb * 1e6)
+        shared = joints[full]
+        type_ = "hcom_batchSendRecv_" if s.batch_send_receive else f"hcom_{kind}_"
+        op = Op(rank, step, stream, f"{type_}_{shared.name}", type_, "COMMUNICATION", 0.0, deps, shared)
+        shared.ops[rank] = op
+        ops.append(op)
+        return op
+
+    # ---- the run --------------------------------------------------------------------------------
+    def run(self) -> Simulation:
+        s, rng, world = self.s, self.rng, self.s.world_size
+        begin = rng.uniform(0, 200, world)
+        device_free: list[dict[str, float]] = [defaultdict(float) for _ in range(world)]
+        batch_ready = begin.copy()
+        data_us = np.full(world, 0.0)
+        all_ops: list[list[list[Op]]] = []
+        spans: list[list[StepSpan]] = []
+        previous_end = begin.copy()
+        host_fault, data_fault = s.fault("slow_host"), s.fault("slow_data")
+        if data_fault:
+            assert isinstance(data_fault.where, int)
+            data_us[data_fault.where] = (1 + data_fault.size) * self.healthy_step()
+        for index in range(s.steps):
+            step = s.first_step + index
+            joints: dict[str, Joint] = {}
+            programs = [self.program(rank, step, joints) for rank in range(world)]
+            step_spans, waits = [], []
+            for rank, ops in enumerate(programs):
+                step_speed = self.speed[rank] * math.exp(rng.normal(0, 0.004 * s.noise))
+                factors = np.exp(rng.normal(0, 0.03 * s.noise, len(ops)))
+                hiccup = rng.random(len(ops)) < 2e-4 * s.noise
+                factors[hiccup] *= 2.0
+                launch_cost = s.launch_us * np.exp(rng.normal(0, 0.25, len(ops)))
+                if host_fault and host_fault.where == rank:
+                    busy = sum(op.work_us for op in ops)
+                    launch_cost += (1 + host_fault.size) * busy / len(ops)
+                if s.warm_up and index == 0:
+                    launch_cost *= 12
+                noise = float(rng.normal(0, 0.1))
+                ready = batch_ready[rank] + data_us[rank] * max(0.2, 1 + 0.05 * s.noise * noise)
+                host = float(begin[rank])
+                wait = max(0.0, ready - host) if index else 0.0
+                batch_ready[rank] = max(ready, host) if index else host
+                waits.append(wait)
+                host += wait + 60.0 + float(rng.exponential(30.0 * s.noise))
+                for op, factor, cost in zip(ops, factors, launch_cost, strict=True):
+                    op.work_us *= step_speed * factor
+                    op.launch = host
+                    host += cost
+                    op.launched = host
+                step_spans.append(StepSpan(float(begin[rank]), host, wait))
+            self.execute(programs, device_free)
+            for rank, ops in enumerate(programs):
+                device_end = max(op.end for op in ops)
+                host_end = step_spans[rank].end
+                following = max(host_end, device_end if s.synchronous else previous_end[rank])
+                if s.synchronous:
+                    following += 20.0 + float(rng.exponential(20.0))
+                previous_end[rank] = device_end
+                step_spans[rank].end = following
+                begin[rank] = following
+            all_ops.append(programs)
+            spans.append(step_spans)
+        offsets = [float(x) for x in rng.normal(0, 3000, s.world_size)]
+        by_host = [offsets[s.host(rank)] for rank in range(world)]
+        return Simulation(s, all_ops, spans, self.groups, by_host)
+
+    def healthy_step(self) -> float:
+        """Step time without faults: what one batch lasts."""
+        return simulate(replace(self.s, faults=(), steps=3, warm_up=False, seed=0)).step_us
+
+    def execute(self, programs: list[list[Op]], free: list[dict[str, float]]) -> None:
+        """Runs one step: every stream in order, an operation after its launch and its dependencies."""
+        queues: dict[tuple[int, str], list[Op]] = defaultdict(list)
+        for ops in programs:
+            for op in ops:
+                queues[op.rank, op.stream].append(op)
+        position = dict.fromkeys(queues, 0)
+        ready = list(queues)
+        while ready:
+            key = ready.pop()
+            queue = queues[key]
+            rank, stream = key
+            while position[key] < len(queue):
+                op = queue[position[key]]
+                blocked = next((d for d in op.deps if d.end != d.end), None)
+                if blocked is not None:
+                    blocked.waiters.append(key)
+                    break
+                begin = max([op.launched + 5.0, free[rank][stream], *(d.end + 1.0 for d in op.deps)])
+                if op.joint is None:
+                    op.start, op.end = begin, begin + op.work_us
+                    free[rank][stream] = op.end + 0.8
+                    position[key] += 1
+                    self.wake(op, ready)
+                    continue
+                if op.start == 0.0:
+                    op.start = begin
+                    self.arrive(op.joint, free, position, ready)
+                if op.end != op.end:
+                    break
+        unfinished = [op for ops in programs for op in ops if op.end != op.end]
+        if unfinished:
+            raise RuntimeError(f"deadlock at {unfinished[0].name} of rank {unfinished[0].rank}")
+
+    def wake(self, op: Op, ready: list[tuple[int, str]]) -> None:
+        ready.extend(op.waiters)
+        op.waiters.clear()
+
+    def arrive(
+        self,
+        joint: Joint,
+        free: list[dict[str, float]],
+        position: dict[tuple[int, str], int],
+        ready: list[tuple[int, str]],
+    ) -> None:
+        """When the last member is there, the transfer runs and ends for all."""
+        if len(joint.ops) < len(joint.members) or any(op.start == 0.0 for op in joint.ops.values()):
+            return
+        joint.begin = max(op.start for op in joint.ops.values())
+        s = self.s
+        if joint.kind == "send":
+            sizes = {joint.members: joint.size}
+        else:
+            sizes = collective_links(s, joint.kind, joint.members, joint.size)
+        noise = np.exp(self.rng.normal(0, 0.03 * s.noise, len(sizes)))
+        longest = 0.0
+        for (pair, size), factor in zip(sizes.items(), noise, strict=True):
+            a, b = pair
+            lasts = LATENCY_US[transport(s, a, b)] * 0.4 + size / bandwidth(s, a, b) * factor
+            joint.links[a, b] = (size, lasts)
+            longest = max(longest, lasts)
+        steps = 1 if joint.kind == "send" else 1 + math.log2(len(joint.members))
+        latency = max(LATENCY_US[transport(s, a, b)] for a, b in sizes) * steps
+        done = joint.begin + latency * float(np.exp(self.rng.normal(0, 0.1 * s.noise))) + longest
+        for rank, op in joint.ops.items():
+            op.end = done + float(self.rng.exponential(1.0))
+            free[rank][op.stream] = op.end + 0.8
+            position[rank, op.stream] += 1
+            ready.append((rank, op.stream))
+            self.wake(op, ready)
+
+
+def _schedule(stage: int, stages: int, micro: int) -> list[tuple[bool, int]]:
+    """One forward, one backward (1F1B): (is forward, micro-batch) in order."""
+    warm = min(stages - 1 - stage, micro)
+    order = [(True, i) for i in range(warm)]
+    for i in range(micro - warm):
+        order += [(True, warm + i), (False, i)]
+    return order + [(False, i) for i in range(micro - warm, micro)]
+
+
+def _id_of(group: str) -> str:
+    """Three digits that name a group inside operation names."""
+    return f"{sum(ord(c) * (i + 7) for i, c in enumerate(group)) % 900 + 100}"
+
+
+def simulate(scenario: Scenario) -> Simulation:
+    """The whole run, deterministic by `scenario.seed`."""
+    return _Course(scenario).run()

@@ -1,0 +1,223 @@
+"""What is simulated: the model, its partition, the machine, the noise, the faults, and the answer expected for them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+FAULTS = (
+    "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_node_network", "slow_node_compute",
+    "stage_imbalance", "unsplit_allreduce", "small_packets", "redistribution",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong. `where` is a rank, a host, a stage or a pair of ranks; `size` is how much.
+
+    slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data: a batch takes (1 + size) steps to
+    prepare. slow_host: the host's launches make the device's queue run dry for about `size` of the step.
+    slow_link, slow_card, slow_node_network: bandwidth divided by 1 + size. stage_imbalance: the stage has 1 + size
+    the layers. unsplit_allreduce, small_packets, redistribution: present or not.
+    """
+
+    kind: str
+    where: int | tuple[int, int] = 0
+    size: float = 0.5
+
+
+@dataclass(frozen=True)
+class Scenario:
+    data: int = 4
+    tensor: int = 1
+    pipeline: int = 1
+    ranks_per_host: int = 8
+    layers: int = 4
+    """Layers per stage."""
+    micro_batches: int = 1
+    kernel_us: float = 300.0
+    """Mean device time of a forward kernel."""
+    launch_us: float = 12.0
+    """Host time to launch one operation."""
+    gradient_mb_per_layer: float = 12.0
+    activation_mb: float = 8.0
+    buckets: int = 4
+    steps: int = 6
+    first_step: int = 10
+    noise: float = 1.0
+    """1 is a quiet cluster, 2 twice that."""
+    synchronous: bool = True
+    """The host waits for the device at the end of each step (prints the loss); else it runs ahead."""
+    warm_up: bool = False
+    """The first recorded step compiles and opens connections."""
+    hccs_gb_s: float = 18.0
+    rdma_gb_s: float = 20.0
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    framework: str = "mindspore"
+    waiting: str = "wait"
+    """Where the profiler books waiting inside a collective: wait, idle or mixed."""
+    batch_send_receive: bool = False
+    bubble_reported: bool = True
+    """False: the Bubble and Stage columns stay 0, as with newer CANN."""
+    metadata: bool = True
+    """False: no profiler_metadata.json, groups must be inferred."""
+    level: int = 1
+    kernels: bool = True
+    missing_ranks: tuple[int, ...] = ()
+    host_names: tuple[str, ...] = field(default=())
+
+    @property
+    def world_size(self) -> int:
+        return self.data * self.tensor * self.pipeline
+
+    def place(self, rank: int) -> tuple[int, int, int]:
+        """(stage, data index, tensor index): tensor runs fastest, stages are contiguous."""
+        per_stage = self.data * self.tensor
+        return rank // per_stage, rank % per_stage // self.tensor, rank % self.tensor
+
+    def rank(self, stage: int, data: int, tensor: int) -> int:
+        return (stage * self.data + data) * self.tensor + tensor
+
+    def host(self, rank: int) -> int:
+        return rank // self.ranks_per_host
+
+    def host_name(self, rank: int) -> str:
+        index = self.host(rank)
+        return self.host_names[index] if index < len(self.host_names) else f"node{index}"
+
+    def fault(self, kind: str) -> Fault | None:
+        return next((f for f in self.faults if f.kind == kind), None)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """An answer that counts as right: the verdict, and any of these subjects ("" where any will do)."""
+
+    verdict: str
+    subjects: tuple[str, ...]
+
+
+def truths(scenario: Scenario) -> list[Truth]:
+    """The root causes a perfect advisor names for this scenario, one a fault."""
+    return [_truth(scenario, fault) for fault in scenario.faults]
+
+
+def _truth(scenario: Scenario, fault: Fault) -> Truth:
+    where = fault.where
+    if fault.kind == "slow_link":
+        assert isinstance(where, tuple)
+        return Truth("slow-link", (f"{where[0]}-{where[1]}", f"{where[1]}-{where[0]}"))
+    assert isinstance(where, int)
+    members = [r for r in range(scenario.world_size) if scenario.host(r) == where]
+    host = (scenario.host_name(members[0]) if members else "", f"host-of-{members[0] if members else 0}")
+    table = {
+        "slow_compute": ("slow-compute-rank", (str(where),)),
+        "slow_data": ("data-starved-rank", (str(where),)),
+        "slow_host": ("host-dispatch-bound", (str(where),)),
+        "slow_card": ("slow-link", (f"{where}-*",)),
+        "slow_node_network": ("slow-link", host),
+        "slow_node_compute": ("slow-compute-rank", (*host, *(str(r) for r in members))),
+        "stage_imbalance": ("stage-imbalance", (str(where),)),
+        "unsplit_allreduce": ("allreduce-not-overlapped", ()),
+        "small_packets": ("small-packets", ()),
+        "redistribution": ("sharding-redistribution", ()),
+    }
+    verdict, subjects = table[fault.kind]
+    return Truth(verdict, tuple(subjects))
+
+
+def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
+    """A scenario with this fault ("healthy", one of `FAULTS`, or two joined by "+"), everything else drawn by the seed."""
+    draw = random.Random(f"{kind}/{seed}")
+    kinds = [] if kind == "healthy" else kind.split("+")
+    pipeline = 1
+    tensor = 1
+    if "stage_imbalance" in kinds:
+        pipeline = draw.choice([2, 4])
+    elif not {"unsplit_allreduce", "small_packets"} & set(kinds):
+        pipeline = draw.choice([1, 1, 2, 2, 4])
+    if "redistribution" in kinds:
+        tensor = draw.choice([2, 4])
+    elif not {"unsplit_allreduce", "small_packets"} & set(kinds):
+        tensor = draw.choice([1, 1, 2])
+    data = draw.choice([2, 4, 8] if pipeline * tensor > 2 else [4, 8, 16])
+    if (
+        not {"slow_link", "slow_card", "slow_node_network"} & set(kinds)
+        and pipeline * tensor > 1
+        and draw.random() < 0.2
+    ):
+        data = 1
+    if kind == "slow_compute" and data * tensor < 3:
+        data = 4
+    world = data * tensor * pipeline
+    hosts = draw.choice([8, 8, 4])
+    if {"slow_node_network", "slow_node_compute"} & set(kinds):
+        hosts = draw.choice([h for h in (2, 4, 8) if h * 4 <= world] or [max(world // 4, 1)])
+    micro = 1 if pipeline == 1 else draw.choice([4, 8]) * (pipeline // 2)
+    scenario = Scenario(
+        data=data, tensor=tensor, pipeline=pipeline, ranks_per_host=hosts,
+        layers=draw.choice([3, 4, 6]) if pipeline == 1 else draw.choice([2, 3, 4]),
+        micro_batches=micro,
+        kernel_us=draw.uniform(220, 600),
+        launch_us=draw.uniform(6, 15),
+        gradient_mb_per_layer=draw.uniform(2, 8),
+        activation_mb=draw.uniform(1, 4),
+        buckets=draw.choice([3, 4, 6]),
+        steps=draw.choice([4, 5, 6, 8]),
+        first_step=draw.choice([1, 5, 50]),
+        noise=noise,
+        synchronous=draw.random() < 0.7,
+        warm_up=draw.random() < 0.3,
+        framework=draw.choice(["mindspore", "mindspore", "pytorch"]),
+        waiting=draw.choice(["wait", "idle", "mixed"]),
+        batch_send_receive=draw.random() < 0.2,
+        bubble_reported=draw.random() < 0.7,
+        metadata=draw.random() < 0.8,
+        seed=draw.randrange(1 << 30),
+    )  # fmt: skip
+    return _with_faults(scenario, kinds, draw)
+
+
+def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> Scenario:
+    from dataclasses import replace
+
+    faults = []
+    ranks = list(range(scenario.world_size))
+    draw.shuffle(ranks)
+    for kind in kinds:
+        where: int | tuple[int, int]
+        size = draw.uniform(0.25, 0.6)
+        if kind == "slow_link":
+            where, size = draw.choice(used_links(scenario)), draw.uniform(2.0, 6.0)
+        elif kind == "slow_card":
+            sources = sorted({a for a, _ in used_links(scenario)})
+            where, size = draw.choice(sources), draw.uniform(2.0, 6.0)
+        elif kind in ("slow_node_network", "slow_node_compute"):
+            where = draw.randrange(max(scenario.world_size // scenario.ranks_per_host, 1))
+            size = draw.uniform(2.0, 6.0) if kind == "slow_node_network" else size
+        elif kind == "stage_imbalance":
+            where, size = draw.randrange(scenario.pipeline), draw.uniform(0.4, 1.0)
+        elif kind in ("slow_compute", "slow_data", "slow_host"):
+            where = ranks.pop()
+        else:
+            where = 0
+        faults.append(Fault(kind, where, size))
+    if set(kinds) & {"unsplit_allreduce", "small_packets"}:
+        scenario = replace(scenario, gradient_mb_per_layer=draw.uniform(20, 40), layers=max(scenario.layers, 4))
+    if "small_packets" in kinds:
+        scenario = replace(scenario, gradient_mb_per_layer=draw.uniform(2, 5))
+    if set(kinds) & {"slow_link", "slow_card", "slow_node_network"}:
+        scenario = replace(scenario, gradient_mb_per_layer=scenario.gradient_mb_per_layer * 4)
+    return replace(scenario, faults=tuple(faults))
+
+
+def used_links(scenario: Scenario) -> list[tuple[int, int]]:
+    """Pairs over which the data- and tensor-parallel collectives send, so that a slow one is felt."""
+    from benchmarks.simulator.physics import collective_links, groups_of
+
+    links: set[tuple[int, int]] = set()
+    for name, members in groups_of(scenario).items():
+        if not name.startswith("pp") and len(members) > 1:
+            links.update(collective_links(scenario, "allReduce", members, 1.0))
+    return sorted(links)
