@@ -10,12 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Union
+from typing import Protocol
 
-Scalar = Union[str, bool, float]
+from advisor.errors import AdvisorError
+
+Scalar = str | bool | float
 
 OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
-"""Ordering is defined on numbers only; a test on an absent field, or between a text and a number, is false."""
+"""Ordering is defined on numbers only; a test on an absent field, or between two of text, number and truth value, is
+false, `!=` included."""
+
+MAX_PATTERNS = 15
+MAX_TEXT = 4096
+MAX_HITS = 200_000
+"""Hits of one run beyond which a rule is taken for an accident: nobody reads so many findings."""
+
+
+class RecordError(AdvisorError):
+    """A record no engine takes: NaN or infinity, a foreign type, a text too long, an id used twice. Another engine
+    would refuse it too."""
+
+
+class EngineFailure(AdvisorError):
+    """An engine gave up in the middle of a run; what it answered so far is incomplete. `rule` is the key of the rule
+    to blame ("" where unknown). A failure of the durable engine is worth a rerun on the python engine; when that one
+    fails as well, the rule itself explodes and is to be left out."""
+
+    def __init__(self, message: str, *, rule: str = "", hint: str = "") -> None:
+        self.rule = rule
+        super().__init__(message, place=rule, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -72,12 +95,18 @@ class Hit:
 
 
 class Engine(Protocol):
-    """Begin a run, add records one by one, end it. `add` returns the hits that this record completes, in the order
-    (priority, order of definition, record ids). A record never fills two patterns of one hit."""
+    """Begin a run, add records one by one, end it (also after a failure). `add` returns the hits that this record
+    completes, in the order (priority, order of definition, record ids in pattern order). A record never fills two
+    patterns of one hit. Field names, types, aliases and ids are any text.
+
+    Construction raises `RuleError` for a rule outside the grammar; `add` raises `RecordError` for a record that cannot
+    be judged and `EngineFailure` when the run cannot go on, in particular beyond `max_hits` hits."""
 
     name: str
+    reason: str
+    """Why this engine runs and not the other, for the report; "" where nobody chose."""
 
-    def __init__(self, rules: Sequence[CompiledRule]) -> None: ...
+    def __init__(self, rules: Sequence[CompiledRule], max_hits: int = MAX_HITS) -> None: ...
     def begin(self) -> None: ...
     def add(self, record: Record) -> list[Hit]: ...
     def end(self) -> None: ...
