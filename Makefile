@@ -1,0 +1,41 @@
+# `make advise [PROFILE=path]`: environment, installation, report.   `make test`: all tests.   `make check`: lint and types.
+PYTHON ?= python3
+VENV ?= .venv
+PROFILE ?= examples/slow_rank
+REPORT ?= out/advisor-report.html
+BIN := $(VENV)/bin
+
+.PHONY: advise test check docs clean
+
+# durable-rules has no wheels and needs a C compiler; without one everything works on the built-in engine.
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -e . || ( \
+	  echo "durable-rules could not be built here; installing without it" && \
+	  $(PYTHON) .ci/requirements.py --without durable-rules > $(VENV)/requirements.txt && \
+	  $(BIN)/pip install -q -r $(VENV)/requirements.txt && $(BIN)/pip install -q --no-deps -e . )
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PYTHON) .ci/requirements.py --extra dev > $(VENV)/requirements-dev.txt
+	$(BIN)/pip install -q -r $(VENV)/requirements-dev.txt
+	@touch $@
+
+advise: $(VENV)/.installed
+	@mkdir -p $(dir $(REPORT))
+	@$(BIN)/advisor advise "$(PROFILE)" --format text --format html:$(REPORT)
+	@echo "Report: $(abspath $(REPORT))"
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
