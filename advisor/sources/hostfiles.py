@@ -1,0 +1,94 @@
+"""What readers of MindSpore's host-side files share: numbers that may be anything, JSON and csv that may be cut."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.base import Note
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def to_number(value: object) -> float | None:
+    """A finite number, or None for everything else (N/A, -1 stays -1)."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def to_known(value: object) -> float | None:
+    """A number that is no placeholder: MindSpore writes -1 where it has none."""
+    number = to_number(value)
+    return None if number is None or number < 0 else number
+
+
+def to_numbers(value: object) -> tuple[float, ...]:
+    """A list of numbers, given as a list or as its text; unreadable members are left out."""
+    if isinstance(value, str):
+        value = value.strip()
+        value = re.split(r"[\s,]+", value.strip("[]() ")) if value else []
+    if not isinstance(value, (list, tuple)):
+        value = [value]
+    return tuple(number for item in value if (number := to_number(item)) is not None)
+
+
+def to_whole(value: object) -> int | None:
+    number = to_number(value)
+    return None if number is None else int(number)
+
+
+def operation_type(op_type: object) -> str:
+    """`MapOp` and `Map` are the same operation; so are the old and the new name of the device queue."""
+    name = str(op_type or "").strip()
+    name = name[:-2] if name.endswith("Op") and len(name) > 2 else name
+    return "DataQueue" if name == "DeviceQueue" else name
+
+
+def canonical_frame(table: str, rows: Iterable[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
+    import pandas as pd
+
+    from advisor.tables import TABLES
+
+    known = TABLES[table]
+    names = [name for name in known.names if columns is None or name in columns]
+    frame = pd.DataFrame(list(rows), columns=list(known.names))[names]
+    for name in names:
+        kind = known.column(name).dtype
+        if kind == "float":
+            frame[name] = pd.to_numeric(frame[name], errors="coerce").astype("Float64")
+        elif kind in ("int", "ns"):
+            frame[name] = pd.to_numeric(frame[name], errors="coerce").astype("Int64")
+    return frame
+
+
+def load_json(path: Path, note: Note) -> Any:
+    """The JSON document, or None with a note: a truncated one has no part that could be trusted."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig", errors="replace"))
+    except json.JSONDecodeError as error:
+        note(str(path), f"is not valid JSON (line {error.lineno}): truncated or still being written; it was not read")
+        return None
+
+
+def read_csv_rows(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return [row for row in csv.reader(line.replace("\0", "") for line in file) if row]
+
+
+def read_records(path: Path) -> list[dict[str, str]]:
+    rows = read_csv_rows(path)
+    if not rows:
+        return []
+    head = [cell.strip() for cell in rows[0]]
+    return [dict(zip(head, row, strict=False)) for row in rows[1:]]
