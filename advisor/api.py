@@ -1,0 +1,33 @@
+"""The public functions, for scripts and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from advisor.model import Report
+from advisor.ruleset.loader import RuleSet
+from advisor.sources.base import Profile
+from advisor.sources.discover import load_profile as _load_profile
+
+
+def load_profile(path: str | Path | Sequence[str | Path]) -> Profile:
+    """Recognises what lies there; reads nothing but metadata. Raises UsageError where the path does not exist."""
+    return _load_profile([path] if isinstance(path, (str, Path)) else path)
+
+
+def load_rules(*directories: str | Path) -> RuleSet:
+    """The built-in rules, and those of further packs. Raises RuleError with file and line."""
+    from advisor.config import load_config
+    from advisor.facts.registry import catalogue
+    from advisor.ruleset.loader import load_rules as load
+
+    config = load_config(None).with_options(rules=tuple(map(str, directories)))
+    return load(config=config, catalogue=catalogue())
+
+
+def advise(path: str | Path | Sequence[str | Path], rules: RuleSet | None = None) -> Report:
+    """Analyses one profiler result. Raises NoVerdict where nothing was recognised."""
+    from advisor.pipeline import advise as run
+
+    return run([path] if isinstance(path, (str, Path)) else path, rules or load_rules())
