@@ -1,0 +1,177 @@
+"""Kernels from the profilers' databases: tasks, what they computed, collectives and the counters of the cores.
+
+Texts are ids into STRING_IDS; times are nanoseconds already. Tables and columns come and go with versions, so each is
+looked for before it is read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.sources.base import Note
+from advisor.sources.csvfiles import split_heading
+from advisor.tables import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ROWS = 100_000
+_TEXTS = {
+    "name": ("name",), "type": ("opType",), "core": ("taskType",), "state": ("opState",),
+    "input_shapes": ("inputShapes",), "input_dtypes": ("inputDataTypes",), "input_formats": ("inputFormats",),
+    "output_shapes": ("outputShapes",), "output_dtypes": ("outputDataTypes",), "output_formats": ("outputFormats",),
+}  # fmt: skip
+_COUNTS = {"block_num": ("blockNum", "blockDim"), "mix_block_num": ("mixBlockNum", "mixBlockDim")}
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """A read-only connection that never changes or locks the profile."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    """Column names of a table; empty where it does not exist."""
+    return {row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')}
+
+
+def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
+    """Canonical frames of at most 100,000 kernels from one database."""
+    connection = open_database(path)
+    try:
+        strings = _strings(connection)
+        steps = _steps(connection)
+        found = False
+        for frame in (*_computed(connection, strings), *_collectives(connection, strings)):
+            found = True
+            yield _with_steps(frame, steps)
+        if not found:
+            note(str(path), "holds no kernels: TASK with COMPUTE_TASK_INFO, or COMMUNICATION_OP, is missing or empty")
+    except sqlite3.DatabaseError as error:
+        note(str(path), f"is damaged, kernels after the defect were left out: {error}")
+    finally:
+        connection.close()
+
+
+def _strings(connection: sqlite3.Connection) -> dict[int, str]:
+    if not columns_of(connection, "STRING_IDS"):
+        return {}
+    return dict(connection.execute("SELECT id, value FROM STRING_IDS"))
+
+
+def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
+    if not {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
+        return []
+    rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+    return [(str(name), int(start), int(end)) for name, start, end in rows if start is not None and end is not None]
+
+
+def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.DataFrame:
+    """Gives each kernel the step in whose window it starts; those outside all windows belong to the last step."""
+    import polars as pl
+
+    if not steps or frame.is_empty():
+        return frame
+    starts = np.array([start for _, start, _ in steps])
+    at = np.searchsorted(starts, frame["start_ns"].to_numpy(), side="right") - 1
+    names = [steps[max(int(i), 0)][0] for i in at]
+    return frame.with_columns(pl.Series("step", names))
+
+
+def _pick(available: set[str], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if name in available), None)
+
+
+def _counters(connection: sqlite3.Connection, strings: dict[int, str]) -> dict[str, list[int]]:
+    """Canonical pipe column -> ids of its name in TASK_PMU_INFO."""
+    if not {"globalTaskId", "name", "value"} <= columns_of(connection, "TASK_PMU_INFO"):
+        return {}
+    known = {
+        split_heading(heading)[0]: column.name
+        for column in TABLES["kernels"].columns
+        for heading in column.headings
+        if column.name.endswith(("_ratio", "_utilization"))
+    }
+    found: dict[str, list[int]] = {}
+    for (identity,) in connection.execute("SELECT DISTINCT name FROM TASK_PMU_INFO"):
+        column = known.get(split_heading(str(strings.get(identity, identity)))[0])
+        if column:
+            found.setdefault(column, []).append(int(identity))
+    return found
+
+
+def _computed(connection: sqlite3.Connection, strings: dict[int, str]) -> Iterator[pl.DataFrame]:
+    task, info = columns_of(connection, "TASK"), columns_of(connection, "COMPUTE_TASK_INFO")
+    if not {"startNs", "endNs", "globalTaskId"} <= task or "globalTaskId" not in info:
+        return
+    texts = {name: column for name, columns in _TEXTS.items() if (column := _pick(info, columns))}
+    counts = {name: column for name, columns in _COUNTS.items() if (column := _pick(info, columns))}
+    counters = _counters(connection, strings)
+    select = ["t.startNs", "t.endNs", "t.streamId" if "streamId" in task else "NULL"]
+    select += [f"c.{column}" for column in (*texts.values(), *counts.values())]
+    select += [
+        f"(SELECT p.value FROM pmu p WHERE p.globalTaskId = t.globalTaskId AND p.name IN ({','.join(map(str, ids))}))"
+        for ids in counters.values()
+    ]
+    if counters:
+        ids = ",".join(str(i) for group in counters.values() for i in group)
+        connection.execute(
+            "CREATE TEMP TABLE pmu AS SELECT globalTaskId, name, MAX(value) AS value FROM TASK_PMU_INFO "
+            f"WHERE name IN ({ids}) GROUP BY globalTaskId, name"
+        )
+        connection.execute("CREATE INDEX temp.pmu_by_task ON pmu (globalTaskId, name)")
+    query = (
+        f"SELECT {', '.join(select)} FROM TASK t JOIN COMPUTE_TASK_INFO c ON c.globalTaskId = t.globalTaskId "
+        "ORDER BY t.startNs"
+    )
+    names = (*texts, *counts, *counters)
+    cursor = connection.execute(query)
+    while rows := cursor.fetchmany(_ROWS):
+        yield _frame(rows, names, set(texts), strings)
+
+
+def _frame(
+    rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: dict[int, str]
+) -> pl.DataFrame:
+    import polars as pl
+
+    start, end, stream, *rest = zip(*rows, strict=True)
+    data: dict[str, pl.Series] = {
+        "start_ns": pl.Series(start, dtype=pl.Int64, strict=False),
+        "duration_us": pl.Series(
+            [None if s is None or e is None else (e - s) / 1000 for s, e in zip(start, end, strict=True)],
+            dtype=pl.Float64,
+        ),
+        "stream": pl.Series([None if s is None else str(s) for s in stream], dtype=pl.String),
+    }
+    for name, values in zip(names, rest, strict=True):
+        if name in texts:
+            data[name] = pl.Series([_text(strings.get(v, v)) for v in values], dtype=pl.String)
+        else:
+            scale = TABLES["kernels"].column(name).scale
+            data[name] = pl.Series(values, dtype=pl.Float64, strict=False) * scale
+    return pl.DataFrame(data)
+
+
+def _text(value: object) -> str | None:
+    text = str(value).strip(' \t"') if value is not None else ""
+    return None if text in ("", "N/A") else text
+
+
+def _collectives(connection: sqlite3.Connection, strings: dict[int, str]) -> Iterator[pl.DataFrame]:
+    available = columns_of(connection, "COMMUNICATION_OP")
+    if not {"opName", "startNs", "endNs"} <= available:
+        return
+    kind = "opType" if "opType" in available else "NULL"
+    cursor = connection.execute(f"SELECT startNs, endNs, NULL, opName, {kind} FROM COMMUNICATION_OP ORDER BY startNs")
+    import polars as pl
+
+    while rows := cursor.fetchmany(_ROWS):
+        frame = _frame(rows, ("name", "type"), {"name", "type"}, strings)
+        yield frame.with_columns(pl.lit("COMMUNICATION").alias("core"))

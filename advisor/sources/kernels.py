@@ -1,0 +1,410 @@
+"""kernel_details.csv and op_summary_*.csv at full size: read in blocks into a compact columnar form.
+
+A rank has hundreds of thousands of kernels and few kinds of them, so texts are kept once and numbers in arrays: some
+40 bytes a kernel. Blocks are parsed by polars; a file that polars cannot be trusted with (other encodings, other
+separators, quotes that never close) goes through the tolerant reader, which is slower and keeps the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.csvfiles import match_columns, read_file, read_files
+from advisor.sources.readers import reader
+from advisor.sources.textfiles import detect_encoding
+from advisor.tables import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+BLOCK = 1 << 23
+"""Bytes parsed at once: bounds memory; larger blocks are no faster."""
+
+SIGNATURE = ("type", "core", "state", "input_shapes", "input_dtypes", "input_formats", "output_shapes", "output_dtypes")
+PIPES = (
+    "mac_ratio", "scalar_ratio", "mte1_ratio", "mte2_ratio", "fixpipe_ratio",
+    "vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "cube_utilization",
+)  # fmt: skip
+_NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES)
+_UNKNOWN = -1
+_MARK = "\x1f"
+_START = r"^\d{1,16}(\.\d*)?$"
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel was asked to do. Texts as in the file, without the quotes inside; empty where not told."""
+
+    type: str
+    core: str
+    state: str
+    input_shapes: str
+    input_dtypes: str
+    input_formats: str
+    output_shapes: str
+    output_dtypes: str
+
+
+@dataclass
+class Kernels:
+    """All kernels of one rank, in order of start; those without a usable start come first with start -1.
+
+    `start` and `end` are nanoseconds, `duration` microseconds; `signature`, `name`, `step` and `stream` are indices
+    into the lists of the same name in the plural. `pipes[p][s]` is Σ duration × ratio over the kernels of signature s
+    for pipe p, `piped[p][s]` Σ duration of those where the ratio is known.
+    """
+
+    start: Ints
+    end: Ints
+    duration: Floats
+    signature: Ints
+    name: Ints
+    step: Ints
+    stream: Ints
+    block: Floats
+    signatures: list[Signature]
+    names: list[str]
+    steps: list[str]
+    streams: list[str]
+    pipes: dict[str, Floats]
+    piped: dict[str, Floats]
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.duration)
+
+
+@dataclass
+class _Texts:
+    """Texts seen so far with their indices, across blocks."""
+
+    index: dict[str, int] = field(default_factory=dict)
+
+    def encode(self, series: pl.Series) -> Ints:
+        import polars as pl
+
+        unique = series.unique(maintain_order=True)
+        known = np.array([self.index.setdefault(text, len(self.index)) for text in unique.to_list()], np.int64)
+        codes = series.cast(pl.Enum(unique)).to_physical().to_numpy()
+        return known[codes]
+
+
+class _Collector:
+    """Takes canonical frames block by block."""
+
+    def __init__(self) -> None:
+        self.signatures, self.names, self.steps, self.streams = _Texts(), _Texts(), _Texts(), _Texts()
+        self.parts: list[tuple[npt.NDArray[Any], ...]] = []
+        self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
+        self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
+        self.unusable = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Adds the rows of one frame; rows without a finite, non-negative duration are counted and left out."""
+        import polars as pl
+
+        usable = frame["duration_us"].is_finite() & (frame["duration_us"] >= 0)
+        usable = usable.fill_null(False)
+        self.unusable += len(frame) - int(usable.sum())
+        frame = frame.filter(usable)
+        if frame.is_empty():
+            return
+        texts = [pl.col(c).fill_null("") if c in frame.columns else pl.lit("") for c in SIGNATURE]
+        signature = self.signatures.encode(frame.select(pl.concat_str(texts, separator=_MARK).alias("k"))["k"])
+        duration = frame["duration_us"].to_numpy()
+        start = frame["start_ns"].fill_null(_UNKNOWN).to_numpy() if "start_ns" in frame.columns else None
+        start = np.full(len(frame), _UNKNOWN, np.int64) if start is None else start.astype(np.int64)
+        self.parts.append((
+            start, duration, signature.astype(np.int32),
+            self._texts(frame, "name", self.names), self._texts(frame, "step", self.steps),
+            self._texts(frame, "stream", self.streams), self._numbers(frame, "block_num").astype(np.float32),
+        ))  # fmt: skip
+        size = len(self.signatures.index)
+        for pipe in PIPES:
+            if pipe in frame.columns:
+                ratio = self._numbers(frame, pipe)
+                known = np.isfinite(ratio) & (ratio >= 0)
+                weight = np.where(known, duration, 0.0)
+                self.pipes[pipe] = _grown(self.pipes[pipe], size)
+                self.piped[pipe] = _grown(self.piped[pipe], size)
+                self.pipes[pipe] += np.bincount(signature, weight * np.where(known, ratio, 0.0), size)
+                self.piped[pipe] += np.bincount(signature, weight, size)
+
+    @staticmethod
+    def _texts(frame: pl.DataFrame, column: str, texts: _Texts) -> npt.NDArray[np.int32]:
+        if column not in frame.columns:
+            texts.index.setdefault("", 0)
+            return np.zeros(len(frame), np.int32)
+        return texts.encode(frame[column].fill_null("")).astype(np.int32)
+
+    @staticmethod
+    def _numbers(frame: pl.DataFrame, column: str) -> Floats:
+        if column not in frame.columns:
+            return np.full(len(frame), np.nan)
+        return frame[column].fill_null(np.nan).to_numpy()
+
+    def finish(self) -> Kernels | None:
+        """All blocks joined and ordered by start; None where nothing was usable."""
+        if not self.parts:
+            return None
+        start, duration, signature, name, step, stream, block = (
+            np.concatenate(column) for column in zip(*self.parts, strict=True)
+        )
+        self.parts.clear()
+        order = np.argsort(start, kind="stable")
+        start, duration = start[order], duration[order]
+        end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), _UNKNOWN)
+        size = len(self.signatures.index)
+        return Kernels(
+            start, end, duration, signature[order], name[order], step[order], stream[order], block[order],
+            [Signature(*text.split(_MARK)) for text in self.signatures.index],
+            list(self.names.index), list(self.steps.index), list(self.streams.index),
+            {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
+            {pipe: _grown(total, size) for pipe, total in self.piped.items()},
+            self.unusable,
+        )  # fmt: skip
+
+
+def _grown(array: Floats, size: int) -> Floats:
+    return array if len(array) == size else np.concatenate((array, np.zeros(size - len(array))))
+
+
+def load_kernels(rank: Rank) -> Kernels | None:
+    """The rank's kernels, read once and kept until the rank forgets; None where there are none."""
+    key = ("kernels", "compact")
+    if key not in rank._cache:
+        reference = rank.tables.get("kernels")
+        rank._cache[key] = None
+        if reference is not None:
+
+            def note(path: str, text: str) -> None:
+                rank.note(rank.relative(Path(path)), text)
+
+            rank._cache[key] = _load(reference, note)
+    return rank._cache[key]
+
+
+def _load(reference: TableRef, note: Note) -> Kernels | None:
+    collector = _Collector()
+    for path in reference.paths:
+        before = collector.unusable
+        try:
+            for frame in _frames(path, reference, note):
+                collector.add(frame)
+        except (OSError, ValueError) as error:
+            note(str(path), f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
+        if collector.unusable > before:
+            note(str(path), f"{collector.unusable - before} kernels without a usable duration were left out")
+    return collector.finish()
+
+
+def _frames(path: Path, reference: TableRef, note: Note) -> Iterator[pl.DataFrame]:
+    if reference.reader == "kernels.db":
+        from advisor.sources.kernel_database import database_frames
+
+        yield from database_frames(path, note)
+        return
+    fast = _fast_columns(path)
+    if fast is not None:
+        try:
+            yield from _blocks(path, *fast, note)
+            return
+        except _Untrusted:
+            pass
+    frame = read_file(TABLES["kernels"], path, None, note)
+    if frame is not None:
+        yield _from_pandas(frame)
+
+
+class _Untrusted(Exception):
+    """Nothing of this file has been handed on yet, and polars should not read it."""
+
+
+def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    columns: dict[str, pl.Series] = {}
+    for column in TABLES["kernels"].columns:
+        values = frame[column.name]
+        if column.dtype == "ns":
+            series = pl.Series([None if v != v or v is None else int(v) for v in values.astype(object)], dtype=pl.Int64)
+        elif column.dtype == "float":
+            series = pl.Series(values.to_numpy(float, na_value=np.nan))
+        else:
+            series = pl.Series([None if v is None or v != v else str(v) for v in values], dtype=pl.String)
+        columns[column.name] = series
+    return pl.DataFrame(columns)
+
+
+def _fast_columns(path: Path) -> tuple[bytes, Mapping[str, int]] | None:
+    """(heading line, position of each canonical column) where the file is plain UTF-8 with commas."""
+    with path.open("rb") as stream:
+        sample = stream.read(1 << 16)
+    mark = b"\xef\xbb\xbf"
+    line, newline, _ = sample.partition(b"\n")
+    text = line.removeprefix(mark)
+    if not newline or b'"' in text or b"\x00" in sample or detect_encoding(sample) not in ("utf-8", "utf-8-sig"):
+        return None
+    heading = text.decode("utf-8", "replace").rstrip("\r").split(",")
+    matches = match_columns(TABLES["kernels"].columns, heading)
+    if "duration_us" not in matches or matches["duration_us"].scale != 1.0 or len(set(heading)) != len(heading):
+        return None
+    if "start_ns" in matches and matches["start_ns"].scale != 1000.0:
+        return None
+    positions = {name: match.position for name, match in matches.items()}
+    return line + newline, positions if len(set(positions.values())) == len(positions) else {}
+
+
+def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -> Iterator[pl.DataFrame]:
+    if not positions:
+        raise _Untrusted
+    heading = line.removeprefix(b"\xef\xbb\xbf")
+    handed = False
+    bad_starts = 0
+    for block in _whole_lines(path, len(line), note):
+        if block is None:
+            if handed:
+                note(str(path), "a quotation mark is never closed; what follows it was left out")
+                return
+            raise _Untrusted
+        frame = _parse(heading + block, positions)
+        if frame is None:
+            if not handed:
+                raise _Untrusted
+            note(str(path), "a part of it is no CSV and was left out")
+            continue
+        handed = True
+        if "start_ns" in frame.columns:
+            bad_starts += frame["start_ns"].null_count()
+        yield frame
+    if bad_starts:
+        note(str(path), f"{bad_starts} kernels have no usable start time: they count in sums, not in the timeline")
+
+
+def _whole_lines(path: Path, skip: int, note: Note) -> Iterator[bytes | None]:
+    """Blocks that end with a line outside quotes; None where a quotation mark stays open beyond reason."""
+    with path.open("rb") as stream:
+        stream.seek(skip)
+        rest = b""
+        while data := stream.read(BLOCK):
+            rest += data
+            cut = _cut(rest)
+            if cut == 0:
+                if len(rest) > 8 * BLOCK:
+                    yield None
+                    return
+                continue
+            yield rest[:cut]
+            rest = rest[cut:]
+    if not rest.strip():
+        return
+    if rest.count(b'"') % 2:
+        cut = _cut(rest)
+        if not cut:
+            cut = rest.rfind(b"\n", 0, max(rest.find(b'"'), 0)) + 1
+        if cut:
+            yield rest[:cut]
+        note(str(path), "is cut short: the last row ends in the middle and was left out")
+    elif not rest.endswith(b"\n") and rest.rstrip(b"\r").count(b",") < 3:
+        note(str(path), "is cut short: the last row ends in the middle and was left out")
+    else:
+        yield rest
+
+
+def _cut(data: bytes) -> int:
+    """Position behind the last line end that lies outside quotes; 0 where there is none."""
+    end = len(data)
+    quotes = data.count(b'"')
+    for _ in range(10_000):
+        newline = data.rfind(b"\n", 0, end)
+        if newline < 0:
+            return 0
+        quotes -= data.count(b'"', newline, end)
+        if quotes % 2 == 0:
+            return newline + 1
+        end = newline
+    return 0
+
+
+def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
+    os.environ.setdefault("POLARS_MAX_THREADS", "2")
+    import polars as pl
+
+    order = sorted(positions, key=positions.__getitem__)
+    try:
+        frame = pl.read_csv(
+            data, columns=[positions[name] for name in order], infer_schema=False,
+            truncate_ragged_lines=True, encoding="utf8-lossy", raise_if_empty=False,
+        )  # fmt: skip
+    except pl.exceptions.PolarsError:
+        return None
+    frame.columns = order
+    wanted = []
+    for name in order:
+        text = pl.col(name)
+        if name == "start_ns":
+            text = text.str.strip_chars(' \t"')
+            parts = pl.when(text.str.contains(_START)).then(text).str.splitn(".", 2)
+            whole = parts.struct.field("field_0").cast(pl.Int64, strict=False) * 1000
+            decimals = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
+            wanted.append((whole + decimals.cast(pl.Int64, strict=False)).alias(name))
+        elif name in _NUMBERS:
+            scale = TABLES["kernels"].column(name).scale
+            number = text.cast(pl.Float64, strict=False)
+            wanted.append(number * scale if scale != 1.0 else number)
+        elif name in ("name", *SIGNATURE, "step", "stream"):
+            text = text.str.strip_chars(' \t"')
+            wanted.append(pl.when(text.is_in(["N/A", ""])).then(None).otherwise(text).alias(name))
+    return frame.select(wanted)
+
+
+_STACK = re.compile(r"[\s;|,]*(?:\r?\n|File \"|[^\s;|,]*\.py[:(]\d+).*", re.DOTALL)
+_STEP = re.compile(r"[_/#-]step[_#]?\d+$", re.IGNORECASE)
+_NODE = re.compile(r"(-op\d+)/.*$")
+_LAUNCH = re.compile(r"^(?:\w+::)+")
+
+
+def operator_name(name: str) -> str:
+    """The operator a kernel belongs to: no call stack (S48), no launch range, device kernel, group or step suffix.
+
+    `Kernel::KernelLaunch::Default/net/MatMul-op1/MatMulV2` and the same with a stack behind it are
+    `Default/net/MatMul-op1`.
+    """
+    short = _STACK.sub("", name, count=1) if ".py" in name or "\n" in name or 'File "' in name else name
+    short = _LAUNCH.sub("", short.partition("@")[0])
+    return _NODE.sub(r"\1", _STEP.sub("", short)) or name
+
+
+@reader("kernels.csv")
+def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The canonical frame with one row a kernel, for small needs; `load_kernels` is the way at full size."""
+    return read_files(TABLES["kernels"], reference.paths, columns, note)
+
+
+@reader("kernels.db")
+def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The same from the databases."""
+    import pandas as pd
+
+    from advisor.sources.kernel_database import database_frames
+
+    names = [name for name in TABLES["kernels"].names if columns is None or name in columns]
+    frames = []
+    for path in reference.paths:
+        for part in database_frames(path, note):
+            data = {name: part[name].to_list() if name in part.columns else [None] * len(part) for name in names}
+            frames.append(pd.DataFrame(data))
+    return pd.concat(frames, ignore_index=True) if frames else None
