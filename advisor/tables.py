@@ -79,6 +79,10 @@ STEP_PHASES = Table(
         _c("end_us", "float", "end_point"),
     ), _LEGACY)
 
+STEP_PHASES_AVERAGE = Table(
+    "step_phases_average", "the profiler's own average over the steps (older MindSpore), one row; files may be trimmed",
+    STEP_PHASES.columns, _LEGACY)
+
 STEP_COLLECTIVES = Table(
     "step_collectives", "collectives inside the step trace (older MindSpore): one row per step and operation", (
         _c("step", "str"), _c("name", "str"), _c("stream", "str"),
@@ -126,7 +130,9 @@ OPERATOR_TYPES = Table(
         _c("min_us", "float", "Min Time(us)"),
         _c("avg_us", "float", "Avg Time(us)"),
         _c("max_us", "float", "Max Time(us)"),
+        _c("share", "float", "Ratio(%)", scale=0.01),
     ), _LEVEL1)
+"""`share` is the file's own 0..1 of the device time: files may list only a part of the types."""
 
 OPERATORS = Table(
     "operators", "device time operator by operator (older MindSpore: average per step)", (
@@ -312,8 +318,8 @@ DYNAMIC_SHAPES = Table(
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        STEPS, STEP_PHASES, STEP_COLLECTIVES, KERNELS, OPERATOR_TYPES, OPERATORS, HOST_API, COLLECTIVES, TRANSPORTS,
-        LINKS, DATASET_STAGES, PIPELINE_OPS, PIPELINE_SUMMARY, BATCHES, DATA_QUEUE, AICPU, HOST_CPU, PIPELINE_CPU,
+        STEPS, STEP_PHASES, STEP_PHASES_AVERAGE, STEP_COLLECTIVES, KERNELS, OPERATOR_TYPES, OPERATORS, HOST_API,
+        COLLECTIVES, TRANSPORTS, LINKS, DATASET_STAGES, PIPELINE_OPS, PIPELINE_SUMMARY, BATCHES, DATA_QUEUE, AICPU, HOST_CPU, PIPELINE_CPU,
         MEMORY, OPERATOR_MEMORY, MODULE_MEMORY, L2_CACHE, FLOPS, CLUSTER_PHASES, TRACE, HOST_STAGES, HOST_MEMORY,
         DYNAMIC_SHAPES,
     )
