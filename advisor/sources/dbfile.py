@@ -1,0 +1,163 @@
+"""Opening a profiler's database: read-only, immutable, bounded in time, real tables only.
+
+A profile may come from anywhere. Views, virtual tables and triggers run code of the file's author, so nothing but
+plain tables is ever queried, and every query stops after a time limit.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from advisor.sources.base import Note, TableRef
+from advisor.sources.metadata import as_int
+
+TIME_LIMIT_S = 300.0
+_STEPS_BETWEEN_CHECKS = 1_000_000
+
+_NEEDS: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = (
+    ("steps", "db.steps", (frozenset({"steptracetime"}), frozenset({"task", "compute_task_info"}))),
+    ("kernels", "kernels.db", (frozenset({"task", "compute_task_info"}),)),
+    ("operator_types", "db.operator_types", (frozenset({"task", "compute_task_info"}),)),
+    ("host_api", "db.host_api", (frozenset({"cann_api"}),)),
+    ("collectives", "db.collectives", (frozenset({"commanalyzertime"}), frozenset({"communication_op"}))),
+    ("transports", "db.transports", (frozenset({"commanalyzerbandwidth"}),)),
+    ("links", "db.links", (frozenset({"commanalyzermatrix"}),)),
+    ("memory", "db.memory", (frozenset({"memory_record"}), frozenset({"npu_mem"}))),
+    ("operator_memory", "db.operator_memory", (frozenset({"op_memory"}),)),
+    ("module_memory", "db.module_memory", (frozenset({"npu_module_mem"}),)),
+)
+"""Canonical table, reader, and the database tables it can be made from, best first."""
+
+
+class Database:
+    """One open database: its plain tables with their columns, and queries that give lists of rows."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+        self.tables: dict[str, dict[str, str]] = {}
+        """Lower-case table name -> lower-case column name -> column name as written."""
+        self.odd: list[str] = []
+        """Names that are views or virtual tables and are therefore not read."""
+        self._names: dict[str, str] = {}
+        for name, kind, sql in connection.execute("SELECT name, type, sql FROM sqlite_master"):
+            if kind == "table" and not str(sql or "").lstrip().upper().startswith("CREATE VIRTUAL"):
+                key = str(name).lower()
+                self._names[key] = str(name)
+                columns = connection.execute(f"PRAGMA table_info({quoted(str(name))})").fetchall()
+                self.tables[key] = {str(column[1]).lower(): str(column[1]) for column in columns}
+            elif kind in ("table", "view"):
+                self.odd.append(str(name))
+
+    def has(self, table: str, *columns: str) -> bool:
+        known = self.tables.get(table.lower())
+        return known is not None and all(column.lower() in known for column in columns)
+
+    def name(self, table: str) -> str:
+        return quoted(self._names[table.lower()])
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query, parameters).fetchall()
+
+    def select(self, table: str, columns: Sequence[str]) -> dict[str, list[Any]]:
+        """Column -> values for those of the columns that the table has, without case."""
+        known = self.tables[table.lower()]
+        present = [column for column in columns if column.lower() in known]
+        if not present:
+            return {}
+        names = ", ".join(quoted(known[column.lower()]) for column in present)
+        rows = self.rows(f"SELECT {names} FROM {self.name(table)}")
+        return {column: [row[i] for row in rows] for i, column in enumerate(present)}
+
+    def strings(self) -> dict[Any, str]:
+        """STRING_IDS: number -> text."""
+        if not self.has("STRING_IDS", "id", "value"):
+            return {}
+        return {key: value for key, value in self.rows(f"SELECT id, value FROM {self.name('STRING_IDS')}") if value}
+
+    def names_of(self, table: str) -> dict[Any, str]:
+        """An ENUM_* table: code -> name."""
+        if not self.has(table, "id", "name"):
+            return {}
+        return dict(self.rows(f"SELECT id, name FROM {self.name(table)}"))
+
+
+def quoted(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def open_database(path: Path, limit_s: float = TIME_LIMIT_S) -> Iterator[Database]:
+    """Opens without locks, journals or the right to write. Raises sqlite3.Error where the file is no database."""
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    try:
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA query_only=ON")
+        end = time.monotonic() + limit_s
+        connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_CHECKS)
+        yield Database(connection, path)
+    finally:
+        connection.close()
+
+
+def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, TableRef], dict[str, Any]]:
+    """(table -> reference, who the databases say they are: rank, device, host, npu, world_size, metadata)."""
+    refs: dict[str, tuple[int, TableRef]] = {}
+    identity: dict[str, Any] = {}
+    for path in paths:
+        try:
+            with open_database(path, limit_s=10.0) as database:
+                found = _identify(database)
+                identity.update((key, value) for key, value in found.items() if key not in identity)
+                for table, reader, alternatives in _NEEDS:
+                    for place, needed in enumerate(alternatives):
+                        if needed <= database.tables.keys() and place < refs.get(table, (len(alternatives), None))[0]:
+                            refs[table] = (place, TableRef(table, (path,), reader))
+                odd = [n for n in database.odd if any(n.lower() in s for _, _, sets in _NEEDS for s in sets)]
+                if odd:
+                    note(
+                        str(path), f"has views or virtual tables where tables are expected ({', '.join(odd)}); not read"
+                    )
+        except Exception as error:
+            note(str(path), f"cannot be read as a database: {str(error)[:200]}")
+            continue
+        journal = path.with_name(path.name + "-wal")
+        if journal.exists() and journal.stat().st_size:
+            note(str(path), f"has an unfinished journal ({journal.name}); what is only there was not read")
+    return {table: ref for table, (_, ref) in refs.items()}, identity
+
+
+def _identify(database: Database) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if database.has("RANK_DEVICE_MAP", "rankId", "deviceId"):
+        pairs = database.rows(f"SELECT rankId, deviceId FROM {database.name('RANK_DEVICE_MAP')} LIMIT 2")
+        if len(pairs) == 1:
+            found["rank"], device = as_int(pairs[0][0]), as_int(pairs[0][1])
+            found["device"] = None if device is None else str(device)
+    if database.has("HOST_INFO", "hostName"):
+        names = database.rows(f"SELECT hostName FROM {database.name('HOST_INFO')} LIMIT 1")
+        found["host"] = str(names[0][0]) if names and names[0][0] else None
+    if database.has("NPU_INFO", "name"):
+        names = database.rows(f"SELECT name FROM {database.name('NPU_INFO')} LIMIT 1")
+        found["npu"] = str(names[0][0]) if names and names[0][0] else None
+    if database.has("META_DATA", "name", "value"):
+        found["metadata"] = dict(database.rows(f"SELECT name, value FROM {database.name('META_DATA')} LIMIT 1000"))
+    for table, column in (("CommAnalyzerMatrix", "src_rank"), ("CommAnalyzerMatrix", "dst_rank")):
+        if database.has(table, column):
+            value = database.rows(f"SELECT MAX(CAST({quoted(column)} AS INTEGER)) FROM {database.name(table)}")[0][0]
+            if isinstance(value, int):
+                found["world_size"] = max(found.get("world_size", 0), value + 1)
+    if database.has("COMMUNICATION_OP", "rankSize"):
+        value = database.rows(f"SELECT MAX(rankSize) FROM {database.name('COMMUNICATION_OP')}")[0][0]
+        if isinstance(value, int) and value < 1 << 20:
+            found["world_size"] = max(found.get("world_size", 0), value)
+    return {key: value for key, value in found.items() if value is not None}

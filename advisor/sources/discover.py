@@ -1,0 +1,268 @@
+"""From the paths a user names to a profile: which ranks there are, what each has, and what they say of the whole."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.errors import UsageError
+from advisor.model import Parallelism, Problem
+from advisor.sources import ascend, cluster_output, loose, msprof
+from advisor.sources.base import Profile, Rank
+from advisor.sources.folders import Judgement, Listing, Walk
+from advisor.sources.metadata import infer_parallelism
+from advisor.sources.topology import resolve_groups
+
+_LOOKED_FOR = (
+    "rank folders (*_ascend_ms, *_ascend_pt or ASCEND_PROFILER_OUTPUT), PROF_*/mindstudio_profiler_output, "
+    "cluster_analysis_output, files of older MindSpore (step_trace_raw_*, minddata_pipeline_raw_*, …), "
+    "or single files of these"
+)
+_MIXED = "cluster"
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """What every layout said about one folder."""
+
+    folder: Path
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def recognised(self) -> bool:
+        return any(judgement.recognised for judgement in self.judgements)
+
+
+def load_profile(paths: Sequence[str | Path]) -> Profile:
+    """Everything recognised under these files and folders; no table is read yet.
+
+    Raises UsageError where a path does not exist. Where nothing is recognised the profile has no ranks, and its
+    problems say what was looked for.
+    """
+    roots = [_existing(path) for path in paths]
+    if not roots:
+        raise UsageError("no profile given", hint="name a profiler result: a folder of ranks, a rank folder or a file")
+    base = roots[0] if len(roots) == 1 and roots[0].is_dir() else _common_base(roots)
+    profile = Profile(", ".join(str(path) for path in paths))
+    found: list[Rank] = []
+    for root in roots:
+        if root.is_dir():
+            found += _search(root, base, profile, {})
+    found += _loose_files([root for root in roots if not root.is_dir()], base, profile)
+    profile.ranks = _number(_merge(found, profile), profile)
+    if not profile.ranks:
+        profile.problems.append(Problem(profile.path, f"no profile recognised; looked for {_LOOKED_FOR}"))
+    _summarise(profile)
+    return profile
+
+
+def explain_folders(paths: Sequence[str | Path]) -> list[Recognition]:
+    """Why each folder looked at was or was not recognised, for `advisor doctor`."""
+    seen: dict[Path, Recognition] = {}
+    for path in paths:
+        root = _existing(path)
+        if root.is_dir():
+            _search(root, root, Profile(str(path)), seen)
+    return list(seen.values())
+
+
+def _existing(path: str | Path) -> Path:
+    given = Path(path).expanduser()
+    try:
+        exists = given.exists()
+    except (OSError, ValueError):
+        exists = False
+    if not exists:
+        raise UsageError("no such file or folder", place=str(path), hint="check the path of the profiler result")
+    return given if given.name and given.name != ".." else given.resolve()
+
+
+def _common_base(roots: Sequence[Path]) -> Path:
+    parents = [root.parent if not root.is_dir() else root for root in roots]
+    base = parents[0]
+    while not all(base == parent or base in parent.parents for parent in parents):
+        if base == base.parent:
+            return parents[0]
+        base = base.parent
+    return base
+
+
+def _judge_legacy(listing: Listing, ranks: Sequence[Rank]) -> Judgement:
+    if ranks:
+        return Judgement("mindspore_legacy", True, f"it holds files of older MindSpore for {len(ranks)} ranks")
+    return Judgement("mindspore_legacy", False, "it holds no files of older MindSpore")
+
+
+def _recognise_legacy(folder: Path, base: Path) -> list[Rank]:
+    from advisor.sources.legacy import recognise
+
+    try:
+        return recognise(folder, base)
+    except OSError:
+        return []
+
+
+def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recognition]) -> list[Rank]:
+    """All ranks below a folder. A folder that a layout knows as a rank's is not searched further."""
+    found: list[Rank] = []
+    walk = Walk(root)
+    for listing in walk:
+        judgements = [module.judge(listing) for module in (ascend, msprof, cluster_output)]
+        ranks: list[Rank] = []
+        if judgements[0].recognised:
+            ranks = ascend.recognise(listing, base)
+        elif judgements[1].recognised:
+            ranks = msprof.recognise(listing, base)
+        elif judgements[2].recognised:
+            ranks = cluster_output.recognise(listing, base)
+        if ranks and not judgements[2].recognised:
+            walk.prune(listing.path)
+        elif listing.files and not ranks:
+            ranks = _recognise_legacy(listing.path, base)
+            judgements.append(_judge_legacy(listing, ranks))
+            judgements.append(loose.judge(listing))
+            if not ranks:
+                ranks = loose.recognise(listing, base)
+        seen[listing.path] = Recognition(listing.path, tuple(judgements))
+        found += ranks
+    for path, problem in walk.problems:
+        profile.problems.append(Problem(_relative(path, base), problem))
+    return found
+
+
+def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Rank]:
+    """Ranks from files named one by one: files of one folder belong together."""
+    found: list[Rank] = []
+    by_folder: dict[Path, list[Path]] = {}
+    for path in files:
+        by_folder.setdefault(path.parent, []).append(path)
+    for folder, group in by_folder.items():
+        given = Listing(folder, files=[path.name for path in group])
+        wanted = set(group)
+        ranks = cluster_output.recognise(given, base) if cluster_output.judge(given).recognised else []
+        ranks += [rank for rank in _recognise_legacy(folder, base) if _keep_only(rank, wanted)]
+        own = loose.build_rank(folder, group, base)
+        if own.tables or (own.problems and not ranks):
+            ranks.append(own)
+        used = {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
+        for path in group:
+            if path not in used and not re.fullmatch(
+                r"(profiler_info|profiler_metadata|communication_group).*", path.name
+            ):
+                profile.problems.append(
+                    Problem(_relative(path, base), "is not recognised by its name as a file of a profile; not read")
+                )
+        found += [rank for rank in ranks if rank.tables]
+    return found
+
+
+def _keep_only(rank: Rank, wanted: set[Path]) -> bool:
+    rank.tables = {table: ref for table, ref in rank.tables.items() if set(ref.paths) & wanted}
+    return bool(rank.tables)
+
+
+def _relative(path: Path, base: Path) -> str:
+    try:
+        return path.relative_to(base).as_posix()
+    except ValueError:
+        return str(path)
+
+
+def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
+    """One entry a rank: the newest of several captures; a cluster analysis fills what rank folders lack."""
+    known: dict[int, list[Rank]] = {}
+    unknown: list[Rank] = []
+    analysed: dict[int, Rank] = {}
+    for rank in found:
+        if rank.layout == _MIXED:
+            analysed.setdefault(rank.rank, rank)
+        elif rank.rank_known:
+            known.setdefault(rank.rank, []).append(rank)
+        else:
+            unknown.append(rank)
+    merged: list[Rank] = []
+    for number in sorted(known):
+        captures = sorted(known[number], key=ascend.started, reverse=True)
+        parts = [other for other in captures[1:] if other.root == captures[0].root]
+        older = [other for other in captures[1:] if other.root != captures[0].root]
+        for other in parts:
+            for table, ref in other.tables.items():
+                captures[0].tables.setdefault(table, ref)
+        if older:
+            names = ", ".join(_relative(other.root, other.base) for other in older[:3])
+            more = f" and {len(older) - 3} more" if len(older) > 3 else ""
+            text = f"rank {number} is there {len(older) + 1} times; this newest one is used, left out: {names}{more}"
+            profile.problems.append(Problem(_relative(captures[0].root, captures[0].base), text))
+        merged.append(captures[0])
+    for number, extra in analysed.items():
+        own = next((rank for rank in merged if rank.rank == number), None)
+        if own is None and not (len(unknown) == 1 and len(analysed) == 1):
+            merged.append(extra)
+            continue
+        own = own or unknown[0]
+        for table, ref in extra.tables.items():
+            own.tables.setdefault(table, ref)
+        own.groups = own.groups or extra.groups
+        own.info.setdefault("stages", extra.info.get("stages"))
+    return merged + unknown
+
+
+def _number(ranks: list[Rank], profile: Profile) -> list[Rank]:
+    """Gives ranks without a number the lowest free ones, in the order of their folders, and says so."""
+    taken = {rank.rank for rank in ranks if rank.rank_known}
+    unknown = [rank for rank in ranks if not rank.rank_known]
+    free = (number for number in range(len(ranks) + len(taken) + 1) if number not in taken)
+    for rank, number in zip(unknown, free, strict=False):
+        rank.rank = number
+        ascend.link_ranks(rank)
+        if len(ranks) > 1:
+            text = f"says nowhere which rank it is; taken as rank {number} by its place in the folder"
+            profile.problems.append(Problem(_relative(rank.root, rank.base), text))
+    return sorted(ranks, key=lambda rank: rank.rank)
+
+
+def _common(values: Iterable[str], default: str) -> str:
+    counts = Counter(value for value in values if value and value != default)
+    return counts.most_common(1)[0][0] if counts else default
+
+
+def _summarise(profile: Profile) -> None:
+    """What the ranks say together: layout, framework, versions, settings, groups, sizes.
+
+    Older MindSpore numbers its files by device, so that a lone number there says nothing of the size of the world.
+    """
+    ranks = profile.ranks
+    profile.layout = _common((rank.layout for rank in ranks), "files")
+    profile.framework = _common((rank.framework for rank in ranks), "unknown")
+    names: dict[str, str] = {}
+    numbers = [rank.rank for rank in ranks]
+    older = any(rank.layout == "mindspore_legacy" for rank in ranks)
+    sizes = [max(numbers) + 1] if ranks and not (older and numbers != list(range(len(ranks)))) else [0]
+    stated: Parallelism | None = None
+    stages: Sequence[tuple[int, ...]] = ()
+    for rank in ranks:
+        profile.versions.update(rank.info.get("versions", {}))
+        settings = rank.info.get("settings")
+        if settings:
+            profile.settings.append({"rank": rank.rank, **settings})
+        profile.groups.update(rank.groups)
+        names.update(rank.info.get("group_names", {}))
+        sizes.append(rank.info.get("world_size") or 0)
+        parallelism = rank.info.get("parallelism")
+        if isinstance(parallelism, Parallelism) and parallelism.source != "unknown":
+            stated = stated or parallelism
+        stages = stages or rank.info.get("stages") or ()
+    sizes += [max(members) + 1 for members in profile.groups.values() if members]
+    if ranks:
+        sizes.append(resolve_groups(ranks, profile.groups, max(sizes)))
+        profile.world_size = max(sizes) or None
+    for number, members in enumerate(stages):
+        profile.groups[f"stage {number}"] = members
+    if stated is None:
+        stated = infer_parallelism(profile.groups, names)
+    if stated is None and len(stages) > 1:
+        stated = Parallelism(pipeline=len(stages), source="stages in the cluster analysis")
+    profile.parallelism = stated or Parallelism()

@@ -1,0 +1,108 @@
+"""Looking at folders: one listing each, no crash on loops, missing permissions or thousands of entries."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEEPEST = 6
+"""Levels below the folder a user names that are looked into."""
+MOST_FOLDERS = 100_000
+
+
+@dataclass
+class Listing:
+    """The names in one folder. `problem` says why it could not be listed."""
+
+    path: Path
+    files: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def find(self, pattern: str) -> list[Path]:
+        """Files whose whole name matches the pattern, in natural order, without case."""
+        match = re.compile(pattern, re.IGNORECASE).fullmatch
+        return [self.path / name for name in self.files if match(name)]
+
+    def find_folders(self, pattern: str) -> list[Path]:
+        match = re.compile(pattern, re.IGNORECASE).fullmatch
+        return [self.path / name for name in self.folders if match(name)]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether a layout knows a folder, and why: what `advisor doctor` prints."""
+
+    layout: str
+    recognised: bool
+    reason: str
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Sort key that puts slice_2 before slice_10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)[:64])
+
+
+def list_folder(path: Path) -> Listing:
+    """The folder's names in natural order. Links are followed; entries that cannot be read are left out."""
+    listing = Listing(path)
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    (listing.folders if entry.is_dir() else listing.files).append(entry.name)
+                except OSError:
+                    continue
+    except PermissionError:
+        listing.problem = "cannot be opened: permission denied; make it readable for this user"
+    except OSError as error:
+        listing.problem = f"cannot be listed: {error.strerror or error}"
+    listing.files.sort(key=natural)
+    listing.folders.sort(key=natural)
+    return listing
+
+
+class Walk:
+    """Folders from the top down, each at most once; `prune` keeps it out of those a layout has claimed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.problems: list[tuple[Path, str]] = []
+        self._pruned: set[Path] = set()
+
+    def prune(self, folder: Path) -> None:
+        self._pruned.add(folder)
+
+    def __iter__(self) -> Iterator[Listing]:
+        seen: set[tuple[int, int]] = set()
+        waiting = [(self.root, 0)]
+        for path, depth in waiting:
+            try:
+                status = path.stat()
+            except OSError as error:
+                self.problems.append((path, f"cannot be opened: {error.strerror or error}"))
+                continue
+            key = (status.st_dev, status.st_ino)
+            if key in seen:
+                continue
+            seen.add(key)
+            listing = list_folder(path)
+            if listing.problem:
+                self.problems.append((path, listing.problem))
+            yield listing
+            if path in self._pruned or not listing.folders:
+                continue
+            if depth >= DEEPEST:
+                self.problems.append((path, f"lies {DEEPEST} levels deep; what is below was not looked at"))
+                continue
+            if len(waiting) > MOST_FOLDERS:
+                self.problems.append((path, f"more than {MOST_FOLDERS} folders; the rest was not looked at"))
+                return
+            waiting.extend((path / name, depth + 1) for name in listing.folders if not name.startswith("."))

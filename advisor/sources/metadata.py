@@ -1,0 +1,212 @@
+"""Who ran what: profiler_info_*.json and profiler_metadata.json of all versions in one form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from advisor.model import Parallelism
+from advisor.sources.base import Note
+from advisor.sources.jsontext import load_json
+
+Groups = dict[str, tuple[int, ...]]
+
+_FLAGS = (
+    "profile_memory", "l2_cache", "data_process", "with_stack", "with_modules", "with_flops", "record_shapes",
+    "data_simplification", "parallel_strategy", "hbm_ddr", "pcie", "sys_io", "sys_interconnection", "mstx", "msprof_tx",
+)  # fmt: skip
+_UNKNOWN = ("", "not known", "unknown", "none")
+_PARALLEL = {"tp": "tensor", "pp": "pipeline", "dp": "data", "dp_cp": "data", "ep": "expert", "exp": "expert"}
+
+
+@dataclass
+class Metadata:
+    """What the metadata files of one rank say. Absent is None or empty."""
+
+    rank: int | None = None
+    device: str | None = None
+    framework: str = "unknown"
+    world_size: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    groups: Groups = field(default_factory=dict)
+    group_names: dict[str, str] = field(default_factory=dict)
+    """Group id or hash -> what the framework calls it: tp, pp, dp, default_group, …"""
+    parallelism: Parallelism = Parallelism()  # noqa: RUF009
+    raw: dict[str, Any] = field(default_factory=dict)
+
+
+def as_int(value: Any) -> int | None:
+    """A non-negative integer from a number or text, else None (profilers write -1 for "no rank")."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        number = value
+    elif isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
+        number = int(value)
+    else:
+        return None
+    return number if 0 <= number < 10**9 else None
+
+
+def hash_group(name: str) -> str:
+    """The number under which communication files know a group: two polynomial hashes modulo 2³², joined.
+
+    Bases 29 and 131, as in CANN; checked against pairs of id and hash in a communication_group.json.
+    """
+    high = low = 0
+    for letter in name:
+        high = (high * 29 + ord(letter)) & 0xFFFFFFFF
+        low = (low * 131 + ord(letter)) & 0xFFFFFFFF
+    return str(high << 32 | low)
+
+
+def group_of_operation(name: str, groups: Mapping[str, tuple[int, ...]]) -> str | None:
+    """The group whose last three digits an operation such as hcom_allReduce__586_0_1 carries, if it is only one."""
+    match = re.search(r"__(\d{1,3})_\d+", name)
+    if match is None:
+        return None
+    found = [group for group in groups if group.isdecimal() and group.endswith(match.group(1))]
+    return found[0] if len(found) == 1 else None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _words(value: Any) -> list[str]:
+    """["ProfilerActivity.CPU"], "CPU" and "CPU,NPU" as plain words."""
+    items = value if isinstance(value, list) else re.split(r"[,;|\s]+", value) if isinstance(value, str) else []
+    return [str(item).rpartition(".")[2] for item in items if str(item)]
+
+
+def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
+    """The profiler's configuration with one spelling: level, activities, schedule, flags; unknown is absent."""
+    config = _mapping(info.get("config"))
+    found: dict[str, Any] = {}
+    for part in (
+        _mapping(info.get("profiler_parameters")),
+        _mapping(config.get("common_config")),
+        _mapping(config.get("experimental_config")),
+    ):
+        found.update((str(key).lstrip("_"), value) for key, value in part.items())
+    settings: dict[str, Any] = {}
+    level = re.search(r"level[_ ]?(none|\d)", str(found.get("profiler_level")), re.IGNORECASE)
+    if level:
+        settings["level"] = "Level" + level.group(1).capitalize()
+    if activities := _words(found.get("activities")):
+        settings["activities"] = [word.upper() for word in activities]
+    if exports := _words(found.get("export_type")):
+        settings["export_type"] = [word.lower() for word in exports]
+    schedule = {
+        str(key).lstrip("_"): number
+        for key, value in _mapping(found.get("schedule")).items()
+        if (number := as_int(value)) is not None
+    }
+    if schedule and found.get("is_set_schedule") is not False:
+        settings["schedule"] = schedule
+    for flag in _FLAGS:
+        if isinstance(found.get(flag), bool):
+            settings[flag] = found[flag]
+    metrics = str(found.get("aic_metrics") or "").rpartition(".")[2].removeprefix("ACL_AICORE_")
+    if metrics:
+        parts = metrics.split("_")
+        settings["aic_metrics"] = "".join(map(str.capitalize, parts)) if metrics.isupper() else metrics
+    if isinstance(info.get("jit_level"), str) and info["jit_level"]:
+        settings["jit_level"] = info["jit_level"]
+    return settings
+
+
+def _versions(info: Mapping[str, Any]) -> dict[str, str]:
+    versions: dict[str, str] = {}
+    for key, value in info.items():
+        if key.endswith("_version") and isinstance(value, (str, int, float)) and str(value).lower() not in _UNKNOWN:
+            name = key.removesuffix("_version")
+            versions["mindspore" if name == "ms" else name] = str(value)
+    return versions
+
+
+def add_info(metadata: Metadata, info: Any) -> None:
+    """Takes over what a profiler_info file says."""
+    if not isinstance(info, dict):
+        return
+    own = _mapping(info.get("ms_profiler_info"))
+    for source in (info, own):
+        rank = as_int(source.get("rank_id"))
+        metadata.rank = metadata.rank if rank is None else rank
+        device = as_int(source.get("device_id"))
+        metadata.device = metadata.device if device is None else str(device)
+        metadata.world_size = as_int(source.get("rank_size")) or metadata.world_size
+    if "profiler_parameters" in info or "ms_version" in info:
+        metadata.framework = "mindspore"
+    elif isinstance(info.get("config"), dict):
+        metadata.framework = "pytorch"
+    metadata.versions.update(_versions(info))
+    metadata.settings.update(normalise_settings(info))
+    metadata.raw["profiler_info"] = info
+
+
+def add_metadata(metadata: Metadata, data: Any) -> None:
+    """Takes over what profiler_metadata.json (or the META_DATA table of a database) says."""
+    if not isinstance(data, dict):
+        return
+    args = _mapping(data.get("distributed_args"))
+    metadata.world_size = as_int(args.get("world_size")) or metadata.world_size
+    if metadata.rank is None:
+        metadata.rank = as_int(args.get("rank"))
+    sizes = {
+        name: as_int(args.get(f"{key}_parallel_size")) or None
+        for name, key in (
+            ("data", "data"), ("tensor", "tensor_model"), ("pipeline", "pipeline_model"), ("expert", "expert_model"),
+        )
+    }  # fmt: skip
+    for group, value in _mapping(data.get("parallel_group_info")).items():
+        entry = _mapping(value)
+        ranks = ranks_of(entry.get("global_ranks"))
+        if not ranks:
+            continue
+        add_group(metadata.groups, metadata.group_names, group, str(entry.get("group_name") or ""), ranks)
+    if any(sizes.values()):
+        metadata.parallelism = Parallelism(**sizes, source="distributed_args in profiler_metadata.json")
+    metadata.raw["profiler_metadata"] = data
+
+
+def ranks_of(value: Any) -> tuple[int, ...]:
+    """Global ranks of a group in its own order; empty where the value is none."""
+    if not isinstance(value, (list, tuple)):
+        return ()
+    ranks = [as_int(item) for item in value]
+    return () if None in ranks else tuple(r for r in ranks if r is not None)
+
+
+def add_group(groups: Groups, names: dict[str, str], group: str, name: str, ranks: tuple[int, ...]) -> None:
+    """Enters a group under its id and under the hash that communication files use for it."""
+    for key in (group, hash_group(group)) if not group.isdecimal() else (group,):
+        groups[key] = ranks
+        if name:
+            names[key] = name
+
+
+def infer_parallelism(groups: Mapping[str, tuple[int, ...]], names: Mapping[str, str]) -> Parallelism | None:
+    """Sizes from groups the framework calls tp, pp, dp, ep; None where no group has such a name."""
+    sizes: dict[str, int] = {}
+    for key, name in names.items():
+        kind = _PARALLEL.get(name.lower())
+        if kind and key in groups:
+            sizes[kind] = max(sizes.get(kind, 1), len(groups[key]))
+    return Parallelism(**sizes, source="names of the communication groups") if sizes else None
+
+
+def read_metadata(infos: Iterable[Path], metadatas: Iterable[Path], note: Note) -> Metadata:
+    """All metadata files of one rank; a file name carries the rank where the content does not."""
+    metadata = Metadata()
+    for path in infos:
+        add_info(metadata, load_json(path, note))
+        if metadata.rank is None and (suffix := re.search(r"_(\d+)\.json$", path.name)):
+            metadata.rank = as_int(suffix.group(1))
+    for path in metadatas:
+        add_metadata(metadata, load_json(path, note))
+    return metadata

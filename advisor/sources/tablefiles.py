@@ -1,0 +1,66 @@
+"""Which file of a modern profile holds which canonical table, by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from advisor.sources.base import TableRef
+from advisor.sources.folders import natural
+
+_FILES = (
+    (r"step_trace_time.*\.csv", ("steps",), "csv.steps"),
+    (r"(?:kernel_details|op_summary).*\.csv", ("kernels",), "kernels.csv"),
+    (r"op_statistic.*\.csv", ("operator_types",), "csv.table"),
+    (r"api_statistic.*\.csv", ("host_api",), "csv.table"),
+    (r"(?:data_preprocess|aicpu_\d+).*\.csv", ("aicpu",), "csv.table"),
+    (r"memory_record.*\.csv", ("memory",), "csv.table"),
+    (r"operator_memory.*\.csv", ("operator_memory",), "csv.table"),
+    (r"npu_module_mem.*\.csv", ("module_memory",), "csv.table"),
+    (r"l2_cache.*\.csv", ("l2_cache",), "csv.table"),
+    (r"communication(?!_matrix|_group|_analyzer).*\.json", ("collectives", "transports"), "json."),
+    (r"communication_matrix.*\.json", ("links",), "json."),
+    (r"(?:trace_view|msprof).*\.json", ("trace",), "trace.json"),
+)
+"""A reader that ends in a dot is completed by the table's name."""
+_EXACT = tuple((re.compile(pattern, re.IGNORECASE), tables, name) for pattern, tables, name in _FILES)
+_LOOSE = tuple(
+    (re.compile(r"(?!cluster_)(?:.*[^a-z])?" + pattern, re.IGNORECASE), tables, name)
+    for pattern, tables, name in _FILES
+)
+_STAMP = re.compile(r"_(\d{8,17})(?=[_.])")
+
+DATABASE = r"(?:ascend_(?:pytorch|mindspore)_profiler|msprof|communication_analyzer|analysis).*\.db"
+
+
+def tables_of_file(name: str, *, loose: bool = False) -> tuple[tuple[str, ...], str] | None:
+    """(tables, reader) of a file name, None where it is none of a profile's. `loose` allows a prefix users added."""
+    for pattern, tables, reader in _LOOSE if loose else _EXACT:
+        if pattern.fullmatch(name):
+            return tables, reader
+    return None
+
+
+def newest_export(paths: Iterable[Path]) -> list[Path]:
+    """Exports carry the time of the export in their names; only the last one counts, with all its slices."""
+    ordered = sorted(paths, key=lambda path: natural(path.name))
+    stamps = {path: match.group(1) if (match := _STAMP.search(path.name)) else "" for path in ordered}
+    last = max(stamps.values(), default="")
+    return [path for path in ordered if stamps[path] == last]
+
+
+def find_tables(paths: Iterable[Path], *, loose: bool = False) -> dict[str, TableRef]:
+    """table -> reference, from the files of one rank."""
+    by_table: dict[str, tuple[str, list[Path]]] = {}
+    for path in paths:
+        known = tables_of_file(path.name, loose=loose)
+        if known is None:
+            continue
+        for table in known[0]:
+            reader = known[1] + (table if known[1].endswith(".") else "")
+            by_table.setdefault(table, (reader, []))[1].append(path)
+    return {
+        table: TableRef(table, tuple(found if loose else newest_export(found)), reader)
+        for table, (reader, found) in by_table.items()
+    }

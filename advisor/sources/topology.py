@@ -1,0 +1,101 @@
+"""Who talks to whom: members of communication groups, from what each rank's own links say.
+
+A rank's communication_matrix.json numbers the members of a group from 0. The link from a member to itself shows which
+number the rank has in that group, so the ranks' files together give the members where no metadata does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+
+from advisor.sources.base import Rank, TableRef
+from advisor.sources.textfiles import read_text
+
+_MOST_BYTES = 64 << 20
+_OPERATION = re.compile(r'"[^"@]*@([^"@]+)"\s*:\s*\{|"(\d{1,7})-(\d{1,7})"\s*:\s*\{')
+
+
+def local_numbers(path: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """(group -> the rank's own number in it, group -> largest number seen) of a communication_matrix.json."""
+    own: dict[str, set[int]] = {}
+    largest: dict[str, int] = {}
+    group = ""
+    for match in _OPERATION.finditer(read_text(path, _MOST_BYTES)):
+        if match.group(1) is not None:
+            group = match.group(1)
+            continue
+        source, destination = int(match.group(2)), int(match.group(3))
+        largest[group] = max(largest.get(group, 0), source, destination)
+        if source == destination:
+            own.setdefault(group, set()).add(source)
+    return {group: numbers.pop() for group, numbers in own.items() if len(numbers) == 1}, largest
+
+
+def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int, ...]], world_size: int) -> int:
+    """Completes `groups` and the ranks' own from their link files; gives the world size these files show.
+
+    Looks at as many files as stay below a fixed total size; a profile that names its groups needs only one.
+    """
+    budget = _MOST_BYTES
+    members: dict[str, dict[int, int]] = {}
+    last: dict[str, int] = {}
+    size = world_size
+    for rank in ranks:
+        ref = rank.tables.get("links")
+        if ref is None or not ref.reader.startswith("json."):
+            continue
+        for path in ref.paths:
+            try:
+                budget -= path.stat().st_size
+                if budget < 0:
+                    break
+                own, largest = local_numbers(path)
+            except OSError:
+                continue
+            for group, number in largest.items():
+                last[group] = max(last.get(group, 0), number)
+            size = max([size, *(number + 1 for number in largest.values())])
+            for group, number in own.items():
+                members.setdefault(group, {})[number] = rank.rank
+        if budget < 0 or (groups and rank is not ranks[0]):
+            break
+    for group, by_number in members.items():
+        if group not in groups and len(by_number) == last[group] + 1 > 1:
+            groups[group] = tuple(by_number[number] for number in sorted(by_number))
+    for rank in ranks:
+        _tell_links(rank, groups, size)
+    return size
+
+
+def _tell_links(rank: Rank, groups: Mapping[str, tuple[int, ...]], world_size: int) -> None:
+    ref = rank.tables.get("links")
+    if ref is not None and not ref.reader.startswith("cluster."):
+        options = {"rank": rank.rank, "groups": dict(groups), "world_size": world_size}
+        rank.tables["links"] = TableRef(ref.table, ref.paths, ref.reader, options)
+
+
+def global_ranks(
+    numbers: Sequence[tuple[int, int]], group: str, rank: int, groups: Mapping[str, tuple[int, ...]], world_size: int
+) -> dict[int, int | None]:
+    """Number in a group -> global rank, for the links (source, destination) one rank wrote for this group.
+
+    Where the members are unknown: a group as large as the world numbers its members by rank; otherwise only the rank
+    itself can be named, and the others stay None rather than accuse the wrong one.
+    """
+    selves = {source for source, destination in numbers if source == destination}
+    sources = {source for source, _ in numbers}
+    own = selves or sources
+    every = {number for link in numbers for number in link}
+    members = groups.get(group, ())
+    mine = next(iter(own)) if len(own) == 1 else None
+    if members:
+        if mine is not None and mine < len(members) and members[mine] == rank:
+            return {n: members[n] if n < len(members) else None for n in every}
+        if every <= set(members) and (mine is None or mine == rank):
+            return {n: n for n in every}
+        return {n: members[n] if n < len(members) else None for n in every} if mine is None else {}
+    if every and max(every) + 1 == world_size and mine in (rank, None):
+        return {n: n for n in every}
+    return {n: rank if n == mine else None for n in every}
