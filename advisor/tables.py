@@ -319,14 +319,15 @@ TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         STEPS, STEP_PHASES, STEP_PHASES_AVERAGE, STEP_COLLECTIVES, KERNELS, OPERATOR_TYPES, OPERATORS, HOST_API,
-        COLLECTIVES, TRANSPORTS, LINKS, DATASET_STAGES, PIPELINE_OPS, PIPELINE_SUMMARY, BATCHES, DATA_QUEUE, AICPU, HOST_CPU, PIPELINE_CPU,
-        MEMORY, OPERATOR_MEMORY, MODULE_MEMORY, L2_CACHE, FLOPS, CLUSTER_PHASES, TRACE, HOST_STAGES, HOST_MEMORY,
+        COLLECTIVES, TRANSPORTS, LINKS, DATASET_STAGES, PIPELINE_OPS, PIPELINE_SUMMARY, BATCHES, DATA_QUEUE, AICPU,
+        HOST_CPU, PIPELINE_CPU, MEMORY, OPERATOR_MEMORY, MODULE_MEMORY, L2_CACHE, FLOPS, CLUSTER_PHASES, TRACE, HOST_STAGES, HOST_MEMORY,
         DYNAMIC_SHAPES,
     )
 }
 
 FILES = {
     "steps": "step_trace_time.csv", "step_phases": "step_trace_raw_*_detail_time.csv",
+    "step_phases_average": "step_trace_raw_*_detail_time.csv",
     "step_collectives": "step_trace_raw_*_detail_time.csv", "kernels": "kernel_details.csv",
     "operator_types": "op_statistic.csv", "operators": "aicore_intermediate_*_detail.csv",
     "host_api": "api_statistic.csv", "collectives": "communication.json", "transports": "communication.json",

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from advisor.model import Parallelism
 from advisor.sources.base import Rank, TableRef
 from advisor.sources.folders import list_folder
 from advisor.sources.jsontext import load_json
@@ -59,6 +60,8 @@ _WITHOUT_USE = (
     r"cpu_ms_memory_record_\d+\.txt", r"host_ips_mapping\.txt", r"hccl\.json", r"task_id_full_op_name.*\.json",
 )  # fmt: skip
 _NEWER = ("FRAMEWORK", "ASCEND_PROFILER_OUTPUT")
+_OF_ALL = ("parallel_mode", "stage_num", "rank_size", "stage_devices", "context_mode", "ms_version")
+"""Settings that hold for all ranks of a run: one rank's file tells them for the others."""
 _CLUSTER_NAME = re.compile(r"ascend_cluster_analyse_(.+)_(\d+)_(\d+)_(\d+)\.csv")
 _CONFIG_BYTES = 1 << 20
 """`config` stands first in parallel_strategy files, before a graph of any size."""
@@ -226,17 +229,30 @@ def _members(entry: Mapping[str, Any]) -> list[int]:
     return [int(size) for size in sizes if size is not None]
 
 
-def _resolve_stages(ranks: Iterable[Rank]) -> None:
+def _resolve_stages(ranks: Sequence[Rank]) -> None:
     """Gives every rank `stage_devices` (members by stage) and `stage`. MindSpore hands ranks to stages in order, in
     equal shares, so that stage and rank counts tell the members where no strategy file does."""
+    shared: dict[str, Any] = {}
     for rank in ranks:
+        shared = {**{name: rank.info[name] for name in _OF_ALL if name in rank.info}, **shared}
+    for rank in ranks:
+        rank.info.update({name: value for name, value in shared.items() if name not in rank.info})
         stages, size = rank.info.get("stage_num"), rank.info.get("rank_size")
         if "stage_devices" not in rank.info and stages and size and size % stages == 0 and rank.rank < size:
             share = size // stages
             rank.info["stage_devices"] = [list(range(i * share, (i + 1) * share)) for i in range(stages)]
-        for stage, members in enumerate(rank.info.get("stage_devices", ())):
-            if rank.rank in members:
-                rank.info["stage"] = stage
+        members = [tuple(stage) for stage in rank.info.get("stage_devices", ())]
+        for number, stage in enumerate(members):
+            if rank.rank in stage:
+                rank.info["stage"] = number
+        if len(members) > 1:
+            rank.info["stages"] = tuple(members)
+        if size:
+            rank.info["world_size"] = size
+        if size and rank.info.get("legacy_mode") == "data-parallel":
+            rank.info["parallelism"] = Parallelism(data=size, source="name of ascend_cluster_analyse_*.csv")
+        if isinstance(rank.info.get("ms_version"), str):
+            rank.info["versions"] = {"mindspore": rank.info["ms_version"]}
 
 
 def _add_communication(ranks: Sequence[Rank], by_rank: Mapping[int, Files]) -> None:

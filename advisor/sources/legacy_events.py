@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note, TableRef
+from advisor.sources.frames import Unusable, to_ns
 from advisor.sources.jsontext import load_json
 from advisor.sources.legacy_files import assemble, finite, read_object
 from advisor.sources.legacy_operators import describe_inputs, type_of, write_shape
@@ -29,7 +30,11 @@ def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note
     rows: list[dict[str, Any]] = []
     for event in _events(reference.paths[0], note):
         pid, thread = str(event.get("pid", "")), str(event.get("tid", ""))
-        start, length = finite(event.get("ts")), finite(event.get("dur"))
+        length = finite(event.get("dur"))
+        try:
+            start = to_ns(event.get("ts"), 1000)
+        except Unusable:
+            start = None
         if event.get("ph") != "X" or start is None or length is None or not event.get("name"):
             continue
         if pid in _OTHER_PIDS or thread in _OTHER_THREADS or thread.startswith("HostCpu"):
@@ -41,7 +46,7 @@ def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note
             kind = type_of(str(details["op_full_name"]))
         shapes, dtypes = describe_inputs(details)
         rows.append({"name": name, "type": kind or type_of(name), "core": "AI_CPU" if pid == _AICPU_PID else "AI_CORE",
-                     "start_ns": round(start * 1e3), "duration_us": length, "stream": thread,
+                     "start_ns": start, "duration_us": length, "stream": thread,
                      "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
     if not rows:
         note(str(reference.paths[0]), "holds no kernel with start and duration")

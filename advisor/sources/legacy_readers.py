@@ -44,7 +44,8 @@ def read_step_phases(reference: TableRef, columns: Sequence[str] | None, note: N
 def read_step_average(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The average row of the same file -> step_phases_average (one row); None where the file has none."""
     trace = read_step_sheet(reference.paths[0], note, average=True)
-    return None if trace is None else assemble("step_phases", trace.phases(note), columns)
+    data = {} if trace is None else trace.phases(note)
+    return assemble("step_phases_average", data, columns) if len(data) > 1 else None
 
 
 @reader("legacy.step_collectives")

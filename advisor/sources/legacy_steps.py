@@ -45,7 +45,7 @@ class StepSheet:
         return to_numbers(self.frame[heading], heading, self.path, note)
 
     def phases(self, note: Note) -> dict[str, Any]:
-        """Columns of step_phases, microseconds. Rows whose phases don't add up are mended from their points or left out."""
+        """Columns of step_phases, microseconds. Rows that don't add up are mended from their points or left out."""
         points = {name: self._ticks(note, heading) for name, heading in _POINTS.items()}
         parts = {
             "total_us": self._ticks(note, "total"),
@@ -57,7 +57,11 @@ class StepSheet:
         if parts["total_us"] is None and start is not None and end is not None:
             parts["total_us"] = (end - start).where(end >= start)
         keep = None
-        if not self.average:
+        if self.average:
+            total = parts["total_us"]
+            if total is not None and not total.iloc[0] > 0:
+                parts, points = _zeros_unknown(parts), _zeros_unknown(points)
+        else:
             parts, keep = self._mend(parts, points, note)
         data: dict[str, Any] = {"step": texts(self.frame, "step_num")}
         data.update({n: v * TICK_US for n, v in {**parts, **points}.items() if v is not None and v.notna().any()})
@@ -121,8 +125,13 @@ class StepSheet:
         return {str(name): table[name] for name in table.columns}
 
 
+def _zeros_unknown(columns: dict[str, pd.Series | None]) -> dict[str, pd.Series | None]:
+    """An average row without a total was filled up with zeros."""
+    return {name: None if values is None else values.where(values > 0) for name, values in columns.items()}
+
+
 def split_label(label: str) -> tuple[str, str]:
-    """Stream and operation of `stream_48_0_Receive-op663`: ("48", "Receive-op663"); a label without operation stays whole."""
+    """`stream_48_0_Receive-op663` -> ("48", "Receive-op663"); a label without operation stays whole."""
     match = _STREAM.match(label)
     if match:
         return match["stream"], match["name"]
