@@ -1,4 +1,4 @@
-"""communication.json and communication_matrix.json of one rank."""
+"""communication.json and communication_matrix.json of one rank. The matrix numbers members within their group."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ def write_communication(run: Simulation, rank: int, output: Path) -> None:
         for op in step[rank]:
             if op.joint is None:
                 continue
-            section = "p2p" if pytorch and op.joint.kind == "send" or "SendRecv" in op.type else "collective"
+            section = "p2p" if (pytorch and op.joint.kind == "send") or "SendRecv" in op.type else "collective"
             key = f"{op.name}@{group_key(op.joint.group)}"
             sections[section][key] = _entry(run, op)
             kind = _matrix_kind(op, key)
             for (a, b), (size, lasts) in _own_links(op).items():
-                links[section][f"{kind}@{group_key(op.joint.group)}", f"{a}-{b}"].append((size, lasts, op.name))
+                number = run.groups[op.joint.group].index
+                pair = f"{number(a)}-{number(b)}"
+                links[section][f"{kind}@{group_key(op.joint.group)}", pair].append((size, lasts, op.name))
         for section, entries in sections.items():
             if entries and section == "collective":
                 entries["Total Op Info"] = _total(entries)
@@ -152,7 +154,8 @@ def _matrix(
             "bottom2": max(last - 1, 0),
             "bottom3": max(last - 2, 0),
         }
-        a, b = (int(x) for x in pair.split("-"))
+        members = next(m for name_, m in run.groups.items() if group_key(name_) == group)
+        a, b = (members[int(x)] for x in pair.split("-"))
         for label, index in picks.items():
             size, lasts, op_name = ordered[index]
             result.setdefault(f"{name}-{label}@{group}", {})[pair] = _cell(run, a, b, size, lasts) | {heading: op_name}

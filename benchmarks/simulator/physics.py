@@ -137,7 +137,7 @@ def collective_links(
     if len({scenario.host(r) for r in members}) == 1:
         return {(a, b): passes * size / n for a in members for b in members if a != b}
     ring = zip(members, members[1:] + members[:1], strict=True)
-    return {(a, b): passes * size * (n - 1) / n for a, b in ring}
+    return dict.fromkeys(ring, passes * size * (n - 1) / n)
 
 
 class _Course:

@@ -146,7 +146,7 @@ def _write_steps(run: Simulation, rank: int, output: Path) -> None:
         preparing = max(first - begin, 0.0) / 1000
         free_us = measure(clip(free, max(round(first), begin) if pytorch else begin, end)) / 1000
         stage, bubble = 0.0, 0.0
-        if s.bubble_reported and not pytorch or pytorch:
+        if (s.bubble_reported and not pytorch) or pytorch:
             joints = [op for op in ops if op.joint is not None]
             bubble = sum(op.end - op.start for op in joints if op.type in _bubble_types(pytorch))
             if pytorch:

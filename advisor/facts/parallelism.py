@@ -1,0 +1,292 @@
+"""How the training was split over ranks, and who may be compared with whom (S32).
+
+Told by metadata where there is any; else read from the communication groups and who sends to whom; else from the
+shape of the data itself. Ranks are compared only with peers: the same pipeline stage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.exchanges import POINT_TO_POINT, Exchanges
+from advisor.facts.steps import steady
+from advisor.model import RUN, Fact, Subject
+
+_GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
+_FOLDER = re.compile(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:ms|pt)$")
+
+
+@dataclass
+class Partition:
+    """Sizes (None: unknown), the stage and host of each rank, and the role of each communication group."""
+
+    data: int | None = None
+    tensor: int | None = None
+    pipeline: int | None = None
+    expert: int | None = None
+    source: str = "assumed: no partition is told"
+    stage: dict[int, int] = field(default_factory=dict)
+    host: dict[int, str] = field(default_factory=dict)
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    role: dict[str, str] = field(default_factory=dict)
+    """Group -> data, tensor, pipeline, expert, world."""
+
+    @property
+    def strategy(self) -> str:
+        """Which metrics apply: pipeline before model before data parallel; single for one rank."""
+        if (self.pipeline or 1) > 1:
+            return "pipeline"
+        if (self.tensor or 1) > 1 or (self.expert or 1) > 1:
+            return "model"
+        return "data" if (self.data or 1) > 1 else "single"
+
+    def peers(self) -> dict[int, list[int]]:
+        """stage -> ranks at hand in it."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for rank, stage in sorted(self.stage.items()):
+            found[stage].append(rank)
+        return dict(sorted(found.items()))
+
+
+def partition(run: Run) -> Partition:
+    """The partition of this run, worked out once."""
+    cached = getattr(run, "_partition", None)
+    if cached is None:
+        cached = _work_out(run)
+        run._partition = cached  # type: ignore[attr-defined]
+    return cached
+
+
+def _work_out(run: Run) -> Partition:
+    found = Partition()
+    ranks = sorted({rank.rank for rank in run.ranks})
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    found.host = _hosts(run)
+    found.groups = _groups(run, exchanges)
+    told = run.profile.parallelism
+    if any((told.data, told.tensor, told.pipeline, told.expert)):
+        found.data, found.tensor, found.pipeline, found.expert = told.data, told.tensor, told.pipeline, told.expert
+        found.source = told.source
+    names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
+    found.role = _roles(found.groups, names, exchanges)
+    _find_stages(run, found, ranks, exchanges)
+    world = max(run.profile.world_size or 0, len(ranks), max(ranks, default=0) + 1)
+    _find_sizes(found, world)
+    return found
+
+
+def _hosts(run: Run) -> dict[int, str]:
+    hosts: dict[int, str] = {}
+    for rank in run.ranks:
+        match = _FOLDER.match(rank.root.name)
+        host = rank.host or (match["host"] if match else None)
+        if host:
+            hosts[rank.rank] = str(host)
+    return hosts
+
+
+def _groups(run: Run, exchanges: dict[int, Exchanges]) -> dict[str, tuple[int, ...]]:
+    """Group -> members: as told, else the ranks whose files name it."""
+    groups: dict[str, tuple[int, ...]] = dict(run.profile.groups)
+    for rank in run.ranks:
+        groups.update({name: tuple(members) for name, members in rank.groups.items()})
+    seen: dict[str, set[int]] = defaultdict(set)
+    for rank, ex in exchanges.items():
+        for index in np.unique(ex.group):
+            seen[ex.groups[index]].add(rank)
+    for name, members in seen.items():
+        if name and name not in groups:
+            groups[name] = tuple(sorted(members))
+    return groups
+
+
+def _roles(
+    groups: dict[str, tuple[int, ...]], names: dict[str, str], exchanges: dict[int, Exchanges]
+) -> dict[str, str]:
+    """What each group is for: by the framework's own word, else by what is exchanged in it."""
+    roles = {}
+    for group in groups:
+        word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
+        if word in _GROUP_WORDS:
+            roles[group] = _GROUP_WORDS[word]
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for ex in exchanges.values():
+        per_step = Counter(zip((ex.groups[g] for g in ex.group), ex.kinds(), strict=True))
+        for (group, k), count in per_step.items():
+            kinds[group][str(k)] = max(kinds[group][str(k)], count * ex.scale // max(len(ex.steps), 1))
+    for group, counts in kinds.items():
+        if group not in roles and any(counts[k] for k in POINT_TO_POINT):
+            roles[group] = "pipeline"
+    _tell_tensor_from_data(groups, kinds, roles)
+    return roles
+
+
+def _tell_tensor_from_data(
+    groups: dict[str, tuple[int, ...]], kinds: dict[str, Counter[str]], roles: dict[str, str]
+) -> None:
+    """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
+    exchanges in every layer, gradients only once. A single kind of group carries gradients unless it says otherwise."""
+    unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
+    partners: dict[str, set[str]] = {g: set() for g in unnamed}
+    for a in unnamed:
+        for b in unnamed:
+            if a != b and len(set(groups[a]) & set(groups[b])) == 1:
+                partners[a].add(b)
+    for group in unnamed:
+        mine = sum(kinds[group].values())
+        others = [sum(kinds[other].values()) for other in partners[group]]
+        if others and mine > max(others):
+            roles[group] = "tensor"
+        elif others and mine < min(others):
+            roles[group] = "data"
+        else:
+            shuffled = kinds[group]["alltoall"] + kinds[group]["allgather"] > kinds[group]["allreduce"]
+            roles[group] = "tensor" if shuffled and not kinds[group]["reducescatter"] else "data"
+
+
+def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: dict[int, Exchanges]) -> None:
+    """Stage of every rank: told, else its place in its pipeline group, else contiguous shares, else the data's shape."""
+    told = {r.rank: int(r.info["stage"]) for r in run.ranks if isinstance(r.info.get("stage"), int)}
+    if len(told) == len(ranks):
+        found.stage = told
+        found.pipeline = max(found.pipeline or 1, len(set(told.values())))
+        return
+    pipelines = [tuple(sorted(found.groups[g])) for g, role in found.role.items() if role == "pipeline"]
+    pipelines = [p for p in pipelines if len(p) > 1]
+    if pipelines:
+        longest = max(len(p) for p in pipelines)
+        placed = {rank: p.index(rank) for p in pipelines if len(p) == longest for rank in p}
+        if set(ranks) <= set(placed):
+            found.pipeline = longest
+            found.stage = {rank: placed[rank] for rank in ranks}
+            return
+    world = max(run.profile.world_size or 0, max(ranks, default=0) + 1)
+    if found.pipeline and found.pipeline > 1 and world % found.pipeline == 0:
+        share = world // found.pipeline
+        found.stage = {rank: rank // share for rank in ranks}
+        return
+    if _chains := _chained(exchanges, ranks):
+        found.stage = _chains
+        found.pipeline = max(_chains.values()) + 1
+        if found.source.startswith("assumed"):
+            found.source = "who sends to whom"
+        return
+    if shaped := _shape(run, ranks):
+        found.stage = shaped
+        found.pipeline = max(shaped.values()) + 1
+        if found.source.startswith("assumed"):
+            found.source = "bubbles and computation of neighbouring ranks"
+        return
+    found.stage = dict.fromkeys(ranks, 0)
+
+
+def _chained(exchanges: dict[int, Exchanges], ranks: Sequence[int]) -> dict[int, int] | None:
+    """Groups joined by pairs of send and receive of one name are chains: the place in the chain is the stage."""
+    pairs: dict[str, set[int]] = defaultdict(set)
+    for rank, ex in exchanges.items():
+        kinds = ex.kinds()
+        for g in np.unique(ex.group[np.isin(kinds, POINT_TO_POINT)]) if len(kinds) else ():
+            pairs[ex.groups[g]].add(rank)
+    neighbours: dict[int, set[int]] = defaultdict(set)
+    for members in pairs.values():
+        if len(members) == 2:
+            a, b = sorted(members)
+            neighbours[a].add(b)
+            neighbours[b].add(a)
+    if set(neighbours) != set(ranks) or any(len(n) > 2 for n in neighbours.values()):
+        return None
+    stage: dict[int, int] = {}
+    for rank in sorted(ranks):
+        if rank not in stage:
+            chain, at = [rank], rank
+            while onward := sorted(n for n in neighbours[at] if n not in chain):
+                at = onward[0]
+                chain.append(at)
+            stage.update({member: place for place, member in enumerate(sorted(chain))})
+    return stage
+
+
+def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:
+    """Contiguous equal blocks of ranks, where some ranks report a bubble: the split whose blocks are most alike inside."""
+    times = steady(run)
+    if len(times) < 2 or set(times) != set(ranks) or list(ranks) != list(range(len(ranks))):
+        return None
+    if not any(t.share("bubble") for t in times.values()):
+        return None
+    computing = np.array(
+        [t.share("computing") * np.median(t.time) if t.share("computing") else np.nan for t in times.values()]
+    )
+    bubble = np.array([(t.share("bubble") or 0.0) * np.median(t.time) for t in times.values()])
+    if not np.isfinite(computing).all():
+        return None
+    best, best_cost = None, np.inf
+    for stages in range(2, len(ranks) + 1):
+        if len(ranks) % stages:
+            continue
+        blocks = np.stack([computing, bubble]).reshape(2, stages, -1)
+        inside = float(np.abs(blocks - np.median(blocks, axis=2, keepdims=True)).sum())
+        cost = inside + stages * 0.02 * float(computing.sum())
+        if cost < best_cost:
+            best, best_cost = stages, cost
+    share = len(ranks) // (best or 1)
+    return {rank: rank // share for rank in ranks} if best else None
+
+
+def _find_sizes(found: Partition, world: int) -> None:
+    """Sizes that nobody told: from the groups' roles, the rest by division."""
+    sizes: dict[str, int] = defaultdict(lambda: 1)
+    for group, role in found.role.items():
+        sizes[role] = max(sizes[role], len(found.groups.get(group, ())))
+    known = bool(found.role)
+    found.pipeline = found.pipeline or (len(set(found.stage.values())) or 1)
+    if known and found.source.startswith("assumed"):
+        found.source = "communication groups"
+    if found.tensor is None and known:
+        found.tensor = sizes["tensor"]
+    if found.expert is None and sizes["expert"] > 1:
+        found.expert = sizes["expert"]
+    if found.data is None:
+        rest = world // max((found.tensor or 1) * found.pipeline, 1)
+        found.data = max(rest, 1)
+
+
+KINDS = (
+    kind("parallelism.data", "count", "run", "data-parallel size"),
+    kind("parallelism.tensor", "count", "run", "tensor-parallel (operator sharding) size"),
+    kind("parallelism.pipeline", "count", "run", "pipeline stages"),
+    kind("parallelism.expert", "count", "run", "expert-parallel size"),
+    kind("parallelism.source", "text", "run", "where the sizes were read"),
+    kind("parallelism.strategy", "text", "run", "pipeline, model, data or single: which cluster metrics apply (S32)"),
+    kind("rank.stage", "number", "rank", "pipeline stage of the rank, from 0"),
+    kind("rank.peer_group", "text", "rank", "ranks with the same word do the same work and may be compared"),
+    kind("rank.peer_count", "count", "rank", "other ranks at hand in the same peer group"),
+    kind("rank.host", "text", "rank", "the host the rank ran on"),
+)
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """The partition as facts."""
+    del facts
+    found = partition(run)
+    yield from fact("parallelism.data", RUN, found.data)
+    yield from fact("parallelism.tensor", RUN, found.tensor)
+    yield from fact("parallelism.pipeline", RUN, found.pipeline)
+    yield from fact("parallelism.expert", RUN, found.expert)
+    yield from fact("parallelism.source", RUN, found.source)
+    yield from fact("parallelism.strategy", RUN, found.strategy)
+    peers = found.peers()
+    for rank, stage in sorted(found.stage.items()):
+        subject = Subject("rank", str(rank), (rank,))
+        yield from fact("rank.stage", subject, stage)
+        yield from fact("rank.peer_group", subject, f"stage {stage}")
+        yield from fact("rank.peer_count", subject, len(peers[stage]) - 1)
+        yield from fact("rank.host", subject, found.host.get(rank))
+
+
+FAMILIES = (Family("parallelism", KINDS, measure, uses=("communication", "steps")),)
