@@ -323,7 +323,7 @@ def _read_remedy(data: Mapping[str, Any]) -> Remedy:
         snippet=data.get("snippet", ""),
         verify=None if verify is None else Verify(verify["fact"], verify["expect"]),
         effort=data.get("effort", ""),
-        risk=None if risk is None else Text(risk, data.get("risk_zh") or risk),
+        risk=None if risk is None else Text(risk, data.get("risk_zh", risk)),
     )
 
 

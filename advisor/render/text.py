@@ -15,7 +15,7 @@ from rich.text import Text as Line
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import printable, shorten
 from advisor.render.outline import Branch, branches, checks, next_collection
-from advisor.render.wording import change, check, expected, gain, measured, where, word
+from advisor.render.wording import change, check, expected, extent, gain, measured, where, word
 from advisor.units import show
 
 PHASE_STYLES = {"computing": "green", "exposed_communication": "yellow", "idle": "bright_black", "bubble": "magenta"}
@@ -89,13 +89,7 @@ def _head(report: Report, lang: str) -> RenderableType:
     head = _line(
         (word(lang, f"directions.{summary.direction}"), style), ("  ", ""), (summary.headline.get(lang), "bold")
     )
-    profile = report.profile
-    about = [profile.path, profile.framework]
-    if profile.ranks:
-        world = f"/{profile.world_size}" if profile.world_size and profile.world_size != len(profile.ranks) else ""
-        about.append(f"{len(profile.ranks)}{world} {word(lang, 'report.ranks')}")
-    if profile.steps:
-        about.append(f"{len(profile.steps)} {word(lang, 'report.steps')}")
+    about = [report.profile.path, report.profile.framework, *extent(report, lang)]
     return Group(head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim")))
 
 
@@ -133,7 +127,9 @@ def _title(finding: Finding, lang: str, lead: str) -> Line:
 def _cause(branch: Branch, lang: str, number: int, everything: bool) -> RenderableType:
     """Message, the evidence that counts, the saving, the first remedy with its check, and symptoms on one line."""
     finding = branch.finding
-    body: list[RenderableType] = [_line(finding.message.get(lang))]
+    body: list[RenderableType] = [
+        _line(finding.message.get(lang) if everything else shorten(finding.message.get(lang), 600))
+    ]
     body += [
         _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
         for evidence in finding.evidence[: None if everything else 2]
@@ -152,11 +148,15 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
     below = branch.below()
     if below:
         told = below if everything else below[:3]
-        named = (f"{symptom.title.get(lang)} ({where(symptom.subject, lang)})" for symptom in told)
+        named = (f"{symptom.title.get(lang)}{_of(symptom, lang)}" for symptom in told)
         names = word(lang, "report.separator").join(named)
         more = "" if len(told) == len(below) else " … " + word(lang, "report.more", count=len(below) - len(told))
         body.append(_line((f"↳ {word(lang, 'report.symptoms')}: {names}{more}", "dim")))
     return Group(_title(finding, lang, f"{number}. "), *(Padding(line, (0, 0, 0, 3)) for line in body))
+
+
+def _of(finding: Finding, lang: str) -> str:
+    return "" if finding.subject.kind == finding.subject.id else f" ({where(finding.subject, lang)})"
 
 
 def _expectation(text: str, lang: str) -> str:

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from advisor.model import Evidence, Remedy, Saving, Subject, Text
+from advisor.model import Evidence, Remedy, Report, Saving, Subject, Text
 from advisor.resources import resource
 from advisor.units import show
 
@@ -71,6 +71,22 @@ def rank_list(ranks: tuple[int, ...], limit: int = 6) -> str:
             runs.append([rank, rank])
     shown = [f"{a}-{b}" if b > a else f"{a}" for a, b in runs[:limit]]
     return ", ".join(shown) + (f", … ({len(set(ranks))})" if len(runs) > limit else "")
+
+
+def extent(report: Report, lang: str) -> list[str]:
+    """How much was read: "8/16 ranks", "2 steps"; one rank or step by its name."""
+    profile = report.profile
+    told = []
+    if len(profile.ranks) == 1:
+        told.append(f"{word(lang, 'kinds.rank')} {profile.ranks[0]}")
+    elif profile.ranks:
+        world = f"/{profile.world_size}" if profile.world_size and profile.world_size > len(profile.ranks) else ""
+        told.append(f"{len(profile.ranks)}{world} {word(lang, 'report.ranks')}")
+    if len(profile.steps) == 1:
+        told.append(f"{word(lang, 'kinds.step')} {profile.steps[0]}")
+    elif profile.steps:
+        told.append(f"{len(profile.steps)} {word(lang, 'report.steps')}")
+    return told
 
 
 def gain(saving: Saving | None, lang: str) -> str:

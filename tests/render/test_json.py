@@ -1,0 +1,92 @@
+"""The public JSON form."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+import jsonschema
+import pytest
+from fake_reports import SAMPLES, cluster, reports
+from hypothesis import given, settings
+
+from advisor.errors import UsageError
+from advisor.model import RUN, Evidence, Fact
+from advisor.render import FORMATS, render
+from advisor.render.json import report_from_json
+from advisor.resources import resource
+
+SCHEMA = json.loads(resource("reports", "schemas", "report.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+@settings(deadline=None)
+@given(reports)
+def test_a_report_survives_the_way_through_json(report):
+    """Saved reports are read again by serve, compare and other people's scripts: nothing may get lost."""
+    text = render(report, "json", facts="all")
+    VALIDATOR.validate(json.loads(text))
+    assert report_from_json(text) == report
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_keys_are_sorted_and_the_schema_holds(name):
+    """Diffs of two reports stay small, and the published schema describes what is written."""
+    text = render(SAMPLES[name](), "json")
+    document = json.loads(text)
+    VALIDATOR.validate(document)
+    assert text == json.dumps(document, sort_keys=True, ensure_ascii=False, indent=2)
+
+
+def test_numbers_that_are_none_become_null():
+    """NaN and Infinity are not JSON; a parser elsewhere would refuse the whole report."""
+    report = replace(
+        cluster(),
+        facts=(Fact("x", RUN, float("nan")), Fact("y", RUN, (1.0, float("inf")))),
+        charts={"a": [float("-inf")]},
+    )
+    finding = replace(report.findings[0], evidence=(Evidence("x", float("nan"), "us"),))
+    document = json.loads(render(replace(report, findings=(finding,)), "json"), parse_constant=pytest.fail)
+    VALIDATOR.validate(document)
+    assert [fact["value"] for fact in document["facts"]] == [None, [1.0, None]]
+
+
+def test_half_characters_of_file_names_do_not_break_the_output():
+    """A path that is not UTF-8 arrives with lone surrogates, which no file can be written with."""
+    report = replace(cluster(), profile=replace(cluster().profile, path="run\udcff"))
+    for format in FORMATS:
+        render(report, format).encode("utf-8")
+
+
+def test_only_facts_of_the_run_unless_asked():
+    """A thousand ranks have tens of thousands of facts, and `advisor facts` exists for them."""
+    counts = {
+        facts: len(json.loads(render(cluster(), "json", facts=facts))["facts"]) for facts in ("none", "run", "all")
+    }
+    assert counts == {"none": 0, "run": 1, "all": 2}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{}", '{"schema_version": "1.0"}', '{"schema_version": "9.0"}', "[" * 9999]
+)
+def test_what_is_no_report_is_refused_with_a_next_step(text):
+    """Bad input ends in a sentence, not in a traceback."""
+    with pytest.raises(UsageError, match="hint"):
+        report_from_json(text)
+
+
+def test_unknown_formats_and_fields():
+    """A typo in --format names the choices; a report of a newer minor version is still read."""
+    with pytest.raises(UsageError, match="sarif"):
+        render(cluster(), "pdf")
+    document = json.loads(render(cluster(), "json")) | {"schema_version": "1.7", "news": 1}
+    assert report_from_json(document).summary == cluster().summary
+
+
+def test_rendering_json_needs_no_heavy_module():
+    """The JSON writer is used by hooks that must answer at once."""
+    import subprocess
+
+    code = "import sys, advisor.render.json; sys.exit(any(m in sys.modules for m in ('pandas', 'rich', 'jinja2')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,54 @@
+"""Words in both languages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from advisor.model import Evidence, Remedy, Subject, Text
+from advisor.render.wording import change, expected, rank_list, where, word, words
+
+
+def _flat(tree, prefix=""):
+    for key, value in tree.items():
+        yield from _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+
+
+def test_both_locales_have_the_same_keys_and_placeholders():
+    """A word missing in one language would show as its key."""
+    en, zh = dict(_flat(words("en"))), dict(_flat(words("zh")))
+    assert en.keys() == zh.keys()
+    for key, text in en.items():
+        assert sorted(re.findall(r"{\w+}", text)) == sorted(re.findall(r"{\w+}", zh[key])), key
+
+
+@pytest.mark.parametrize(
+    ("condition", "unit", "text"),
+    [
+        ("> 0.10", "ratio", "≤ 10 %"),
+        (">= 5000", "us", "< 5 ms"),
+        ("< 1e10", "bytes_per_s", "≥ 10 GB/s"),
+        ("== 0", "count", "≠ 0"),
+        ("odd", "us", "odd"),
+        ("", "us", ""),
+    ],
+)
+def test_expected_is_the_opposite_of_the_failing_condition(condition, unit, text):
+    """ "expected > 10 %" beside 75 % measured would read as if all were well."""
+    assert expected(Evidence("a.b", 1.0, unit, condition)) == text
+
+
+def test_subjects_and_ranks():
+    """A thousand ranks are named in a few characters."""
+    assert rank_list(tuple(range(1024))) == "0-1023"
+    assert rank_list(tuple(range(0, 40, 2))) == "0, 2, 4, 6, 8, 10, … (20)"
+    assert where(Subject("stage", "1", (4, 5, 6, 7)), "en") == "stage 1 (ranks 4-7)"
+    assert where(Subject("rank", "3", (3,)), "zh") == "卡 3"
+
+
+def test_changes_and_unknown_words():
+    """A pack's own direction or effort is shown as it is written."""
+    remedy = Remedy("a", Text("", ""), Text("", ""), parameter="workers", current=2, proposed=6)
+    assert change(remedy) == "workers: 2 → 6"
+    assert word("en", "directions.acme") == "acme" and words("fr") == words("en")
