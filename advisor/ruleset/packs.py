@@ -1,0 +1,149 @@
+"""Packs: folders of rules with an optional `pack.yaml` that says what they build on and what they change.
+
+name: strict
+description: {en: …, zh: …}
+extend: [default]
+ignore: [SCHED009]
+params: {COMM001: {share: 0.05}}
+severities: {COMM001: high}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from advisor.config import Config
+from advisor.errors import RuleError
+from advisor.resources import resource
+from advisor.ruleset.document import read_document
+from advisor.ruleset.faults import Faults, validate
+from advisor.ruleset.schema import PackModel
+
+ENTRY_POINTS = "advisor.rules"
+"""Group of entry points: each gives the folder of a pack (a path, or a package that holds it)."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    name: str
+    folder: Path
+    description: str = ""
+    extend: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    params: dict[str, dict[str, Any]] = field(default_factory=dict)
+    severities: dict[str, str] = field(default_factory=dict)
+
+
+def shipped_packs() -> dict[str, Path]:
+    """Names and folders of the packs that come with the advisor."""
+    rules = resource("rules")
+    folders = sorted((rules / "packs").glob("*/")) if (rules / "packs").is_dir() else []
+    return {"default": rules, **{folder.name: folder for folder in folders if folder.is_dir()}}
+
+
+def find_pack(name: str) -> Path:
+    """The folder of a pack: a shipped one, one of an installed package, or a folder itself. Raises RuleError."""
+    shipped = shipped_packs()
+    if name in shipped:
+        return shipped[name]
+    installed = _installed()
+    if name in installed:
+        return _folder_of(name, installed[name])
+    if Path(name).is_dir():
+        return Path(name)
+    near = get_close_matches(name, [*shipped, *installed], 1)
+    known = ", ".join([*shipped, *installed])
+    raise RuleError(
+        f"there is no pack {name!r}", hint=f"did you mean {near[0]}?" if near else f"packs: {known}, or a folder"
+    )
+
+
+def _installed() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _folder_of(name: str, point: Any) -> Path:
+    try:
+        target = point.load()
+        folder = Path(target() if callable(target) else getattr(target, "__path__", [target])[0])
+    except Exception as error:
+        raise RuleError(f"the pack {name!r} cannot be loaded: {type(error).__name__}: {error}") from None
+    if not folder.is_dir():
+        raise RuleError(f"the pack {name!r} names no folder: {folder}")
+    return folder
+
+
+def read_pack(folder: Path, name: str = "") -> Pack:
+    """The pack in this folder; one without `pack.yaml` builds on nothing and changes nothing."""
+    path = folder / "pack.yaml"
+    if not path.is_file():
+        return Pack(name or folder.name, folder)
+    document = read_document(path)
+    faults = Faults(document)
+    model = validate(PackModel, document, faults)
+    if model is None:
+        first = faults.found[0]
+        raise RuleError(first.message, place=f"{first.file}:{first.line}", hint=first.hint)
+    text = model.description
+    return Pack(
+        model.name or name or folder.name,
+        folder,
+        (text.en or text.zh or "") if text else "",
+        tuple(model.extend),
+        tuple(model.ignore),
+        {rule: dict(values) for rule, values in model.params.items()},
+        dict(model.severities),
+    )
+
+
+def resolve(config: Config) -> tuple[list[Path], Config]:
+    """Folders to load, in order, and the configuration with what the packs change beneath what the user changes.
+
+    A pack's own `extend` comes before it; a pack named twice is loaded once.
+    """
+    packs: list[Pack] = []
+    for name in config.extend:
+        _collect(name, packs, ())
+    folders = [pack.folder for pack in packs]
+    for folder in config.rules:
+        if not folder.is_dir():
+            raise RuleError("there is no such folder of rules", place=str(folder))
+        if folder.resolve() not in {each.resolve() for each in folders}:
+            pack = read_pack(folder)
+            packs.append(pack)
+            folders.append(folder)
+    return folders, _beneath(config, packs)
+
+
+def _collect(name: str, packs: list[Pack], path: tuple[str, ...]) -> None:
+    if name in path:
+        raise RuleError(f"packs extend each other: {' → '.join((*path, name))}")
+    folder = find_pack(name)
+    if any(pack.folder.resolve() == folder.resolve() for pack in packs):
+        return
+    pack = read_pack(folder, name)
+    for other in pack.extend:
+        inner = other if "/" not in other else str(folder / other)
+        _collect(inner, packs, (*path, name))
+    packs.append(pack)
+
+
+def _beneath(config: Config, packs: Sequence[Pack]) -> Config:
+    params: dict[str, dict[str, Any]] = {}
+    severities: dict[str, str] = {}
+    ignore: list[str] = []
+    for pack in packs:
+        ignore.extend(pack.ignore)
+        severities.update(pack.severities)
+        for rule, values in pack.params.items():
+            params.setdefault(rule, {}).update(values)
+    for rule, changed in config.params.items():
+        params.setdefault(rule, {}).update(changed)
+    severities.update(config.severities)
+    return replace(config, params=params, severities=severities, ignore=(*ignore, *config.ignore))

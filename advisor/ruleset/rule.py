@@ -1,0 +1,212 @@
+"""A rule as the rest of the program sees it: parsed, checked, thresholds resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from advisor.facts.base import FactKind
+from advisor.model import Confidence, Direction, Severity, Text, Value, Verify
+from advisor.ruleset.conditions import All, Condition, FindingIs, expressions, parts
+from advisor.ruleset.dimensions import Dimensions
+from advisor.ruleset.expression import Expr, FactRef, walk
+
+_PLACEHOLDERS = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A named parameter: its value, unit and where the number comes from."""
+
+    value: Value
+    unit: str
+    origin: str
+    overridden: str = ""
+    """Who replaced the rule's own value; empty where nobody did."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """How severe: the last step that `by` reaches, `low` below the first; or always `constant`."""
+
+    by: Expr | None = None
+    steps: tuple[tuple[Severity, Expr], ...] = ()
+    worse: str = "higher"
+    """"higher" or "lower" values of `by` are worse."""
+    constant: Severity | None = None
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What makes the verdict less certain, and what to tell the reader."""
+
+    when: Condition
+    confidence: Confidence
+    because: Text
+
+
+@dataclass(frozen=True)
+class Explains:
+    """A symptom the finding accounts for: on the same subject, any, or one that shares a rank."""
+
+    verdict: str
+    on: str = "any"
+
+
+@dataclass(frozen=True)
+class SavingSpec:
+    us: Expr
+    basis: Text
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """Binds `alias` to subjects of `kind` whose facts (left) equal those of the rule's subject (right)."""
+
+    alias: str
+    kind: str
+    on: tuple[tuple[str, FactRef], ...]
+
+
+@dataclass(frozen=True)
+class RemedyUse:
+    id: str
+    values: Mapping[str, Expr] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RemedySpec:
+    """A file of `knowledge_base/remedies/`; texts are templates."""
+
+    id: str
+    title: Text
+    action: Text
+    parameter: str | None = None
+    effort: str = ""
+    risk: Text | None = None
+    verify: Verify | None = None
+    snippet: Mapping[str, str] = field(default_factory=dict)
+    """framework -> code"""
+    statements: tuple[str, ...] = ()
+    path: Path = Path()
+    line: int = 1
+
+    def templates(self) -> Iterator[str]:
+        for text in (self.title, self.action, self.risk):
+            if text is not None:
+                yield from (text.en, text.zh)
+        yield from self.snippet.values()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule file. Expressions are parsed and their units checked; `params` hold the values in force."""
+
+    id: str
+    title: Text
+    verdict: str
+    direction: Direction
+    kind: str
+    subject_kind: str
+    when: Condition
+    severity: Ladder
+    message: Text
+    status: str = "stable"
+    statements: tuple[str, ...] = ()
+    references: tuple[Mapping[str, str], ...] = ()
+    params: Mapping[str, Threshold] = field(default_factory=dict)
+    let: Mapping[str, Expr] = field(default_factory=dict)
+    applies: tuple[Condition, ...] = ()
+    needs: tuple[tuple[FactRef, ...], ...] = ()
+    """Each entry is a fact, or alternatives of which one suffices."""
+    impact: Expr | None = None
+    confidence: Confidence = Confidence.HIGH
+    doubts: tuple[Doubt, ...] = ()
+    parents: tuple[str, ...] = ()
+    explains: tuple[Explains, ...] = ()
+    saving: SavingSpec | None = None
+    remedies: tuple[RemedyUse, ...] = ()
+    false_positives: tuple[str, ...] = ()
+    join: tuple[JoinSpec, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""
+    path: Path = Path()
+    line: int = 1
+
+    @property
+    def joins(self) -> dict[str, str]:
+        """alias -> kind"""
+        return {join.alias: join.kind for join in self.join}
+
+    def dimensions(self, catalogue: Mapping[str, FactKind]) -> Dimensions:
+        """What the rule's expressions may mention, with units."""
+        params = {name: threshold.unit for name, threshold in self.params.items()}
+        let = {name: self.units[name] for name in self.let if name in self.units}
+        return Dimensions(self.subject_kind, catalogue, self.joins, params, let)
+
+    def conditions(self) -> Iterator[Condition]:
+        """`applies`, `when` and the doubts."""
+        yield from self.applies
+        yield self.when
+        for doubt in self.doubts:
+            yield doubt.when
+
+    def expressions(self) -> Iterator[Expr]:
+        """Every expression of the rule."""
+        for condition in self.conditions():
+            yield from expressions(condition)
+        yield from self.let.values()
+        yield from (ref for alternatives in self.needs for ref in alternatives)
+        yield from (step for _, step in self.severity.steps)
+        saving = self.saving.us if self.saving is not None else None
+        yield from (expr for expr in (self.severity.by, self.impact, saving) if expr is not None)
+        for use in self.remedies:
+            yield from use.values.values()
+        for join in self.join:
+            for left, right in join.on:
+                yield FactRef(left, join.alias)
+                yield right
+
+    def templates(self) -> Iterator[str]:
+        """Every text with placeholders."""
+        texts = [self.title, self.message, *(doubt.because for doubt in self.doubts)]
+        if self.saving is not None:
+            texts.append(self.saving.basis)
+        for text in texts:
+            yield from (text.en, text.zh)
+
+    def uses_facts(self, remedies: Mapping[str, RemedySpec] | None = None) -> frozenset[str]:
+        """Names of all facts the rule mentions: conditions, texts, and those of its remedies where they are given."""
+        names = {part.fact for expr in self.expressions() for part in walk(expr) if isinstance(part, FactRef)}
+        templates = list(self.templates())
+        for use in self.remedies:
+            spec = (remedies or {}).get(use.id)
+            if spec is not None:
+                templates.extend(spec.templates())
+                if spec.verify is not None:
+                    names.add(spec.verify.fact)
+        for template in templates:
+            names.update(mentioned(template, self.joins))
+        kinds = {self.subject_kind, *self.joins.values()}
+        names.update(f"{kind}.peer_group" for kind in kinds)
+        return frozenset(name for name in names if not name.startswith(("subject.", "param.")))
+
+    def findings(self) -> tuple[FindingIs, ...]:
+        """The rule's conditions on verdicts of other rules, in `applies` and `when`."""
+        return tuple(part for part in parts(All((*self.applies, self.when))) if isinstance(part, FindingIs))
+
+
+def mentioned(template: str, joins: Mapping[str, str]) -> Iterator[str]:
+    """Dotted names in a template's placeholders, without `.value` and `.unit` and without aliases in front."""
+    for inner in _PLACEHOLDERS.findall(template):
+        for name in _DOTTED.findall(inner):
+            parts_ = name.split(".")
+            if parts_[0] in joins:
+                parts_ = parts_[1:]
+            while parts_ and parts_[-1] in ("value", "unit"):
+                parts_.pop()
+            if len(parts_) > 1:
+                yield ".".join(parts_)
