@@ -250,7 +250,7 @@ def _summarise(profile: Profile) -> None:
             profile.settings.append({"rank": rank.rank, **settings})
         profile.groups.update(rank.groups)
         names.update(rank.info.get("group_names", {}))
-        sizes.append(rank.info.get("world_size") or 0)
+        sizes.append(rank.info.get("world_size") or rank.info.get("rank_size") or 0)
         parallelism = rank.info.get("parallelism")
         if isinstance(parallelism, Parallelism) and parallelism.source != "unknown":
             stated = stated or parallelism

@@ -13,7 +13,7 @@ from pathlib import Path
 from advisor.sources.base import Rank, TableRef
 from advisor.sources.textfiles import read_text
 
-_MOST_BYTES = 64 << 20
+_MOST_BYTES = 32 << 20
 _OPERATION = re.compile(r'"[^"@]*@([^"@]+)"\s*:\s*\{|"(\d{1,7})-(\d{1,7})"\s*:\s*\{')
 
 
