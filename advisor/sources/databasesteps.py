@@ -1,0 +1,102 @@
+"""Phases of a step from the tasks of a database that has no step table.
+
+Computing is the union of compute tasks, communication that of communication operations, exposed what computing does
+not cover, free the rest between the first and the last of them (as CANN's overlap analysis, but clipped to the step).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.base import Note
+from advisor.sources.dbfile import Database
+
+if TYPE_CHECKING:
+    from advisor.intervals import Intervals
+
+
+def _union(rows: Sequence[tuple[Any, Any]]) -> Intervals:
+    import numpy as np
+
+    from advisor.intervals import EMPTY, union
+
+    usable = [row for row in rows if isinstance(row[0], int) and isinstance(row[1], int) and 0 <= row[0] < 1 << 62]
+    if not usable:
+        return EMPTY
+    times = np.array([(start, min(end, (1 << 62))) for start, end in usable], dtype=np.int64)
+    return union(times[:, 0], times[:, 1])
+
+
+def _busy(database: Database) -> tuple[Intervals, Intervals]:
+    """(computing, communication) as disjoint intervals."""
+    task, info = database.name("TASK"), database.name("COMPUTE_TASK_INFO")
+    computing = database.rows(
+        f"SELECT startNs, endNs FROM {task} WHERE globalTaskId IN (SELECT globalTaskId FROM {info})"
+    )
+    communication = (
+        database.rows(f"SELECT startNs, endNs FROM {database.name('COMMUNICATION_OP')}")
+        if database.has("COMMUNICATION_OP", "startNs", "endNs")
+        else []
+    )
+    return _union(computing), _union(communication)
+
+
+def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, int]]:
+    """(step, start, end): the host's step ranges, the last one open so that the device may finish it."""
+    rows = (
+        database.rows(f"SELECT id, startNs, endNs FROM {database.name('STEP_TIME')} ORDER BY startNs")
+        if database.has("STEP_TIME", "id", "startNs", "endNs")
+        else []
+    )
+    usable = [row for row in rows if isinstance(row[1], int) and isinstance(row[2], int) and 0 <= row[1] < row[2]]
+    if not usable:
+        return [("0", first, last)]
+    starts = [min(first, usable[0][1]), *(row[1] for row in usable[1:])]
+    ends = [*starts[1:], max(last, usable[-1][2])]
+    return [(str(row[0]), start, end) for row, start, end in zip(usable, starts, ends, strict=True)]
+
+
+def steps_of(database: Database, starts: Sequence[Any]) -> list[str | None]:
+    """The step in whose window each start (ns) lies, "0" throughout where the database knows no steps."""
+    usable = [start for start in starts if isinstance(start, int)]
+    if not usable:
+        return [None] * len(starts)
+    windows = _windows(database, min(usable), max(usable) + 1)
+    begins = [low for _, low, _ in windows]
+    return [windows[max(0, bisect_right(begins, start) - 1)][0] if isinstance(start, int) else None for start in starts]
+
+
+def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | None:
+    """Columns of the steps table in µs, None where there are no tasks; says that they were computed."""
+    from advisor.intervals import clip, complement, measure, subtract, union
+
+    needed = database.has("TASK", "startNs", "endNs", "globalTaskId") and database.has(
+        "COMPUTE_TASK_INFO", "globalTaskId"
+    )
+    if not needed:
+        return None
+    computing, communication = _busy(database)
+    import numpy as np
+
+    busy = union(*(np.concatenate(pair) for pair in zip(computing, communication, strict=True)))
+    if not busy[0].size:
+        return None
+    first, last = int(busy[0][0]), int(busy[1][-1])
+    exposed = subtract(communication, computing)
+    names = ("step", "computing_us", "exposed_us", "overlapped_us", "communication_us", "free_us", "preparing_us")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for step, low, high in _windows(database, first, last):
+        inside = clip(busy, low, high)
+        if not inside[0].size:
+            continue
+        begin, end = int(inside[0][0]), int(inside[1][-1])
+        parts = [measure(clip(part, low, high)) / 1e3 for part in (computing, exposed, communication)]
+        free = measure(complement(inside, begin, end)) / 1e3
+        preparing = (begin - low) / 1e3 if database.has("STEP_TIME") else None
+        row = (step, parts[0], parts[1], parts[2] - parts[1], parts[2], free, preparing)
+        for cells, value in zip(columns.values(), row, strict=True):
+            cells.append(value)
+    note(str(database.path), "has no table of step times; they were computed from tasks and communication operations")
+    return columns
