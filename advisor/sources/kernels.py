@@ -75,6 +75,8 @@ class Kernels:
     step: Ints
     stream: Ints
     block: Floats
+    wait: Floats
+    """What the profiler itself noted as time since the kernel before, microseconds; NaN where it did not."""
     signatures: list[Signature]
     names: list[str]
     steps: list[str]
@@ -131,6 +133,7 @@ class _Collector:
             start, duration, signature.astype(np.int32),
             self._texts(frame, "name", self.names), self._texts(frame, "step", self.steps),
             self._texts(frame, "stream", self.streams), self._numbers(frame, "block_num").astype(np.float32),
+                self._numbers(frame, "wait_us").astype(np.float32),
         ))  # fmt: skip
         size = len(self.signatures.index)
         for pipe in PIPES:
@@ -160,7 +163,7 @@ class _Collector:
         """All blocks joined and ordered by start; None where nothing was usable."""
         if not self.parts:
             return None
-        start, duration, signature, name, step, stream, block = (
+        start, duration, signature, name, step, stream, block, wait = (
             np.concatenate(column) for column in zip(*self.parts, strict=True)
         )
         self.parts.clear()
@@ -169,7 +172,7 @@ class _Collector:
         end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), _UNKNOWN)
         size = len(self.signatures.index)
         return Kernels(
-            start, end, duration, signature[order], name[order], step[order], stream[order], block[order],
+            start, end, duration, signature[order], name[order], step[order], stream[order], block[order], wait[order],
             [Signature(*text.split(_MARK)) for text in self.signatures.index],
             list(self.names.index), list(self.steps.index), list(self.streams.index),
             {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
