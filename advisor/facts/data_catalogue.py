@@ -1,0 +1,119 @@
+"""The catalogue of `data.`, `queue.` and `pipeline_op.` facts: names, units and what they mean."""
+
+from __future__ import annotations
+
+from advisor.facts.base import FactKind, kind
+
+_ANY = "pipeline_ops|pipeline_summary|batches|data_queue|dataset_stages"
+_BATCH = "batches|dataset_stages"
+_WORK = "dataset_stages"
+_DATA = (
+    ("mode", "text", "iterator (the loop fetches batches) or sink (a thread sends them to the device)", "", _ANY),
+    ("batches", "count", "batches that reached the loop or the device", "", _BATCH),
+    ("step_us", "us", "typical interval between batches", "median over the steady part: without the batches that "
+     "filled the queue and those that emptied it", "batches"),
+    ("step_mean_us", "us", "mean interval between batches in the steady part", "", "batches"),
+    ("wait_us", "us", "time a step waits for its data", "iterator: mean time in GetNext, steady part; sink: the "
+     "iteration gap of the step trace", _BATCH),
+    ("wait_share", "ratio", "the wait as a share of the step", "wait ÷ mean interval, or gap ÷ step", _BATCH),
+    ("own_us", "us", "the step if data were always ready", "interval − wait, or the interval while the pipeline rests "
+     "where that is shorter", _BATCH),
+    ("first_wait_us", "us", "wait for the first batch: start-up of the pipeline", "", "batches"),
+    ("first_wait_share", "ratio", "wait for the first batch as a share of the whole recording", "", "batches"),
+    ("wait_spread", "ratio", "part of the batches that carries the waiting", "(Σ wait)² ÷ (n × Σ wait²): 1 all alike, "
+     "1/k every k-th", "batches"),
+    ("wait_longest_us", "us", "longest wait in the steady part", "", "batches"),
+    ("pipeline_wait_us", "us", "time the sending thread waits for the pipeline, per batch (sink)", "", "batches"),
+    ("push_us", "us", "time to send a batch to the device (sink)", "", "batches"),
+    ("push_share", "ratio", "sending as a share of the interval between batches (sink)", "", "batches"),
+    ("jitter", "ratio", "how far slow intervals are above the typical one", "(95th percentile − median) ÷ median",
+     "batches"),
+    ("undisturbed_us", "us", "interval while the pipeline had nothing left to do and its queue only emptied", "median "
+     "over at least five batches at the end that each found a smaller queue", "batches"),
+    ("disturbance_share", "ratio", "part of the step that disappears once the pipeline rests: it takes processors or "
+     "the interpreter lock from the loop", "1 − undisturbed ÷ mean interval", "batches"),
+    ("gil_wait_us", "us", "mean wait of a pipeline thread for the Python interpreter lock, per acquisition",
+     "AcquireGIL stages of dataset.csv", _WORK),
+    ("gil_wait_share", "ratio", "threads that wait for the interpreter lock, on average", "Σ AcquireGIL ÷ wall", _WORK),
+    ("loop_cpu_us", "us", "processor time per step outside the pipeline's threads",
+     "(process − operations − sampler) × interval", "host_cpu"),
+    ("loop_cpu_share", "ratio", "the same as a share of the step", "", "host_cpu"),
+    ("workers", "count", "workers of all operations", "", "pipeline_ops"),
+    ("busiest_share", "ratio", "busy share of the busiest operation", "", _WORK),
+    ("prefetch_current", "count", "batches the last queue holds", "", "pipeline_ops|batches"),
+    ("prefetch_needed", "count", "batches that must lie ready to bridge the longest pause", "capacity + longest wait ÷ "
+     "the loop's own step", "batches"),
+)  # fmt: skip
+_QUEUE = (
+    ("empty_share", "ratio", "how often it was empty"),
+    ("used_share", "ratio", "mean fill ÷ capacity"),
+    ("full_share", "ratio", "how often it was full"),
+    ("samples", "count", "samples or batches these shares rest on"),
+    ("capacity", "count", "what it holds"),
+)
+_OPERATION = (
+    ("type", "text", "Map, Batch, Generator, …", "", "pipeline_ops"),
+    ("mode", "text", "iterator or sink", "", _ANY),
+    ("workers", "count", "num_parallel_workers as configured", "", "pipeline_ops"),
+    ("is_source", "bool", "it reads from outside the pipeline", "", "pipeline_ops"),
+    ("python", "bool", "it runs Python functions (absent where that cannot be told)", "", _WORK),
+    ("service_us", "us", "time a worker spends on a row", "Σ own work ÷ rows (WorkerProcess, or __next__)", _WORK),
+    ("rows_per_batch", "number", "rows it handles per batch", "", _WORK),
+    ("work_us", "us", "worker time per batch", "Σ own work ÷ batches produced", _WORK),
+    ("busy_share", "ratio", "how busy its workers are", "utilisation law: rows × service ÷ (workers × wall); a "
+     "generator's __next__ is not divided by its workers; below a Concat ÷ data.wait_spread", _WORK),
+    ("is_busiest", "bool", "no other operation is busier", "", _WORK),
+    ("is_steepest", "bool", "starvation begins here: largest fall from input to output queue", "", "pipeline_ops"),
+    ("is_hungriest", "bool", "no other operation uses more processor", "", "pipeline_cpu"),
+    ("starvation_rise", "ratio", "fall of queue use from input to output", "use of the fullest-needed input (1 for a "
+     "source; the emptiest branch of a join, the fullest of a Concat) − use of the output", "pipeline_ops"),
+    ("output_used_share", "ratio", "mean fill of its output queue", "", "pipeline_ops"),
+    ("output_empty_share", "ratio", "how often its output queue was empty", "", "pipeline_ops"),
+    ("input_used_share", "ratio", "mean fill of the queue it reads", "", "pipeline_ops"),
+    ("input_empty_share", "ratio", "how often the queue it reads was empty", "", "pipeline_ops"),
+    ("queue_samples", "count", "samples of its output queue", "", "pipeline_ops"),
+    ("queue_capacity", "count", "rows its output queue holds (prefetch_size)", "", "pipeline_ops"),
+    ("cpu_cores", "number", "cores its threads use; Python threads of a source are not in it", "", "pipeline_cpu"),
+    ("cpu_per_worker", "percent_of_core", "processor use per worker", "", "pipeline_cpu"),
+    ("cpu_share", "ratio", "part of its work that is processor time; the rest waits (I/O, lock, processor)",
+     "cores × wall ÷ Σ own work", "pipeline_cpu"),
+    ("host_share", "ratio", "part of the host's processors it uses", "", "pipeline_cpu"),
+    ("wait_share", "ratio", "data.wait_share of its ranks", "", _BATCH),
+    ("wait_us", "us", "data.wait_us of its ranks", "", _BATCH),
+    ("step_us", "us", "mean step of its ranks", "", _BATCH),
+    ("disturbance_share", "ratio", "data.disturbance_share of its ranks", "", "batches"),
+    ("first_wait_us", "us", "data.first_wait_us of its ranks", "", "batches"),
+    ("batches", "count", "batches of its ranks", "", _BATCH),
+    ("gil_wait_us", "us", "data.gil_wait_us, for an operation that runs Python", "", _WORK),
+    ("workers_needed", "count", "workers with which it no longer limits the step", "work ÷ next limit, rounded up",
+     _WORK),
+    ("workers_proposed", "count", "the same, no more than the host has processors, no fewer than now", "", _WORK),
+    ("workers_capped", "bool", "more would be needed than the host has processors", "", _WORK),
+    ("step_more_workers_us", "us", "the step with them", "largest remaining limit", _WORK),
+    ("saving_more_workers_us", "us", "what they save", "modelled step now − then", _WORK),
+    ("limit_more_workers", "text", "what limits the step then", "", _WORK),
+    ("processes_proposed", "count", "worker processes, no more than the host has processors", "", _WORK),
+    ("saving_processes_us", "us", "what worker processes instead of threads save", "", _WORK),
+    ("limit_processes", "text", "what limits the step with them", "", _WORK),
+    ("saving_removed_us", "us", "what would be saved if the operation took no time", "", _WORK),
+    ("limit_removed", "text", "what limits the step then", "", _WORK),
+    ("gil_limit_us", "us", "Python work per step that shares the interpreter lock", "", "pipeline_cpu"),
+    ("processor_limit_us", "us", "processor time per step ÷ processors left by others", "", "pipeline_cpu"),
+    ("loop_limit_us", "us", "the loop's own part of the step", "", _BATCH),
+    ("limited_by", "text", "what the model says limits the step now", "", _WORK),
+)  # fmt: skip
+
+KINDS: tuple[FactKind, ...] = (
+    *(kind(f"data.{n}", unit, "run rank", text, formula=how, needs=needs) for n, unit, text, how, needs in _DATA),
+    *(kind(f"queue.{n}", unit, "queue", text, needs="pipeline_ops|batches|data_queue") for n, unit, text in _QUEUE),
+    *(
+        kind(f"queue.{q}_{n}", unit, "run", f"{where}: {text}", needs=needs)
+        for q, where, needs in (("host", "queue before the loop or the sending thread", "batches"),
+                                ("data", "queue on the device that GetNext reads", "data_queue"))
+        for n, unit, text in _QUEUE
+    ),
+    *(
+        kind(f"pipeline_op.{n}", unit, "pipeline_op", text, formula=how, needs=needs)
+        for n, unit, text, how, needs in _OPERATION
+    ),
+)  # fmt: skip

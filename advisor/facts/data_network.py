@@ -1,0 +1,143 @@
+"""One rank's data loading joined with its host and its device step: who limits the step, and what a change brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from advisor.facts.base import FactSet
+from advisor.facts.data_loading import DataPipeline
+from advisor.facts.host import HostUse
+from advisor.facts.pipeline_tree import Operation, find_steepest
+from advisor.facts.queueing import (
+    GIL,
+    LOOP,
+    PROCESSORS,
+    Network,
+    Station,
+    with_processes,
+    with_workers,
+    without,
+    workers_needed,
+)
+from advisor.model import Subject
+
+
+def build_network(
+    data: DataPipeline, host: HostUse | None, step_us: float | None, wait_us: float | None
+) -> Network | None:
+    """The queueing network of a rank whose step and wait are known; None where they are not.
+
+    Without measured service times the steepest operation is taken as saturated (utilisation law: work = step ×
+    workers), which is what makes it the bottleneck.
+    """
+    if step_us is None or wait_us is None or step_us <= 0:
+        return None
+    own = max(0.0, step_us - wait_us)
+    if data.times and data.times.undisturbed_us:
+        own = min(own, data.times.undisturbed_us)
+    stations: dict[int, Station] = {}
+    span = host.samples * host.interval_us if host and host.interval_us else None
+    wall = data.wall_us or (step_us * data.batches if data.batches else None)
+    timed = any(op.work_us is not None for op in data.operations.values())
+    steepest = find_steepest(data.operations)
+    for op_id, op in data.operations.items():
+        if op.work_us is not None and data.produced:
+            work = op.work_us / data.produced
+        elif not timed and op_id == steepest:
+            work = step_us * op.servers
+        else:
+            continue
+        cpu = 0.0
+        if op.cpu_cores and data.produced and (wall or span):
+            cpu = op.cpu_cores * float(wall or span or 0.0) / data.produced
+        stations[op_id] = Station(op.name, work, op.servers, max(1, op.workers or 1), cpu, bool(op.python))
+    loop = 0.0
+    if host is not None and host.loop_cores is not None:
+        loop = host.loop_cores * step_us
+    available = None
+    if host is not None and host.cores:
+        available = max(1.0, host.cores - (host.other_cores or 0.0))
+    return Network(step_us, own, stations, loop, host.cores if host else None, available)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One rank with its network, ready to be written as facts."""
+
+    rank: int
+    data: DataPipeline
+    host: HostUse | None
+    step_us: float | None
+    wait_us: float | None
+    network: Network | None
+    busiest: int | None
+    steepest: int | None
+    hungriest: int | None
+
+    @property
+    def wait_share(self) -> float | None:
+        return self.wait_us / self.step_us if self.step_us and self.wait_us is not None else None
+
+    @property
+    def disturbance(self) -> float | None:
+        """Part of the step that goes when the pipeline rests."""
+        times = self.data.times
+        if times is None or not times.undisturbed_us or not times.step_mean_us:
+            return None
+        return max(0.0, 1.0 - times.undisturbed_us / times.step_mean_us)
+
+    def busy_share(self, op: Operation) -> float | None:
+        """Work ÷ (servers × wall). Below a Concat only the time counts in which the branch is read: the part of the
+        batches that carry the waiting."""
+        wall = self.data.wall_us
+        if wall is None and self.step_us and self.data.batches:
+            wall = self.step_us * self.data.batches
+        if op.work_us is None or not wall or not op.workers:
+            return None
+        busy = op.work_us / (op.servers * wall)
+        times = self.data.times
+        if op.alternating and times and times.wait_spread:
+            busy /= times.wait_spread
+        return min(1.0, busy)
+
+
+def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Judged:
+    """Joins a rank's data loading with its host and its device step."""
+    subject = Subject("rank", str(rank), (rank,))
+    step: Any = data.times.step_mean_us if data.times else None
+    wait: Any = data.wait_us
+    gap = facts.value("step.interval_us", subject)
+    if wait is None and gap is not None:
+        step, wait = facts.value("step.time_us", subject), gap
+    elif step is None:
+        step = facts.value("step.time_us", subject)
+    network = build_network(data, host, step, wait)
+    judged = Judged(rank, data, host, step, wait, network, None, find_steepest(data.operations), None)
+    busy = {i: b for i, op in data.operations.items() if (b := judged.busy_share(op)) is not None}
+    cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
+    return replace(
+        judged,
+        busiest=max(busy, key=lambda i: (busy[i], i)) if busy else None,
+        hungriest=max(cpu, key=lambda i: (cpu[i] or 0.0, i)) if cpu else None,
+    )
+
+
+def prospects(network: Network, op_id: int) -> dict[str, Any]:
+    """What more workers, worker processes, or a cheaper operation would bring."""
+    station = network.stations[op_id]
+    needed = workers_needed(network, op_id)
+    possible = min(needed, network.cores) if network.cores else needed
+    more = with_workers(network, op_id, max(possible, station.workers))
+    processes = with_processes(network, op_id, min(max(needed, 1), network.cores or max(needed, 1)))
+    cheaper = without(network, op_id)
+    limits = network.limits()
+    return {
+        "workers_needed": needed, "workers_proposed": more.workers,
+        "workers_capped": bool(network.cores) and needed > (network.cores or 0),
+        "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us, "limit_more_workers": more.limit,
+        "processes_proposed": processes.workers, "saving_processes_us": processes.saving_us,
+        "limit_processes": processes.limit, "saving_removed_us": cheaper.saving_us, "limit_removed": cheaper.limit,
+        "gil_limit_us": limits.get(GIL), "processor_limit_us": limits.get(PROCESSORS), "loop_limit_us": limits[LOOP],
+        "limited_by": network.step_after()[1],
+    }  # fmt: skip

@@ -1,0 +1,249 @@
+"""The data pipeline as a tree of operations with queues between them, of one rank.
+
+Operation 0 is the consumer's end; leaves are sources. Inline operations (Repeat, Zip, Project, …)
+have no queue of their own: what they take is what the nearest operations with a queue below them hand on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from advisor.sources.base import Rank
+
+SERVICE_STAGES = ("WorkerProcess", "__next__")
+"""Stages of dataset.csv that are an operation's own work; the others are waiting for a neighbour or a lock."""
+ROOTS = ("DataQueue", "EpochCtrl")
+_NAME = re.compile(r"^(?P<type>\w+?)(?:Op)?\s*\(ID:\s*(?P<id>\d+)\)$")
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What the samples of one queue say. Shares are of the samples, `used` is mean fill ÷ capacity."""
+
+    used: float
+    empty: float
+    full: float
+    samples: int
+    capacity: int | None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation. Work is the time its workers spent on rows, summed over workers, microseconds."""
+
+    op_id: int
+    type: str
+    workers: int | None
+    output: Queue | None = None
+    inputs: tuple[int, ...] = ()
+    """Operations with a queue (or a measured service) that feed this one, inline ones skipped."""
+    parent: int | None = None
+    work_us: float | None = None
+    rows: float | None = None
+    cpu_cores: float | None = None
+    python: bool | None = None
+    alternating: bool = False
+    """Below a Concat: it works only while its branch is read."""
+    input_used: float | None = None
+    input_empty: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.type}({self.op_id})"
+
+    @property
+    def is_source(self) -> bool:
+        return not self.inputs
+
+    @property
+    def servers(self) -> int:
+        """Workers that serve rows in parallel. `__next__` of a generator is entered by one thread, however many
+        workers prepare rows behind it."""
+        return 1 if self.type == "Generator" else max(1, self.workers or 1)
+
+
+def measure_queue(
+    sizes: Iterable[float], capacity: int | None, skip: int = 0, average: float | None = None
+) -> Queue | None:
+    """A queue's use from its samples, the first `skip` (the pipeline filling) left out where enough remain."""
+    values = list(sizes)
+    if skip and len(values) >= 3 * skip:
+        values, average = values[skip:], None
+    if not values:
+        return None
+    if capacity is None or capacity <= 0:
+        capacity = None
+    mean = sum(values) / len(values) if average is None else average
+    top = float(capacity) if capacity else max(values)
+    return Queue(
+        used=min(1.0, mean / top) if top > 0 else 0.0,
+        empty=sum(value == 0 for value in values) / len(values),
+        full=sum(value >= top for value in values) / len(values) if top > 0 else 0.0,
+        samples=len(values),
+        capacity=capacity,
+    )
+
+
+def read_tree(rank: Rank, skip: int = 0, scale: float = 1.0) -> dict[int, Operation]:
+    """The rank's operations by id from whatever it has: sampled queues, MindSpore's summary, times by stage.
+
+    `skip` first samples of each queue belong to the pipeline filling; `scale` corrects the clock of dataset.csv.
+    """
+    work, has_python = read_work(rank, scale)
+    cpu = read_cpu(rank)
+    raw = {op.op_id: (op, children) for op, children in _raw_operations(rank, skip)}
+    if not raw:
+        raw = {op.op_id: (op, children) for op, children in _line_of(work)}
+    tree = {op_id: op for op_id, (op, _) in raw.items()}
+    children = {op_id: known for op_id, (_, known) in raw.items()}
+    carries = {i for i, op in tree.items() if (op.output is not None or i in work) and op.type not in ROOTS}
+    maps = [i for i in carries if tree[i].type == "Map"]
+    below_concat = _below_concat(tree, children)
+    for op_id, op in tree.items():
+        inputs = tuple(_feeders(op_id, children, carries))
+        rows, total = work.get(op_id, (None, None))
+        python = (has_python if len(maps) == 1 else None) if op.type == "Map" else op.type == "Generator" or None
+        used = [queue for i in inputs if (queue := tree[i].output) is not None]
+        pick = max if op_id in below_concat or _joins(op_id, children, tree, "Concat") else min
+        tree[op_id] = replace(
+            op, inputs=inputs, rows=rows, work_us=total, cpu_cores=cpu.get(op_id), python=python,
+            alternating=op_id in below_concat,
+            input_used=pick(queue.used for queue in used) if used else None,
+            input_empty=(min if pick is max else max)(queue.empty for queue in used) if used else None,
+        )  # fmt: skip
+    return {i: op for i, op in tree.items() if i in carries}
+
+
+def read_work(rank: Rank, scale: float = 1.0) -> tuple[dict[int, tuple[float, float]], bool]:
+    """Operation id -> (rows, summed own time in µs) from dataset.csv, and whether any Python function was mapped."""
+    frame = rank.read("dataset_stages")
+    found: dict[int, tuple[float, float]] = {}
+    python = False
+    for row in _records(frame):
+        if str(row["operation"]).startswith("PyFunc"):
+            python = True
+        match = _NAME.match(str(row["operation"]).strip())
+        if match is None or row["stage"] not in SERVICE_STAGES or not row["count"] or row["avg_us"] is None:
+            continue
+        rows, total = found.get(int(match["id"]), (0.0, 0.0))
+        found[int(match["id"])] = (rows + row["count"], total + row["count"] * row["avg_us"] * scale)
+    return found, python
+
+
+def read_cpu(rank: Rank) -> dict[int, float]:
+    """Operation id -> processor use in cores, from the samples or else from MindSpore's summary."""
+    found = {
+        int(row["op_id"]): ((row["user_percent"] or 0.0) + (row["system_percent"] or 0.0)) / 100.0
+        for row in _records(rank.read("pipeline_cpu"))
+    }
+    if not found:
+        found = {
+            int(row["op_id"]): row["cpu_percent_of_core"] / 100.0
+            for row in _records(rank.read("pipeline_summary"))
+            if row["op_id"] is not None and row["cpu_percent_of_core"] is not None
+        }
+    return found
+
+
+def _records(frame: Any) -> Iterator[Mapping[str, Any]]:
+    """Rows as dictionaries with None where a cell is NA."""
+    if frame is None:
+        return
+    for row in frame.to_dict("records"):
+        yield {name: None if _is_missing(value) else value for name, value in row.items()}
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (not isinstance(value, (tuple, list, str)) and value != value) or str(value) == "<NA>"
+
+
+def _raw_operations(rank: Rank, skip: int) -> Iterator[tuple[Operation, tuple[int, ...]]]:
+    rows = list(_records(rank.read("pipeline_ops")))
+    for row in rows:
+        queue = measure_queue(row["queue_sizes"] or (), row["queue_capacity"], skip, row["queue_average"])
+        yield (
+            Operation(row["op_id"], row["type"], row["workers"], queue, parent=row["parent"]),
+            tuple(row["children"] or ()),
+        )
+    if rows:
+        return
+    summary = list(_records(rank.read("pipeline_summary")))
+    for row in summary:
+        queue = None
+        if row["queue_used"] is not None:
+            queue = Queue(row["queue_used"], row["queue_empty"] or 0.0, 0.0, 0, None)
+        # the summary's reader keeps no tree: MindSpore numbers a linear pipeline from the consumer to the source
+        below = (row["op_id"] + 1,) if row["op_id"] + 1 < len(summary) else ()
+        yield Operation(row["op_id"], row["type"], row["workers"], queue), below
+
+
+def _line_of(work: Mapping[int, Any]) -> Iterator[tuple[Operation, tuple[int, ...]]]:
+    """Only times are known: take the numbering as a line. Workers are unknown, so no busy share follows."""
+    ids = sorted(work)
+    for here, below in zip(ids, [*ids[1:], None], strict=True):
+        yield Operation(here, "Operation", None), () if below is None else (below,)
+
+
+def _feeders(op_id: int, children: Mapping[int, tuple[int, ...]], carries: set[int]) -> Iterator[int]:
+    for child in children.get(op_id, ()):
+        if child in carries:
+            yield child
+        else:
+            yield from _feeders(child, children, carries)
+
+
+def _joins(op_id: int, children: Mapping[int, tuple[int, ...]], tree: Mapping[int, Operation], kind: str) -> bool:
+    """An inline operation of this kind lies between this operation and its feeders."""
+    return any(child in tree and tree[child].type == kind for child in children.get(op_id, ()))
+
+
+def _below_concat(tree: Mapping[int, Operation], children: Mapping[int, tuple[int, ...]]) -> set[int]:
+    found: set[int] = set()
+    pending = [child for i, op in tree.items() if op.type == "Concat" for child in children.get(i, ())]
+    while pending:
+        op_id = pending.pop()
+        if op_id not in found:
+            found.add(op_id)
+            pending.extend(children.get(op_id, ()))
+    return found
+
+
+def walk_from_sources(tree: Mapping[int, Operation]) -> list[Operation]:
+    """Operations from the sources to the consumer: each after all that feed it."""
+    order: list[Operation] = []
+    done: set[int] = set()
+    pending = sorted(tree, reverse=True)
+    while pending:
+        ready = [i for i in pending if all(j in done or j not in tree for j in tree[i].inputs)]
+        for op_id in ready or pending:
+            order.append(tree[op_id])
+            done.add(op_id)
+        pending = [i for i in pending if i not in done]
+    return order
+
+
+def starvation_rise(op: Operation) -> float | None:
+    """How much emptier an operation's output is than its input: 1 where it starves all after it while its own input is
+    full, 0 where it hands on what it gets. A source counts as having a full input (S71, S72)."""
+    if op.output is None:
+        return None
+    before = 1.0 if op.is_source else op.input_used
+    return None if before is None else before - op.output.used
+
+
+def find_steepest(tree: Mapping[int, Operation]) -> int | None:
+    """The operation at which starvation begins; where two are equal, the one whose output is empty more often, then
+    the one nearer the source."""
+    best: tuple[float, float] | None = None
+    found = None
+    for op in walk_from_sources(tree):
+        rise = starvation_rise(op)
+        if rise is None or op.output is None:
+            continue
+        key = (round(rise, 6), op.output.empty)
+        if best is None or key > best:
+            best, found = key, op.op_id
+    return found

@@ -1,0 +1,128 @@
+"""The data pipeline as a network of queues: who limits the step, and what would limit it next.
+
+Utilisation law: an operation's busy share = throughput × service time ÷ workers. In the steady state the step takes as
+long as the slowest of: the loop's own part, every operation's work ÷ workers, the Python work that one interpreter lock
+admits, and all processor work ÷ the processors that others leave. Removing one limit uncovers the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+LOOP, PROCESSORS, GIL = "loop", "processors", "gil"
+"""Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock."""
+
+
+@dataclass(frozen=True)
+class Station:
+    """One operation as a server. Times are per batch, microseconds."""
+
+    name: str
+    work_us: float
+    servers: int
+    workers: int
+    cpu_us: float = 0.0
+    python: bool = False
+
+    @property
+    def cycle_us(self) -> float:
+        """Time between two batches that this operation could deliver on its own."""
+        return self.work_us / self.servers
+
+
+@dataclass(frozen=True)
+class Network:
+    """One rank's pipeline and loop."""
+
+    step_us: float
+    own_us: float
+    """The loop's own part of the step: what remains if data were always ready."""
+    stations: Mapping[int, Station]
+    loop_cpu_us: float = 0.0
+    """Processor time per step outside the pipeline; Python, so it takes the interpreter lock."""
+    cores: int | None = None
+    """Processors of the host: no operation may have more workers."""
+    available: float | None = None
+    """Processors that other processes leave to this one."""
+
+    def limits(self) -> dict[str, float]:
+        """Every lower bound of the step by name, microseconds."""
+        found = {LOOP: self.own_us}
+        for station in self.stations.values():
+            found[station.name] = station.cycle_us
+        total = self.loop_cpu_us + sum(station.cpu_us for station in self.stations.values())
+        if self.available and total:
+            found[PROCESSORS] = total / self.available
+        python = sum(station.cpu_us for station in self.stations.values() if station.python)
+        if python:
+            found[GIL] = python + min(self.loop_cpu_us, self.own_us)
+        return found
+
+    def step_after(self) -> tuple[float, str]:
+        """The step this network would have, and what limits it. Never longer than the step that was measured."""
+        name, limit = max(self.limits().items(), key=lambda item: item[1])
+        return min(limit, self.step_us), name
+
+    def changed(self, op_id: int, station: Station | None) -> Network:
+        """The same network with one operation replaced, or taken away."""
+        stations = {i: s for i, s in self.stations.items() if i != op_id}
+        if station is not None:
+            stations[op_id] = station
+        return replace(self, stations=stations)
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a change of one operation would bring."""
+
+    workers: int
+    step_us: float
+    saving_us: float
+    limit: str
+
+
+def workers_needed(network: Network, op_id: int) -> int:
+    """Workers with which the operation no longer limits the step: its work ÷ the next limit."""
+    station = network.stations[op_id]
+    idle = replace(station, work_us=0.0)
+    target = max(network.changed(op_id, idle).limits().values())
+    if target <= 0:
+        return station.workers
+    scale = station.workers / station.servers
+    return max(1, math.ceil(round(scale * station.work_us / target, 6)))
+
+
+def with_workers(network: Network, op_id: int, workers: int) -> Prospect:
+    """The step with this many workers on threads."""
+    station = network.stations[op_id]
+    work = station.cycle_us * station.workers
+    changed = network.changed(op_id, replace(station, work_us=work, servers=workers, workers=workers))
+    return _prospect(network, changed, workers)
+
+
+def with_processes(network: Network, op_id: int, workers: int) -> Prospect:
+    """The step with this many worker processes: they share no interpreter lock, only the processors.
+
+    Where the lock is the tighter limit already, the threads' measured work is mostly waiting for it, and what remains
+    is their processor time; elsewhere the work is what it was.
+    """
+    station = network.stations[op_id]
+    locked = station.python and network.limits().get(GIL, 0.0) >= station.cycle_us
+    work = station.cpu_us if locked else station.cycle_us * station.workers
+    changed = network.changed(op_id, replace(station, work_us=work, servers=workers, workers=workers, python=False))
+    return _prospect(network, changed, workers)
+
+
+def without(network: Network, op_id: int) -> Prospect:
+    """The step if this operation took no time: the most that changing its code can give."""
+    return _prospect(network, network.changed(op_id, None), 0)
+
+
+def _prospect(before: Network, after: Network, workers: int) -> Prospect:
+    """The saving is counted from what the model itself says of the step before: what the model cannot explain, no
+    change of it removes."""
+    step, limit = after.step_after()
+    start, _ = before.step_after()
+    return Prospect(workers, step, max(0.0, start - step), limit)
