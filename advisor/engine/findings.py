@@ -27,12 +27,12 @@ class Draft:
 
 @lru_cache(maxsize=1)
 def materiality() -> dict[Severity, float]:
-    """Least share of the step that must be at stake for each severity (rules/_materiality.yaml)."""
+    """Least share of the step that must be at stake for each severity (knowledge_base/materiality.yaml)."""
     import yaml
 
     from advisor.resources import resource
 
-    document = yaml.safe_load(resource("rules", "_materiality.yaml").read_text(encoding="utf-8"))
+    document = yaml.safe_load(resource("knowledge_base", "materiality.yaml").read_text(encoding="utf-8"))
     return {Severity(name): float(entry["value"]) for name, entry in document["least_share_of_step"].items()}
 
 
