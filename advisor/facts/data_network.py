@@ -135,7 +135,8 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
     return {
         "workers_needed": needed, "workers_proposed": more.workers,
         "workers_capped": bool(network.cores) and needed > (network.cores or 0),
-        "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us, "limit_more_workers": more.limit,
+        "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us,
+        "limit_more_workers": more.limit,
         "processes_proposed": processes.workers, "saving_processes_us": processes.saving_us,
         "limit_processes": processes.limit, "saving_removed_us": cheaper.saving_us, "limit_removed": cheaper.limit,
         "gil_limit_us": limits.get(GIL), "processor_limit_us": limits.get(PROCESSORS), "loop_limit_us": limits[LOOP],

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from advisor.facts.base import FactKind, Family
 
 MODULES = (
-    "run", "steps", "collection", "data_pipeline", "host", "operators", "kernels", "timeline", "dispatch", "memory",
+    "run", "steps", "collection", "host", "data_pipeline", "getnext", "operators", "kernels", "timeline", "dispatch", "memory",
     "compile", "parallelism", "communication", "cluster", "links", "stages", "allreduce",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""

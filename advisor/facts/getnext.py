@@ -1,0 +1,105 @@
+"""GetNext, the operator that takes a batch from the device's data queue: how long, and does it run ahead (S05, S12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.intervals import intersect, measure, union
+from advisor.model import Fact, Source, Subject
+from advisor.sources.base import Rank
+
+_GETNEXT = re.compile(r"(?i)(?:^|[/_-])(?:dynamic)?get_?next")
+_DEVICE_CORES = re.compile(r"(?i)ai_?core|vector|mix|ai_cpu_cube|cube")
+
+
+@dataclass(frozen=True)
+class GetNext:
+    """GetNext of one rank: executions, their mean time, and the part of it in which compute kernels ran beside it."""
+
+    count: int
+    time_us: float
+    overlap: float | None
+    sources: tuple[Source, ...]
+
+
+def _is_getnext(names: Any) -> Any:
+    return names.astype("string").fillna("").str.contains(_GETNEXT)
+
+
+def reduce(rank: Rank) -> GetNext | None:
+    """From the kernels, which also tell what ran beside it; else from the AI CPU operators."""
+    return _from_kernels(rank) or _from_aicpu(rank)
+
+
+def _from_kernels(rank: Rank) -> GetNext | None:
+    columns = ("name", "type", "core", "start_ns", "duration_us")
+    frame = rank.read("kernels", columns)
+    if frame is None or frame.empty:
+        return None
+    own = _is_getnext(frame["name"])
+    if "type" in frame:
+        own |= _is_getnext(frame["type"])
+    duration = frame["duration_us"].to_numpy(float, na_value=np.nan)
+    start = frame["start_ns"].to_numpy(float, na_value=np.nan)
+    usable = np.isfinite(duration) & np.isfinite(start) & (duration >= 0)
+    own = own.to_numpy(bool) & usable
+    if not own.any():
+        return None
+    # nanoseconds of the day fit no float: the first start is subtracted as an integer
+    ticks = frame["start_ns"].fillna(0).to_numpy(np.int64)
+    begin = np.where(usable, ticks - ticks[usable].min(), 0)
+    end = begin + np.where(usable, duration * 1e3, 0.0).astype(np.int64)
+    core = frame["core"].astype("string").fillna("") if "core" in frame else None
+    compute = usable & ~own & (core.str.contains(_DEVICE_CORES).to_numpy(bool) if core is not None else True)
+    mine, others = union(begin[own], end[own]), union(begin[compute], end[compute])
+    total = measure(mine)
+    overlap = measure(intersect(mine, others)) / total if total and compute.any() else None
+    return GetNext(
+        int(own.sum()), float(duration[own].mean()), overlap, (rank.source("kernels", "name", "duration_us"),)
+    )
+
+
+def _from_aicpu(rank: Rank) -> GetNext | None:
+    frame = rank.read("aicpu")
+    if frame is None or frame.empty:
+        return None
+    times = frame.loc[_is_getnext(frame["name"]).to_numpy(bool), "total_us"].dropna()
+    if times.empty:
+        return None
+    return GetNext(len(times), float(times.mean()), None, (rank.source("aicpu", "name", "total_us"),))
+
+
+_NEEDS = "kernels|aicpu"
+KINDS = (
+    kind("getnext.count", "count", "operator", "executions of GetNext", needs=_NEEDS),
+    kind("getnext.time_us", "us", "operator", "mean time of GetNext", needs=_NEEDS),
+    kind("getnext.share_of_step", "ratio", "operator", "time of GetNext as a share of the step", needs=_NEEDS,
+         formula="mean time × executions per step ÷ step time"),
+    kind("getnext.overlap_share", "ratio", "operator", "part of GetNext's time in which compute kernels ran (S12)",
+         formula="|GetNext ∩ kernels on cube and vector cores| ÷ |GetNext|, by interval unions", needs="kernels"),
+)  # fmt: skip
+
+
+def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """GetNext of every rank as one operator each."""
+    for rank, found in run.each("getnext").items():
+        of_rank = Subject("rank", str(rank), (rank,))
+        subject = Subject("operator", "GetNext", (rank,))
+        step: Any = facts.value("step.time_us", of_rank)
+        steps: Any = facts.value("step.count", of_rank)
+        excluded: Any = facts.value("step.excluded_count", of_rank, 0)
+        each = max(1.0, found.count / (steps + excluded)) if steps else 1.0
+        for name, value in (
+            ("count", found.count), ("time_us", found.time_us),
+            ("share_of_step", each * found.time_us / step if step else None), ("overlap_share", found.overlap),
+        ):  # fmt: skip
+            yield from fact(f"getnext.{name}", subject, value, *found.sources, samples=found.count)
+
+
+FAMILIES = (Family("getnext", KINDS, measure_getnext, reduce, ("kernels", "aicpu"), uses=("steps",)),)
