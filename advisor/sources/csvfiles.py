@@ -117,12 +117,12 @@ def _never_closed(lines: Sequence[str]) -> bool:
     return sum(line.count('"') for line in lines) % 2 == 1
 
 
-def _ends_inside_line(path: Path) -> bool:
+def ends_inside_line(path: Path) -> bool:
+    """Whether the file's last line has no line end, in any encoding."""
     with path.open("rb") as stream:
-        stream.seek(0, 2)
-        size = stream.tell()
+        size = stream.seek(0, 2)
         stream.seek(max(0, size - 4))
-        return b"\n" not in stream.read() if size else False
+        return bool(size) and not stream.read().rstrip(b"\x00").endswith((b"\n", b"\r"))
 
 
 def read_columns(
@@ -154,7 +154,7 @@ def read_columns(
         count += 1
         for cells, position in zip(picked, positions, strict=True):
             cells.append(row[position] if position < len(row) else None)
-    if last_short and _ends_inside_line(path):
+    if last_short and ends_inside_line(path):
         for cells in picked:
             cells.pop()
         count, short = count - 1, short - 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
-from advisor.sources.csvfiles import read_rows
+from advisor.sources.csvfiles import ends_inside_line, read_rows
 from advisor.sources.jsontext import load_json
 from advisor.sources.textfiles import read_text
 from advisor.tables import TABLES
@@ -61,7 +61,7 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
         short += len(cells) < width
         kept.append((cells + [""] * width)[:width])
         last_short = len(cells) < width
-    if kept and last_short and _ends_inside_line(path):
+    if kept and last_short and ends_inside_line(path):
         kept, short = kept[:-1], short - 1
         note(str(path), f"is cut short: the last row ends in the middle and was left out, {len(kept)} rows were kept")
     if short or long:
@@ -71,13 +71,6 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
         note(str(path), "has a heading and no usable row")
         return None
     return pd.DataFrame(kept, columns=names, dtype=object)
-
-
-def _ends_inside_line(path: Path) -> bool:
-    with path.open("rb") as stream:
-        stream.seek(0, 2)
-        stream.seek(max(0, stream.tell() - 4))
-        return b"\n" not in stream.read()
 
 
 def plain(heading: str) -> str:
