@@ -18,12 +18,13 @@ def load_profile(path: str | Path | Sequence[str | Path]) -> Profile:
 
 def load_rules(*directories: str | Path) -> RuleSet:
     """The built-in rules, and those of further packs. Raises RuleError with file and line."""
+    from dataclasses import replace
+
     from advisor.config import load_config
-    from advisor.facts.registry import catalogue
     from advisor.ruleset.loader import load_rules as load
 
-    config = load_config(None).with_options(rules=tuple(map(str, directories)))
-    return load(config=config, catalogue=catalogue())
+    config = load_config()
+    return load(config=replace(config, rules=(*config.rules, *map(Path, directories))))
 
 
 def advise(path: str | Path | Sequence[str | Path], rules: RuleSet | None = None) -> Report:

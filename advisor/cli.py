@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,10 +37,10 @@ def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
                          help="A further rule pack; repeatable."),
             click.option("--config", "config_file", type=click.Path(), metavar="FILE",
                          help="advisor.toml [default: found from here upwards]."),
-            click.option("--select", multiple=True, metavar="RULES", help="Only these: ids or prefixes, verdicts, areas."),
+            click.option("--select", multiple=True, metavar="RULES", help="Only these: ids, prefixes, verdicts."),
             click.option("--ignore", multiple=True, metavar="RULES", help="Not these."),
             click.option("--fail-on", type=click.Choice(SEVERITIES), help="Exit 1 on a finding this severe."),
-            click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [default: all cores]."),
+            click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores]."),
             click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, tcp://host:port."),
             click.option("--engine", type=click.Choice(["auto", "durable", "python"]), help="Inference engine."),
             click.option("-v", "--verbose", count=True, help="Say more; twice: debug."),
@@ -57,8 +59,13 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("profiles", nargs=-1, metavar="PROFILE...")
-@click.option("--facts", "saved", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
-              help="Judge facts saved by `advisor facts --save` instead of a profile.")
+@click.option(
+    "--facts",
+    "saved",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Judge facts saved by `advisor facts --save` instead of a profile.",
+)
 @_shared
 def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
     """Analyses one profiler result and reports.
@@ -80,7 +87,7 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
     else:
         with _progress(given["quiet"]) as tell:
             report = run_advise(profiles, rules, _options(given, config, tell))
-    _write(report, outputs, given["lang"] or config.lang)
+    _write(report, outputs, given["lang"] or config.lang or "en")
     return _status(report, given["fail_on"])
 
 
@@ -136,7 +143,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
     _log(0, False)
     config, rules = _rules(given)
     diagnosis = examine(profiles, rules)
-    click.echo(show(diagnosis, form, given["lang"] or config.lang), nl=False)
+    click.echo(show(diagnosis, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE if diagnosis.recognised else NO_VERDICT
 
 
@@ -152,7 +159,7 @@ def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int
     from advisor.explain import explain as tell
 
     config, rules = _rules(given)
-    click.echo(tell(rule, profile, rules, form, given["lang"] or config.lang), nl=False)
+    click.echo(tell(rule, profile, rules, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE
 
 
@@ -161,11 +168,20 @@ def _rules(given: dict[str, Any]) -> tuple[Config, RuleSet]:
     from advisor.facts.registry import catalogue
     from advisor.ruleset.loader import load_rules
 
-    config = load_config(given.get("config_file"))
-    config = config.with_options(
-        rules=given.get("directories") or (), select=given.get("select") or (), ignore=given.get("ignore") or ()
+    file = given.get("config_file")
+    config = load_config(Path(file) if file else None)
+    config = replace(
+        config,
+        rules=(*config.rules, *map(Path, given.get("directories") or ())),
+        select=_words(given.get("select")) or config.select,
+        ignore=(*config.ignore, *_words(given.get("ignore"))),
     )
-    return config, load_rules(config=config, catalogue=catalogue())
+    return config, load_rules(config=config, catalogue=catalogue(), strict=False)
+
+
+def _words(values: Sequence[str] | None) -> tuple[str, ...]:
+    """Comma-separated and repeated options alike."""
+    return tuple(word.strip() for value in values or () for word in value.split(",") if word.strip())
 
 
 def _options(given: dict[str, Any], config: Config, tell: Any) -> Options:
@@ -222,7 +238,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit status (contract: 0, 1, 2, 3, 4; 130 when interrupted)."""
     verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
     try:
-        return int(cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False) or DONE)
+        return int(
+            cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False) or DONE
+        )
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.Abort:
@@ -243,7 +261,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if verbose:
             logging.getLogger("advisor").exception("a defect")
         return _say(
-            f"a defect of the advisor itself: {type(error).__name__}: {error}\n  hint: run again with -v and report what it prints",
+            f"a defect of the advisor itself: {type(error).__name__}: {error}\n"
+            "  hint: run again with -v and report what it prints",
             DEFECT,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.engine.judge import rule_needs
 from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
 from advisor.sources.base import Profile
@@ -57,12 +58,13 @@ def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
             "layout": rank.layout,
             "known": rank.rank_known,
             "evidence": {
-                name: [rank.relative(path) for path in reference.paths] for name, reference in sorted(rank.tables.items())
+                name: [rank.relative(path) for path in reference.paths]
+                for name, reference in sorted(rank.tables.items())
             },
         }
         for rank in profile.ranks
     ]
-    problems = [*profile.problems, *(p for rank in profile.ranks for p in rank.problems), *rules.problems]
+    problems = [*profile.problems, *(p for rank in profile.ranks for p in rank.problems), *rules.problems()]
     return Diagnosis(
         path=profile.path,
         recognised=bool(profile.ranks),
@@ -80,7 +82,7 @@ def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
 def _missing(tables: set[str], rules: RuleSet, kinds: Mapping[str, FactKind]) -> list[Missing]:
     waiting: dict[tuple[str, str], set[str]] = {}
     for rule in rules.rules:
-        for name in rule.needs:
+        for name in sorted(rule_needs(rule)):
             for need in kinds[name].needs if name in kinds else ():
                 alternatives = need.split("|")
                 if not set(alternatives) & tables and alternatives[0] in TABLES:
@@ -112,7 +114,9 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
     if diagnosis.unparsed:
         lines.append("未解析的原始数据：" if zh else "Raw data that nothing has parsed yet:")
         lines += [f"  {path}" for path in diagnosis.unparsed[:RANKS_SHOWN]]
-        lines.append("  mindspore.profiler.profiler.analyse(<folder>)   /   torch_npu.profiler.profiler.analyse(<folder>)")
+        lines.append(
+            "  mindspore.profiler.profiler.analyse(<folder>)   /   torch_npu.profiler.profiler.analyse(<folder>)"
+        )
     if diagnosis.missing:
         lines.append("缺少的数据，及其采集设置：" if zh else "Missing, and the setting that brings it:")
         for m in diagnosis.missing:

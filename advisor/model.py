@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Union
+from typing import Any
 
 
 class Severity(str, Enum):
@@ -55,11 +55,21 @@ class Outcome(str, Enum):
 
 
 SUBJECT_KINDS = (
-    "run", "rank", "step", "stage", "operator", "operator_type", "pipeline_op",
-    "queue", "collective", "link", "host", "collection",
+    "run",
+    "rank",
+    "step",
+    "stage",
+    "operator",
+    "operator_type",
+    "pipeline_op",
+    "queue",
+    "collective",
+    "link",
+    "host",
+    "collection",
 )
 
-Value = Union[float, int, str, bool, tuple]
+Value = float | int | str | bool | tuple
 """What a fact may hold: a finite number, a text, a truth value, or a tuple of those (a list in JSON)."""
 
 

@@ -91,7 +91,9 @@ def measure(paths: Sequence[str | Path], names: Iterable[str] | None, options: O
     facts = FactSet()
     for family in chosen:
         _measure_family(family, run, facts)
-    problems = sorted({*profile.problems, *(p for r in profile.ranks for p in r.problems)}, key=lambda p: (p.file, p.problem))
+    problems = sorted(
+        {*profile.problems, *(p for r in profile.ranks for p in r.problems)}, key=lambda p: (p.file, p.problem)
+    )
     return Measured(describe(run, facts), facts, problems, tables, run)
 
 
@@ -173,7 +175,9 @@ def _cluster(address: str) -> Iterable[Executor]:
     try:
         client = Client(address, timeout=15)
     except (OSError, ValueError) as error:
-        raise UsageError(f"no scheduler answers at {address}: {error}", hint="start one with `dask scheduler`") from None
+        raise UsageError(
+            f"no scheduler answers at {address}: {error}", hint="start one with `dask scheduler`"
+        ) from None
     with client:
         yield client.get_executor(retries=3)
 

@@ -53,7 +53,9 @@ _NPU = "activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]"
 _LEGACY = "mindspore.Profiler of MindSpore 1.x/2.0-2.2"
 
 STEPS = Table(
-    "steps", "phases of each step, device time", (
+    "steps",
+    "phases of each step, device time",
+    (
         _c("step", "str", "Step"),
         _c("computing_us", "float", "Computing", required=True),
         _c("exposed_us", "float", "Communication(Not Overlapped)", required=True),
@@ -64,10 +66,14 @@ STEPS = Table(
         _c("bubble_us", "float", "Bubble"),
         _c("exposed_without_receive_us", "float", "Communication(Not Overlapped and Exclude Receive)"),
         _c("preparing_us", "float", "Preparing"),
-    ), _NPU)
+    ),
+    _NPU,
+)
 
 STEP_PHASES = Table(
-    "step_phases", "iteration gap, forward+backward, tail of each step (older MindSpore)", (
+    "step_phases",
+    "iteration gap, forward+backward, tail of each step (older MindSpore)",
+    (
         _c("step", "str", "step_num"),
         _c("total_us", "float", "total"),
         _c("interval_us", "float", "iteration_interval"),
@@ -77,20 +83,35 @@ STEP_PHASES = Table(
         _c("fp_start_us", "float", "fp_point"),
         _c("bp_end_us", "float", "bp_point"),
         _c("end_us", "float", "end_point"),
-    ), _LEGACY)
+    ),
+    _LEGACY,
+)
 
 STEP_PHASES_AVERAGE = Table(
-    "step_phases_average", "the profiler's own average over the steps (older MindSpore), one row; files may be trimmed",
-    STEP_PHASES.columns, _LEGACY)
+    "step_phases_average",
+    "the profiler's own average over the steps (older MindSpore), one row; files may be trimmed",
+    STEP_PHASES.columns,
+    _LEGACY,
+)
 
 STEP_COLLECTIVES = Table(
-    "step_collectives", "collectives inside the step trace (older MindSpore): one row per step and operation", (
-        _c("step", "str"), _c("name", "str"), _c("stream", "str"),
-        _c("start_us", "float"), _c("end_us", "float"), _c("duration_us", "float"),
-    ), _LEGACY)
+    "step_collectives",
+    "collectives inside the step trace (older MindSpore): one row per step and operation",
+    (
+        _c("step", "str"),
+        _c("name", "str"),
+        _c("stream", "str"),
+        _c("start_us", "float"),
+        _c("end_us", "float"),
+        _c("duration_us", "float"),
+    ),
+    _LEGACY,
+)
 
 KERNELS = Table(
-    "kernels", "every kernel on the device", (
+    "kernels",
+    "every kernel on the device",
+    (
         _c("step", "str", "Step Id", "Step ID"),
         _c("name", "str", "Name", "Op Name", "op_name"),
         _c("type", "str", "Type", "OP Type", "op_type"),
@@ -119,10 +140,14 @@ KERNELS = Table(
         _c("aiv_mte2_ratio", "float", "aiv_mte2_ratio"),
         _c("aiv_mte3_ratio", "float", "aiv_mte3_ratio", "mte3_ratio"),
         _c("cube_utilization", "float", "cube_utilization(%)", scale=0.01),
-    ), _NPU)
+    ),
+    _NPU,
+)
 
 OPERATOR_TYPES = Table(
-    "operator_types", "device time by operator type (and core type), whole profile", (
+    "operator_types",
+    "device time by operator type (and core type), whole profile",
+    (
         _c("type", "str", "OP Type", "op_type", "kernel_type"),
         _c("core", "str", "Core Type"),
         _c("count", "float", "Count", "execution_frequency"),
@@ -131,67 +156,117 @@ OPERATOR_TYPES = Table(
         _c("avg_us", "float", "Avg Time(us)"),
         _c("max_us", "float", "Max Time(us)"),
         _c("share", "float", "Ratio(%)", scale=0.01),
-    ), _LEVEL1)
+    ),
+    _LEVEL1,
+)
 """`share` is the file's own 0..1 of the device time: files may list only a part of the types."""
 
 OPERATORS = Table(
-    "operators", "device time operator by operator (older MindSpore: average per step)", (
-        _c("name", "str"), _c("type", "str"), _c("core", "str"), _c("count", "float"), _c("total_us", "float"),
-        _c("input_shapes", "str"), _c("input_dtypes", "str"),
-    ), _LEGACY)
+    "operators",
+    "device time operator by operator (older MindSpore: average per step)",
+    (
+        _c("name", "str"),
+        _c("type", "str"),
+        _c("core", "str"),
+        _c("count", "float"),
+        _c("total_us", "float"),
+        _c("input_shapes", "str"),
+        _c("input_dtypes", "str"),
+    ),
+    _LEGACY,
+)
 
 HOST_API = Table(
-    "host_api", "host time by runtime interface", (
+    "host_api",
+    "host time by runtime interface",
+    (
         _c("level", "str", "Level"),
         _c("name", "str", "API Name"),
         _c("total_us", "float", "Time(us)"),
         _c("count", "float", "Count"),
         _c("avg_us", "float", "Avg(us)"),
         _c("max_us", "float", "Max(us)"),
-    ), _NPU)
+    ),
+    _NPU,
+)
 
 COLLECTIVES = Table(
-    "collectives", "one row per collective or point-to-point operation, step and rank", (
-        _c("step", "str"), _c("name", "str"), _c("group", "str"),
+    "collectives",
+    "one row per collective or point-to-point operation, step and rank",
+    (
+        _c("step", "str"),
+        _c("name", "str"),
+        _c("group", "str"),
         _c("kind", "str"),
-        _c("start_ns", "ns"), _c("elapsed_us", "float"), _c("transit_us", "float"), _c("wait_us", "float"),
-        _c("sync_us", "float"), _c("idle_us", "float"), _c("reduce_us", "float"),
-    ), _LEVEL1)
+        _c("start_ns", "ns"),
+        _c("elapsed_us", "float"),
+        _c("transit_us", "float"),
+        _c("wait_us", "float"),
+        _c("sync_us", "float"),
+        _c("idle_us", "float"),
+        _c("reduce_us", "float"),
+    ),
+    _LEVEL1,
+)
 """`kind` is p2p or collective; `name` carries no @group; `reduce_us` is only known from traces."""
 
 TRANSPORTS = Table(
-    "transports", "what each operation moved over each transport", (
-        _c("step", "str"), _c("name", "str"), _c("group", "str"),
+    "transports",
+    "what each operation moved over each transport",
+    (
+        _c("step", "str"),
+        _c("name", "str"),
+        _c("group", "str"),
         _c("transport", "str"),
-        _c("size_bytes", "float"), _c("time_us", "float"), _c("large_packet_ratio", "float"),
+        _c("size_bytes", "float"),
+        _c("time_us", "float"),
+        _c("large_packet_ratio", "float"),
         _c("packets", "float"),
         _c("small_packets", "float"),
         _c("packet_sizes", "list"),
-    ), _LEVEL1)
-"""`packet_sizes` is a tuple of (bytes, count, us); `transport` one of HCCS, RDMA, PCIE, SIO, SDMA (SDMA repeats others)."""
+    ),
+    _LEVEL1,
+)
+"""`packet_sizes` is a tuple of (bytes, count, us); `transport` HCCS, RDMA, PCIE, SIO or SDMA (repeats the others)."""
 
 LINKS = Table(
-    "links", "what each operation moved between two ranks", (
-        _c("step", "str"), _c("name", "str"), _c("group", "str"),
-        _c("source", "int"), _c("destination", "int"),
+    "links",
+    "what each operation moved between two ranks",
+    (
+        _c("step", "str"),
+        _c("name", "str"),
+        _c("group", "str"),
+        _c("source", "int"),
+        _c("destination", "int"),
         _c("transport", "str"),
-        _c("size_bytes", "float"), _c("time_us", "float"), _c("operations", "float"),
+        _c("size_bytes", "float"),
+        _c("time_us", "float"),
+        _c("operations", "float"),
         _c("aggregate", "str"),
-    ), _LEVEL1)
-"""Ranks are global where the group's members are known; `aggregate` is top1, middle, bottomN, total or empty (exact)."""
+    ),
+    _LEVEL1,
+)
+"""Ranks are global where the group's members are known; `aggregate`: top1, middle, bottomN, total, empty (exact)."""
 
 DATASET_STAGES = Table(
-    "dataset_stages", "host time of each data pipeline operation by stage (dataset.csv)", (
+    "dataset_stages",
+    "host time of each data pipeline operation by stage (dataset.csv)",
+    (
         _c("operation", "str", "Operation"),
         _c("stage", "str", "Stage"),
         _c("count", "float", "Occurrences"),
         _c("avg_us", "float", "Avg. time (us)"),
         _c("info", "str", "Custom Info"),
-    ), "activities including ProfilerActivity.CPU")
+    ),
+    "activities including ProfilerActivity.CPU",
+)
 
 PIPELINE_OPS = Table(
-    "pipeline_ops", "the data pipeline's operations, root (consumer side) has id 0", (
-        _c("op_id", "int", "op_id"), _c("type", "str", "op_type"),
+    "pipeline_ops",
+    "the data pipeline's operations, root (consumer side) has id 0",
+    (
+        _c("op_id", "int", "op_id"),
+        _c("type", "str", "op_type"),
         _c("workers", "int", "num_workers"),
         _c("queue_sizes", "ints", "output_queue_size"),
         _c("queue_capacity", "int", "output_queue_length"),
@@ -199,128 +274,254 @@ PIPELINE_OPS = Table(
         _c("sampling_interval_us", "float", "sample_interval", scale=1000.0),
         _c("parent", "int", "parent_id"),
         _c("children", "ints", "children_id"),
-    ), _DATA_PROCESS)
+    ),
+    _DATA_PROCESS,
+)
 """`type` without the ending Op: Map, Batch, Generator, …; operations without a queue have an empty `queue_sizes`."""
 
 PIPELINE_SUMMARY = Table(
-    "pipeline_summary", "MindSpore's own reading of the data pipeline", (
-        _c("op_id", "int"), _c("type", "str"), _c("workers", "int"),
-        _c("queue_average", "float"), _c("queue_used", "float"), _c("queue_empty", "float"),
-        _c("cpu_percent_of_core", "float"), _c("warning", "str"), _c("suggestion", "str"),
-    ), _DATA_PROCESS)
+    "pipeline_summary",
+    "MindSpore's own reading of the data pipeline",
+    (
+        _c("op_id", "int"),
+        _c("type", "str"),
+        _c("workers", "int"),
+        _c("queue_average", "float"),
+        _c("queue_used", "float"),
+        _c("queue_empty", "float"),
+        _c("cpu_percent_of_core", "float"),
+        _c("warning", "str"),
+        _c("suggestion", "str"),
+    ),
+    _DATA_PROCESS,
+)
 
 BATCHES = Table(
-    "batches", "host side of each batch: iterator (no sinking) or device queue (sinking)", (
+    "batches",
+    "host side of each batch: iterator (no sinking) or device queue (sinking)",
+    (
         _c("mode", "str"),
         _c("batch", "int"),
-        _c("pipeline_us", "float"), _c("push_us", "float"), _c("total_us", "float"),
-        _c("queue_size", "float"), _c("queue_capacity", "float"),
+        _c("pipeline_us", "float"),
+        _c("push_us", "float"),
+        _c("total_us", "float"),
+        _c("queue_size", "float"),
+        _c("queue_capacity", "float"),
         _c("time_ns", "ns"),
-    ), _DATA_PROCESS)
+    ),
+    _DATA_PROCESS,
+)
 """`mode` is iterator or sink; `pipeline_us` is the wait for the pipeline, `push_us` the copy to the device queue."""
 
 DATA_QUEUE = Table(
-    "data_queue", "the device's data queue as GetNext finds it", (
-        _c("node", "str"), _c("start_us", "float"), _c("end_us", "float"), _c("queue_size", "float"),
-    ), _LEGACY)
+    "data_queue",
+    "the device's data queue as GetNext finds it",
+    (
+        _c("node", "str"),
+        _c("start_us", "float"),
+        _c("end_us", "float"),
+        _c("queue_size", "float"),
+    ),
+    _LEGACY,
+)
 
 AICPU = Table(
-    "aicpu", "AI CPU operators (GetNext among them)", (
+    "aicpu",
+    "AI CPU operators (GetNext among them)",
+    (
         _c("name", "str", "Node", "node_type_name", "kernel_type", "op_type"),
         _c("start_us", "float", "Timestamp(us)", "run_start"),
         _c("compute_us", "float", "Compute_time(us)"),
         _c("memcpy_us", "float", "Memcpy_time(us)"),
         _c("dispatch_us", "float", "Dispatch_time(us)"),
         _c("total_us", "float", "Total_time(us)"),
-    ), "profiler_level=ProfilerLevel.Level2")
+    ),
+    "profiler_level=ProfilerLevel.Level2",
+)
 
 HOST_CPU = Table(
-    "host_cpu", "processor use of the host, one row per sample", (
+    "host_cpu",
+    "processor use of the host, one row per sample",
+    (
         _c("time_ns", "ns"),
         _c("cores", "int"),
-        _c("user_share", "float"), _c("system_share", "float"), _c("io_share", "float"), _c("idle_share", "float"),
-        _c("context_switches", "float"), _c("runnable", "float"),
-        _c("process_user_percent", "float"), _c("process_system_percent", "float"),
-    ), _DATA_PROCESS)
+        _c("user_share", "float"),
+        _c("system_share", "float"),
+        _c("io_share", "float"),
+        _c("idle_share", "float"),
+        _c("context_switches", "float"),
+        _c("runnable", "float"),
+        _c("process_user_percent", "float"),
+        _c("process_system_percent", "float"),
+    ),
+    _DATA_PROCESS,
+)
 """Shares are of the whole machine (0..1), process figures percent of one core."""
 
 PIPELINE_CPU = Table(
-    "pipeline_cpu", "processor use of each pipeline operation, averages over the samples", (
-        _c("op_id", "int"), _c("user_percent", "float"), _c("system_percent", "float"), _c("samples", "int"),
-    ), _DATA_PROCESS)
+    "pipeline_cpu",
+    "processor use of each pipeline operation, averages over the samples",
+    (
+        _c("op_id", "int"),
+        _c("user_percent", "float"),
+        _c("system_percent", "float"),
+        _c("samples", "int"),
+    ),
+    _DATA_PROCESS,
+)
 
 MEMORY = Table(
-    "memory", "device memory over time by component", (
+    "memory",
+    "device memory over time by component",
+    (
         _c("component", "str", "Component"),
         _c("time_ns", "ns", "Timestamp(us)", scale=1000.0),
         _c("allocated_bytes", "float", "Total Allocated(MB)", scale=1048576.0),
         _c("reserved_bytes", "float", "Total Reserved(MB)", scale=1048576.0),
         _c("active_bytes", "float", "Total Active(MB)", scale=1048576.0),
         _c("device", "str", "Device Type"),
-    ), _MEMORY)
+    ),
+    _MEMORY,
+)
 
 OPERATOR_MEMORY = Table(
-    "operator_memory", "device memory by allocating operator", (
+    "operator_memory",
+    "device memory by allocating operator",
+    (
         _c("name", "str", "Name"),
         _c("size_bytes", "float", "Size(KB)", scale=1024.0),
         _c("allocated_ns", "ns", "Allocation Time(us)", scale=1000.0),
         _c("released_ns", "ns", "Release Time(us)", scale=1000.0),
         _c("device", "str", "Device Type"),
-    ), _MEMORY)
+    ),
+    _MEMORY,
+)
 
 MODULE_MEMORY = Table(
-    "module_memory", "device memory by runtime module", (
+    "module_memory",
+    "device memory by runtime module",
+    (
         _c("component", "str", "Component"),
         _c("time_ns", "ns", "Timestamp(us)", scale=1000.0),
         _c("reserved_bytes", "float", "Total Reserved(KB)", "Total Reserved(MB)", scale=1024.0),
         _c("device", "str", "Device"),
-    ), _MEMORY)
+    ),
+    _MEMORY,
+)
 
 L2_CACHE = Table(
-    "l2_cache", "hit rates of the second-level cache", (
-        _c("name", "str", "Op Name"), _c("task", "str", "Task Id"), _c("stream", "str", "Stream Id"),
-        _c("hit_rate", "float", "Hit Rate"), _c("victim_rate", "float", "Victim Rate"),
-    ), "l2_cache=True")
+    "l2_cache",
+    "hit rates of the second-level cache",
+    (
+        _c("name", "str", "Op Name"),
+        _c("task", "str", "Task Id"),
+        _c("stream", "str", "Stream Id"),
+        _c("hit_rate", "float", "Hit Rate"),
+        _c("victim_rate", "float", "Victim Rate"),
+    ),
+    "l2_cache=True",
+)
 
 FLOPS = Table(
-    "flops", "work of the model per rank", (
-        _c("flop", "float"), _c("flop_per_s", "float"), _c("utilization", "float"),
-    ), _LEGACY)
+    "flops",
+    "work of the model per rank",
+    (
+        _c("flop", "float"),
+        _c("flop_per_s", "float"),
+        _c("utilization", "float"),
+    ),
+    _LEGACY,
+)
 
 CLUSTER_PHASES = Table(
-    "cluster_phases", "cluster step trace of older MindSpore, one rank", (
+    "cluster_phases",
+    "cluster step trace of older MindSpore, one rank",
+    (
         _c("step", "str"),
         _c("computation_us", "float", "computation_time"),
         _c("exposed_us", "float", "communication_alone_time"),
         _c("stage_us", "float", "stage_time"),
         _c("receive_us", "float", "receive_alone_time"),
         _c("exposed_collective_us", "float", "collective_communication_alone_time", "collective_communication_time"),
-    ), _LEGACY)
+    ),
+    _LEGACY,
+)
 
 TRACE = Table("trace", "timeline events (streamed, see sources/trace.py)", (), _NPU)
 
 HOST_STAGES = Table(
-    "host_stages", "host time by module, event and stage", (
-        _c("module", "str"), _c("event", "str"), _c("stage", "str"), _c("level", "str"),
-        _c("start_us", "float"), _c("end_us", "float"), _c("duration_us", "float"), _c("info", "str"),
-    ), "mindspore.Profiler with host profiling, or MS_ENABLE_RUNTIME_PROFILER=1")
+    "host_stages",
+    "host time by module, event and stage",
+    (
+        _c("module", "str"),
+        _c("event", "str"),
+        _c("stage", "str"),
+        _c("level", "str"),
+        _c("start_us", "float"),
+        _c("end_us", "float"),
+        _c("duration_us", "float"),
+        _c("info", "str"),
+    ),
+    "mindspore.Profiler with host profiling, or MS_ENABLE_RUNTIME_PROFILER=1",
+)
 
 HOST_MEMORY = Table(
-    "host_memory", "host memory by module, event and stage", (
-        _c("module", "str"), _c("event", "str"), _c("stage", "str"), _c("time_us", "float"), _c("used_bytes", "float"),
-    ), "mindspore.Profiler with host profiling")
+    "host_memory",
+    "host memory by module, event and stage",
+    (
+        _c("module", "str"),
+        _c("event", "str"),
+        _c("stage", "str"),
+        _c("time_us", "float"),
+        _c("used_bytes", "float"),
+    ),
+    "mindspore.Profiler with host profiling",
+)
 
 DYNAMIC_SHAPES = Table(
-    "dynamic_shapes", "operators with their shape and time step by step", (
-        _c("step", "str"), _c("name", "str"), _c("type", "str"), _c("shapes", "str"), _c("duration_us", "float"),
-    ), _LEGACY)
+    "dynamic_shapes",
+    "operators with their shape and time step by step",
+    (
+        _c("step", "str"),
+        _c("name", "str"),
+        _c("type", "str"),
+        _c("shapes", "str"),
+        _c("duration_us", "float"),
+    ),
+    _LEGACY,
+)
 
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        STEPS, STEP_PHASES, STEP_PHASES_AVERAGE, STEP_COLLECTIVES, KERNELS, OPERATOR_TYPES, OPERATORS, HOST_API,
-        COLLECTIVES, TRANSPORTS, LINKS, DATASET_STAGES, PIPELINE_OPS, PIPELINE_SUMMARY, BATCHES, DATA_QUEUE, AICPU,
-        HOST_CPU, PIPELINE_CPU, MEMORY, OPERATOR_MEMORY, MODULE_MEMORY, L2_CACHE, FLOPS, CLUSTER_PHASES, TRACE, HOST_STAGES, HOST_MEMORY,
+        STEPS,
+        STEP_PHASES,
+        STEP_PHASES_AVERAGE,
+        STEP_COLLECTIVES,
+        KERNELS,
+        OPERATOR_TYPES,
+        OPERATORS,
+        HOST_API,
+        COLLECTIVES,
+        TRANSPORTS,
+        LINKS,
+        DATASET_STAGES,
+        PIPELINE_OPS,
+        PIPELINE_SUMMARY,
+        BATCHES,
+        DATA_QUEUE,
+        AICPU,
+        HOST_CPU,
+        PIPELINE_CPU,
+        MEMORY,
+        OPERATOR_MEMORY,
+        MODULE_MEMORY,
+        L2_CACHE,
+        FLOPS,
+        CLUSTER_PHASES,
+        TRACE,
+        HOST_STAGES,
+        HOST_MEMORY,
         DYNAMIC_SHAPES,
     )
 }
@@ -338,7 +539,8 @@ FILES = {
     "host_cpu": "minddata_cpu_utilization_*.json", "pipeline_cpu": "minddata_cpu_utilization_*.json",
     "memory": "memory_record.csv", "operator_memory": "operator_memory.csv", "module_memory": "npu_module_mem.csv",
     "l2_cache": "l2_cache.csv", "flops": "flops_summary_*.json", "cluster_phases": "ascend_cluster_analyse_*.csv",
-    "trace": "trace_view.json", "host_stages": "host_info/timeline_*.json", "host_memory": "host_info/host_memory_*.csv",
+    "trace": "trace_view.json", "host_stages": "host_info/timeline_*.json",
+    "host_memory": "host_info/host_memory_*.csv",
     "dynamic_shapes": "dynamic_shape_info_*.json",
 }  # fmt: skip
 """The file in which an engineer looks for a table, for words about missing evidence."""

@@ -1,4 +1,4 @@
-"""From a match to a finding: severity capped by what is at stake, confidence, evidence, saving, remedies with values."""
+"""From a match to a finding: capped severity, confidence, evidence, saving, remedies with values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def materiality() -> dict[Severity, float]:
 def build(
     draft: Draft, facts: FactSet, catalogue: Mapping[str, FactKind], rules: RuleSet, findings: Sequence[Finding]
 ) -> Finding:
-    """The finding of one match. Raises where a message needs what was not measured: the rule's outcome is then error."""
+    """The finding of one match. Raises where a message needs what was not measured: the outcome is then error."""
     rule = draft.rule
     scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
     saving = _saving(rule, scope, facts)
@@ -137,7 +137,9 @@ def _remedies(
 
 def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, variables: Variables) -> Remedy:
     values: dict[str, Any] = {name: scope.value(expr) for name, expr in use.values.items()}
-    scope_variables = variables.with_values(values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values})
+    scope_variables = variables.with_values(
+        values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
+    )
     snippet = spec.snippet.get(framework) or spec.snippet.get("any") or next(iter(spec.snippet.values()), "")
     lenient = lambda text: render(text, scope_variables, lenient=True)  # noqa: E731
     both = lambda text: Text(lenient(text.en), lenient(text.zh))  # noqa: E731
@@ -153,5 +155,3 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
         effort=spec.effort,
         risk=both(spec.risk) if spec.risk is not None else None,
     )
-
-

@@ -23,7 +23,8 @@ from advisor.model import COLLECTION, RUN, Check, Finding, Outcome, Problem, Rep
 from advisor.pipeline import Measured
 from advisor.ruleset.compile import Compiled, compile_rules, finding_record, stratum_records
 from advisor.ruleset.evaluate import Readiness, readiness
-from advisor.ruleset.loader import Rule, RuleSet
+from advisor.ruleset.loader import RuleSet
+from advisor.ruleset.rule import Rule
 
 log = logging.getLogger("advisor")
 
@@ -42,7 +43,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     """The report on measured facts."""
     kinds = known_facts()
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
-    problems = sorted({*measured.problems, *verdicts.problems, *rules.problems}, key=lambda p: (p.file, p.problem))
+    problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     return Report(
         profile=measured.info,
         summary=summarise(verdicts.findings, verdicts.checks, measured.facts),
@@ -74,7 +75,9 @@ def decide(
         trial = _Trial(rules, facts, catalogue, list(given))
         name = trial.run("python")
     findings = assign_roles(
-        merge(trial.findings), {r.id: r.explains for r in rules.rules}, {r.id: r.kind for r in rules.rules}
+        merge(trial.findings),
+        {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
+        {r.id: r.kind for r in rules.rules},
     )
     return Verdicts(findings, trial.checks(), name, problems + trial.problems)
 
@@ -154,7 +157,7 @@ class _Trial:
         """The outcome of every rule: a rule fails if it reached a verdict about any subject."""
         fired = {f.rule for f in self.findings}
         checks = [self._check(rule, fired) for rule in self.rules.rules]
-        checks += [Check(name, Outcome.ERROR, (), reason) for name, reason in self.rules.broken.items()]
+        checks += [Check(name, Outcome.ERROR, (), reason) for name, reason in self.rules.broken().items()]
         return sorted(checks, key=lambda check: check.rule)
 
     def _check(self, rule: Rule, fired: Collection[str]) -> Check:
@@ -168,9 +171,11 @@ class _Trial:
             return Check(rule.id, Outcome.PASS)
         if any(r.state == "not_applicable" for r in states.values()):
             return Check(rule.id, Outcome.NOT_APPLICABLE)
-        missing = sorted({name for r in states.values() for name in r.missing} or self._unmeasured(rule))
+        missing = sorted({name for r in states.values() for name in r.missing} or rule_needs(rule))
         reason = "; ".join(self.facts.absent[name] for name in missing if name in self.facts.absent)
         return Check(rule.id, Outcome.NO_DATA, tuple(missing), reason)
 
-    def _unmeasured(self, rule: Rule) -> set[str]:
-        return {name for name in rule.needs if not self.facts.has(name)} or set(rule.needs)
+
+def rule_needs(rule: Rule) -> set[str]:
+    """Names of the facts without which the rule has nothing to judge."""
+    return {reference.fact for alternatives in rule.required for reference in alternatives}

@@ -6,7 +6,7 @@ symptom of much: it must itself be of medium severity, or as severe as the sympt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from advisor.model import Confidence, Direction, Finding, Role, Severity, Subject
@@ -16,7 +16,7 @@ Explains = dict[str, tuple[tuple[str, str], ...]]
 
 
 def related(cause: Subject, symptom: Subject, relation: str) -> bool:
-    """Whether the subjects stand in the relation: same (kind and id), overlapping (share a rank, or one is the run), any."""
+    """Whether the subjects stand in the relation: same kind and id, overlapping (a shared rank, or the run), any."""
     if relation == "same":
         return (cause.kind, cause.id) == (symptom.kind, symptom.id)
     if relation == "overlapping":
@@ -82,7 +82,9 @@ def assign_roles(findings: Sequence[Finding], explains: Explains, kinds: dict[st
     `kinds` is each rule's own kind: cause, symptom or contributing. Two causes that would explain each other: the
     one with the larger saving explains.
     """
-    ordered = sorted(findings, key=lambda f: (kinds.get(f.rule) != "cause", -_weight(f), -f.severity.rank, f.rule, f.subject))
+    ordered = sorted(
+        findings, key=lambda f: (kinds.get(f.rule) != "cause", -_weight(f), -f.severity.rank, f.rule, f.subject)
+    )
     causes: dict[int, list[int]] = {i: [] for i in range(len(ordered))}
 
     def reaches(start: int, goal: int) -> bool:
@@ -118,9 +120,10 @@ def _numbered(findings: list[Finding], causes: dict[int, list[int]], roles: list
 
     order = sorted(range(len(findings)), key=place)
     name: dict[int, str] = {i: f"F{n}" for n, i in enumerate(order, 1)}
-    number: Callable[[Iterable[int]], tuple[str, ...]] = lambda items: tuple(  # noqa: E731
-        sorted((name[i] for i in items), key=lambda n: int(n[1:]))
-    )
+
+    def number(items: Iterable[int]) -> tuple[str, ...]:
+        return tuple(sorted((name[i] for i in items), key=lambda n: int(n[1:])))
+
     return [
         replace(
             findings[i],

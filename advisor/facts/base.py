@@ -44,7 +44,9 @@ class Run:
 
     def each(self, family: str) -> dict[int, Any]:
         """rank -> reduction of this family, in rank order, only where there is one."""
-        return {rank: self.reductions[rank][family] for rank in sorted(self.reductions) if family in self.reductions[rank]}
+        return {
+            rank: self.reductions[rank][family] for rank in sorted(self.reductions) if family in self.reductions[rank]
+        }
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,9 @@ def kind(name: str, unit: str, scopes: str, meaning: str, *, formula: str = "", 
     return FactKind(name, unit, tuple(scopes.split()), meaning, formula, tuple(needs.split()))
 
 
-def fact(
-    name: str, subject: Subject, value: Value | None, *sources: Source, samples: int = 1
-) -> Iterator[Fact]:
+def fact(name: str, subject: Subject, value: Value | None, *sources: Source, samples: int = 1) -> Iterator[Fact]:
     """Yields the fact where it could be measured: None, NaN and infinities are no measurement."""
-    if value is None or (isinstance(value, float) and not (value - value == 0.0)):
+    if value is None or (isinstance(value, float) and value - value != 0.0):
         return
     if hasattr(value, "item"):
         value = value.item()

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from advisor.facts.base import FactKind, Family
 
 MODULES = (
-    "run", "steps", "collection", "host", "data_pipeline", "getnext", "operators", "kernels", "timeline", "dispatch", "memory",
-    "compile", "parallelism", "communication", "cluster", "links", "stages", "allreduce",
+    "run", "steps", "collection", "host", "data_pipeline", "getnext", "operators", "kernels", "timeline", "dispatch",
+    "memory", "compile", "parallelism", "communication", "cluster", "links", "stages", "allreduce",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 

@@ -60,7 +60,9 @@ def catalogue_text(form: str) -> str:
             }
             for k in kinds.values()
         ]  # fmt: skip
-        return json.dumps(sorted(rows, key=lambda r: str(r["name"])), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+        return (
+            json.dumps(sorted(rows, key=lambda r: str(r["name"])), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+        )
     lines = ["| fact | unit | scope | meaning | how |", "|---|---|---|---|---|"]
     lines += [
         f"| `{k.name}` | {k.unit} | {', '.join(k.scopes)} | {k.meaning} | {k.formula} |"
@@ -90,7 +92,9 @@ def fact_to_json(fact: Fact, unit: str) -> dict[str, Any]:
 
 def fact_from_json(item: Mapping[str, Any]) -> Fact:
     sources = tuple(Source(str(s["file"]), tuple(s["columns"]), tuple(s["steps"])) for s in item.get("sources", ()))
-    return Fact(str(item["name"]), subject_from_json(item["subject"]), _frozen(item["value"]), int(item["samples"]), sources)
+    return Fact(
+        str(item["name"]), subject_from_json(item["subject"]), _frozen(item["value"]), int(item["samples"]), sources
+    )
 
 
 def _plain(value: Any) -> Any:

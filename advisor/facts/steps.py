@@ -230,7 +230,8 @@ KINDS = (
         for item in (
             kind(f"step.{phase}_share", "ratio", _SCOPES, f"{meaning}, share of the step",
                  formula=f"Σ {formula} ÷ Σ step time over steady steps; for the run: over all ranks", needs=_STEP),
-            kind(f"step.{phase}_us", "us", _SCOPES, f"{meaning}, per step", formula="share × step.time_us", needs=_STEP),
+            kind(f"step.{phase}_us", "us", _SCOPES, f"{meaning}, per step", formula="share × step.time_us",
+                 needs=_STEP),
         )
     ),
     kind("step.preparing_us", "us", _SCOPES, "from the step's start on the host to its first kernel on the device",
@@ -298,7 +299,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         known = [t for t in times.values() if t.share(phase) is not None]
         if known:
             total = sum(float(t.time.sum()) for t in known)
-            share = sum(t.share(phase) * float(t.time.sum()) for t in known) / total  # type: ignore[operator]
+            share = sum((t.share(phase) or 0.0) * float(t.time.sum()) for t in known) / total
             yield from fact(f"step.{name}_share", RUN, share, *sources, samples=n)
             yield from fact(f"step.{name}_us", RUN, share * typical, *sources, samples=n)
     preparing = [p for t in times.values() if (p := _median(t.phases.get("preparing"))) is not None]
@@ -318,6 +319,11 @@ def _from_data(run: Run) -> Iterator[Fact]:
 
 FAMILIES = (
     Family(
-        "steps", KINDS, measure, reduce, ("steps", "step_phases", "cluster_phases"), fallbacks=("kernels", "data_pipeline")
+        "steps",
+        KINDS,
+        measure,
+        reduce,
+        ("steps", "step_phases", "cluster_phases"),
+        fallbacks=("kernels", "data_pipeline"),
     ),
 )

@@ -82,7 +82,9 @@ class Rank:
         if key not in self._cache:
             from advisor.sources.readers import read_table
 
-            self._cache[key] = read_table(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
+            self._cache[key] = read_table(
+                reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text)
+            )
         return self._cache[key]
 
     def forget(self) -> None:
@@ -109,7 +111,7 @@ class Profile:
     framework: str = "unknown"
     world_size: int | None = None
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    parallelism: Parallelism = Parallelism()
+    parallelism: Parallelism = field(default_factory=Parallelism)
     versions: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     settings: list[dict[str, Any]] = field(default_factory=list)
