@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import cache
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from advisor.model import Evidence, Remedy, Report, Saving, Subject, Text
 from advisor.resources import resource
 from advisor.units import show
+
+log = logging.getLogger("advisor")
 
 LANGUAGES = ("en", "zh")
 _CONDITION = re.compile(r"^\s*(<=|>=|==|!=|<|>|≤|≥)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$")
@@ -116,3 +119,20 @@ def change(remedy: Remedy) -> str:
     current = f"{show(remedy.current, 'number')} → " if remedy.current is not None else ""
     name = f"{remedy.parameter}: " if remedy.parameter else ""
     return f"{name}{current}{show(remedy.proposed, 'number')}"
+
+
+@cache
+def _meanings() -> dict[str, str]:
+    """Empty where a family cannot be loaded: a saved report is worth showing without its explanations."""
+    from advisor.facts.registry import catalogue
+
+    try:
+        return {name: kind.meaning for name, kind in catalogue().items()}
+    except Exception:
+        log.debug("no catalogue of facts", exc_info=True)
+        return {}
+
+
+def meaning(fact: str) -> str:
+    """What the catalogue says about a fact; empty where it does not know it (saved reports, plugins)."""
+    return _meanings().get(fact, "")
