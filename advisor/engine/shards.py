@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from advisor.engine.base import CompiledRule, EngineFailure, Join, Pattern, Test
-from advisor.engine.values import normalize_value
+from advisor.engine.base import CompiledRule, EngineFailure, Join, Pattern
+from advisor.engine.values import Value, normalize_value
 from advisor.engine.wire import ALIASES, GUARD, KIND, KINDS, ORDER, TOKEN, TYPE, Layout, Tokens, order_number
 
 PATTERNS_PER_TYPE = 48
@@ -119,8 +119,8 @@ def _write_rule(rule: CompiledRule, joined: list[set[Aspect]], shard: Shard, tok
         layout = layouts[pattern.alias]
         terms: list[Term] = [{TYPE: layout.number}]
         terms += [{"$ex": {layout.name(name, aspect): 1}} for name, aspect in sorted(aspects)]
-        for test in dict.fromkeys(pattern.tests):
-            terms += _write_test(test, layout, tokens)
+        for name, op, value in dict.fromkeys((t.field, t.op, normalize_value(t.value)) for t in pattern.tests):
+            terms += _write_test(name, op, value, layout, tokens)
         joins = [
             term
             for join in sorted(dict.fromkeys(pattern.joins), key=lambda j: j.op != "==")
@@ -134,15 +134,14 @@ def _write_rule(rule: CompiledRule, joined: list[set[Aspect]], shard: Shard, tok
     return conditions
 
 
-def _write_test(test: Test, layout: Layout, tokens: Tokens) -> list[Term]:
-    value = normalize_value(test.value)
-    if test.op == "==":
-        return [{layout.name(test.field, TOKEN): tokens.keep(value)}]
-    if test.op == "!=":
-        kind = {layout.name(test.field, KIND): KINDS[value.__class__]}
-        return [kind, {"$neq": {layout.name(test.field, TOKEN): tokens.keep(value)}}]
+def _write_test(name: str, op: str, value: Value, layout: Layout, tokens: Tokens) -> list[Term]:
+    if op == "==":
+        return [{layout.name(name, TOKEN): tokens.keep(value)}]
+    if op == "!=":
+        kind = {layout.name(name, KIND): KINDS[value.__class__]}
+        return [kind, {"$neq": {layout.name(name, TOKEN): tokens.keep(value)}}]
     assert isinstance(value, float)
-    return [{OPERATOR[test.op]: {layout.name(test.field, ORDER): order_number(value)}}]
+    return [{OPERATOR[op]: {layout.name(name, ORDER): order_number(value)}}]
 
 
 def _write_join(join: Join, here: Layout, there: Layout, alias: str) -> list[Term]:
