@@ -31,7 +31,10 @@ def load_json(path: Path, note: Note) -> Any:
         note(file, "is empty")
         return None
     try:
-        return json.loads(text)
+        data = json.loads(text)
+        if data is None:
+            note(file, "holds nothing but null")
+        return data
     except RecursionError:
         note(file, "is nested too deeply to be a profiler's file and was not read")
         return None

@@ -1,0 +1,267 @@
+"""What a user names is recognised, numbered and described; what is not is said."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.sources.discover import explain_folders, load_profile
+from advisor.sources.metadata import hash_group, normalise_settings
+
+STEPS = "Step,Computing,Communication(Not Overlapped),Free\n1,10,5,3\n"
+
+
+def ids(profile) -> list[int]:
+    return [rank.rank for rank in profile.ranks]
+
+
+def problems(profile) -> str:
+    return "\n".join(p.problem for p in [*profile.problems, *(p for rank in profile.ranks for p in rank.problems)])
+
+
+def test_a_path_that_does_not_exist_is_wrong_usage(tmp_path):
+    """A typing error is told as one, with exit status 2."""
+    with pytest.raises(UsageError, match="no such file or folder"):
+        load_profile([tmp_path / "nowhere"])
+
+
+def test_a_folder_without_a_profile_says_what_was_looked_for(tmp_path):
+    """An empty folder ends in a profile without ranks and a hint, not in health."""
+    profile = load_profile([tmp_path])
+    assert profile.ranks == []
+    assert "ASCEND_PROFILER_OUTPUT" in problems(profile)
+
+
+@pytest.mark.parametrize("inside", ["", "ASCEND_PROFILER_OUTPUT", "ASCEND_PROFILER_OUTPUT/step_trace_time.csv"])
+def test_the_folder_its_output_and_one_file_of_it_are_the_same_rank(make_rank, inside):
+    """Whichever level a user points at, rank, framework and steps are found."""
+    folder = make_rank("h_1_20250101000000000_ascend_pt", 3)
+    profile = load_profile([folder / inside])
+    assert ids(profile) == [3]
+    assert profile.framework == "pytorch"
+    assert profile.ranks[0].read("steps")["free_us"].tolist() == [3.0]
+
+
+def test_ranks_lie_at_any_depth_and_in_several_paths(make_rank, tmp_path):
+    """Folders of nodes with folders of ranks, or one path per node."""
+    for rank in range(4):
+        make_rank(f"job/node{rank // 2}/x_{rank}_20250101000000000_ascend_ms", rank)
+    whole = load_profile([tmp_path / "job"])
+    parts = load_profile([tmp_path / "job/node0", tmp_path / "job/node1"])
+    assert ids(whole) == ids(parts) == [0, 1, 2, 3]
+    assert whole.world_size == 4
+    assert whole.layout == "ascend_ms"
+    assert whole.ranks[0].source("steps", "free_us").file.startswith("node0/")
+
+
+def test_of_several_captures_of_a_rank_the_newest_counts_and_the_others_are_named(make_rank, tmp_path):
+    """Yesterday's capture beside today's must not be averaged into it."""
+    make_rank("a_1_20250101000000000_ascend_pt", 0)
+    make_rank("a_1_20250301000000000_ascend_pt", 0)
+    profile = load_profile([tmp_path])
+    assert [rank.root.name for rank in profile.ranks] == ["a_1_20250301000000000_ascend_pt"]
+    assert "a_1_20250101000000000_ascend_pt" in problems(profile)
+
+
+def test_dynamic_profiling_folders_carry_the_rank_in_their_name(make_rank, tmp_path):
+    """rank2_start10_stop20 is rank 2, and of two ranges the later counts."""
+    make_rank("rank2_start10_stop20")
+    make_rank("rank2_start100_stop110")
+    profile = load_profile([tmp_path])
+    assert ids(profile) == [2]
+    assert profile.ranks[0].root.name == "rank2_start100_stop110"
+
+
+def test_folders_without_a_rank_number_are_numbered_and_said_so(make_rank, tmp_path):
+    """A guess is told as a guess."""
+    make_rank("a_ascend_pt")
+    make_rank("b_ascend_pt", 0)
+    profile = load_profile([tmp_path])
+    assert ids(profile) == [0, 1]
+    assert [rank.rank_known for rank in profile.ranks] == [True, False]
+    assert "says nowhere which rank it is" in problems(profile)
+
+
+def test_a_rank_number_of_minus_one_is_none(make_rank):
+    """torch_npu writes -1 without a process group."""
+    folder = make_rank("a_ascend_pt", 0, {"rank_id": -1})
+    (folder / "profiler_info_0.json").rename(folder / "profiler_info.json")
+    profile = load_profile([folder])
+    assert ids(profile) == [0]
+    assert not profile.ranks[0].rank_known
+
+
+def test_the_device_is_not_the_rank(make_rank):
+    """Rank 5 may run on device 1; both are kept apart."""
+    info = {"ms_profiler_info": {"rank_id": "5", "device_id": "1"}, "ms_version": "2.10.0", "cann_version": "not known"}
+    profile = load_profile([make_rank("a_ascend_ms", 5, info)])
+    assert (profile.ranks[0].rank, profile.ranks[0].device) == (5, "1")
+    assert profile.versions == {"mindspore": "2.10.0"}
+
+
+def test_raw_data_that_nothing_parsed_is_told_as_such(tmp_path):
+    """A rank folder with PROF_* only is not an empty profile but an unparsed one."""
+    (tmp_path / "a_1_20250101000000000_ascend_pt/PROF_000001_2025_ABC/device_0").mkdir(parents=True)
+    (tmp_path / "a_1_20250101000000000_ascend_pt/FRAMEWORK").mkdir()
+    rank = load_profile([tmp_path]).ranks[0]
+    assert [path.name for path in rank.unparsed] == ["PROF_000001_2025_ABC"]
+    assert rank.tables == {}
+    assert rank.device == "0"
+
+
+def test_an_export_of_msprof_is_a_rank_and_only_its_newest_files_count(tmp_path):
+    """A second export leaves files of both times in one folder; the first ones are stale."""
+    output = tmp_path / "PROF_1_2_A/mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    for name in ("op_summary_20250101000000.csv", "op_summary_20250301000000_slice_10.csv",
+                 "op_summary_20250301000000_slice_2.csv"):  # fmt: skip
+        (output / name).write_text("Op Name,Task Duration(us)\na,1\n")
+    profile = load_profile([tmp_path])
+    assert profile.layout == "msprof"
+    names = [path.name for path in profile.ranks[0].tables["kernels"].paths]
+    assert names == ["op_summary_20250301000000_slice_2.csv", "op_summary_20250301000000_slice_10.csv"]
+
+
+def test_loose_files_of_one_folder_are_one_rank_and_unknown_ones_are_named(tmp_path):
+    """Files mailed around one by one, even with a prefix, are read."""
+    for name in ("rank4_step_trace_time.csv", "my_op_statistic (1).csv", "holiday.csv"):
+        (tmp_path / name).write_text(STEPS)
+    profile = load_profile(sorted(tmp_path.iterdir()))
+    assert ids(profile) == [4]
+    assert sorted(profile.ranks[0].tables) == ["operator_types", "steps"]
+    assert "not recognised by its name" in problems(profile)
+
+
+def test_loops_of_links_and_locked_folders_do_not_stop_the_search(make_rank, tmp_path):
+    """A link to the parent and a folder without permission are harmless."""
+    folder = make_rank("a_ascend_pt", 0)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(0)
+    try:
+        profile = load_profile([tmp_path])
+    finally:
+        locked.chmod(0o700)
+    assert [rank.root for rank in profile.ranks] == [folder]
+    if os.geteuid():
+        assert "permission denied" in problems(profile)
+
+
+def test_doctor_learns_why_a_folder_is_or_is_not_recognised(make_rank, tmp_path):
+    """Every layout states its reason."""
+    make_rank("a_ascend_pt", 0)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/todo.txt").write_text("x")
+    by_name = {entry.folder.name: entry for entry in explain_folders([tmp_path])}
+    assert by_name["a_ascend_pt"].recognised
+    assert not by_name["notes"].recognised
+    assert all(judgement.reason for entry in by_name.values() for judgement in entry.judgements)
+
+
+def test_groups_parallelism_and_world_come_from_metadata(make_rank):
+    """Sizes stated by the framework beat those of the folders at hand; groups answer to their hash too."""
+    folder = make_rank("a_ascend_pt", 0)
+    group = "10.0.0.1%enp189s0f1_55000_0_1738895506630464"
+    (folder / "profiler_metadata.json").write_text(json.dumps({
+        "distributed_args": {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 4, "world_size": 16},
+        "parallel_group_info": {group: {"group_name": "tp", "group_rank": 0, "global_ranks": [0, 1]}},
+    }))  # fmt: skip
+    profile = load_profile([folder])
+    assert profile.world_size == 16
+    assert (profile.parallelism.tensor, profile.parallelism.pipeline, profile.parallelism.data) == (2, 4, None)
+    assert profile.groups[group] == profile.groups[hash_group(group)] == (0, 1)
+
+
+def test_the_hash_of_a_group_differs_as_in_files_of_cann():
+    """Two ids and their hashes from one job: the unknown common beginning cancels out in the difference."""
+    a = int(hash_group("_0_1738895506630464")), 6960437680420871035
+    b = int(hash_group("_0_1738895486152654")), 212011646445595226
+    for shift in (32, 0):
+        own, theirs = ((x >> shift) - (y >> shift) & 0xFFFFFFFF for x, y in zip(a, b, strict=True))
+        assert own == theirs
+
+
+def test_members_of_groups_follow_from_the_ranks_own_links(make_rank, tmp_path):
+    """Without metadata the four ranks' link files tell who is in which group."""
+    for rank, number in ((0, 0), (2, 1), (1, 0), (3, 1)):
+        group = "even" if rank % 2 == 0 else "odd"
+        links = {f"{number}-{other}": {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}
+                 for other in (0, 1)}  # fmt: skip
+        data = {"step1": {"p2p": {}, "collective": {f"hcom_allReduce__1_0@{group}": links}}}
+        make_rank(f"r{rank}_ascend_pt", rank, **{"communication_matrix.json": json.dumps(data)})
+    profile = load_profile([tmp_path])
+    assert (profile.groups["even"], profile.groups["odd"]) == ((0, 2), (1, 3))
+    frame = profile.ranks[1].read("links")
+    assert frame[["source", "destination"]].to_numpy().tolist() == [[1, 1], [1, 3]]
+
+
+def test_links_show_ranks_that_are_not_there(make_rank):
+    """Two folders of an eight-rank job: the links speak of eight."""
+    links = {f"0-{n}": {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1} for n in range(8)}
+    data = {"step1": {"collective": {"a@17": links}}}
+    folder = make_rank("a_ascend_pt", 0, **{"communication_matrix.json": json.dumps(data)})
+    assert load_profile([folder]).world_size == 8
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"profiler_parameters": {"profiler_level": "Level1", "activities": ["CPU", "NPU"], "is_set_schedule": True,
+         "schedule": {"wait": 1, "active": 2}, "export_type": ["text"], "aic_metrics": "PipeUtilization"}},
+        {"config": {"common_config": {"activities": ["ProfilerActivity.CPU", "ProfilerActivity.NPU"],
+         "schedule": {"_wait": 1, "_active": 2}},
+         "experimental_config": {"_profiler_level": "ProfilerLevel.Level1", "_export_type": "text",
+                                 "_aic_metrics": "ACL_AICORE_PIPE_UTILIZATION"}}},
+    ],
+)  # fmt: skip
+def test_settings_have_one_spelling(info):
+    """Rules about the collection need not know which framework and year wrote the file."""
+    assert normalise_settings(info) == {
+        "level": "Level1",
+        "activities": ["CPU", "NPU"],
+        "schedule": {"wait": 1, "active": 2},
+        "export_type": ["text"],
+        "aic_metrics": "PipeUtilization",
+    }
+
+
+def test_a_schedule_nobody_set_is_none():
+    """MindSpore writes the default schedule even where there was no schedule."""
+    info = {"profiler_parameters": {"is_set_schedule": False, "schedule": {"wait": 0, "active": 1}}}
+    assert "schedule" not in normalise_settings(info)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"config": 3}', '{"rank_id": {}}', "{", '{"parallel_group_info": [1]}'])
+def test_odd_metadata_does_not_cost_the_rank(make_rank, text):
+    """A broken profiler_info or metadata file leaves the tables readable."""
+    folder = make_rank("a_ascend_pt")
+    (folder / "profiler_info_7.json").write_text(text)
+    (folder / "profiler_metadata.json").write_text(text)
+    profile = load_profile([folder])
+    assert ids(profile) == [7]
+    assert profile.ranks[0].read("steps") is not None
+
+
+def test_a_thousand_ranks_are_found_quickly(tmp_path):
+    """Opening a large job must not take longer than reading it."""
+    for rank in range(1000):
+        output = tmp_path / f"x_{rank}_20250101000000000_ascend_pt/ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output / "step_trace_time.csv").write_text(STEPS)
+        (output.parent / f"profiler_info_{rank}.json").write_text(json.dumps({"rank_id": rank, "config": {}}))
+    profile = load_profile([tmp_path])
+    assert ids(profile) == list(range(1000))
+    assert profile.world_size == 1000
+
+
+def test_a_single_file_path_is_named_by_itself(make_rank):
+    """Evidence of a loose file names the file."""
+    folder = make_rank("a_ascend_pt", 0)
+    path = Path(folder / "ASCEND_PROFILER_OUTPUT/step_trace_time.csv")
+    assert load_profile([path]).ranks[0].source("steps", "free_us").file == "step_trace_time.csv"
