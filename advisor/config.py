@@ -1,9 +1,9 @@
-"""Configuration: `advisor.toml`, or `[tool.advisor]` of `pyproject.toml`. Unknown keys are errors, with a suggestion."""
+"""Configuration: `advisor.toml`, or `[tool.advisor]` of `pyproject.toml`. Unknown keys are errors."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 SEVERITIES = ("low", "medium", "high", "critical")
 ENGINES = ("auto", "durable", "python")
@@ -57,6 +57,25 @@ class Config:
                 f"no section [models.{model}]", place=str(self.path or ""), hint=_near(model, self.models, "models")
             )
         return _merge(self, _rule_part(self.models[model], self.path, f"models.{model}."))
+
+    def with_options(
+        self,
+        *,
+        rules: Iterable[str | Path] = (),
+        select: Iterable[str] = (),
+        ignore: Iterable[str] = (),
+        lang: str | None = None,
+        engine: str | None = None,
+    ) -> Config:
+        """The configuration with what the command line adds: folders and `ignore` are appended, the rest replaces."""
+        return replace(
+            self,
+            rules=(*self.rules, *map(Path, rules)),
+            select=tuple(select) or self.select,
+            ignore=(*self.ignore, *ignore),
+            lang=lang or self.lang,
+            engine=engine or self.engine,
+        )
 
     def selects(self, rule: Rule) -> bool:
         """Whether `select` and `ignore` leave this rule in."""

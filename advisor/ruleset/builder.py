@@ -109,7 +109,7 @@ class _Builder:
             params={name: Threshold(frozen(p.value), p.unit, p.origin) for name, p in model.params.items()},
             let=self.let,
             applies=applies,
-            needs=needs,
+            required=needs,
             impact=impact,
             confidence=Confidence(model.confidence),
             doubts=doubts,

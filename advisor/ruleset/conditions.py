@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Union
 
 from advisor.ruleset.expression import Compare, Expr, Literal, Logic, Not, Param, text_of
 
@@ -67,7 +66,7 @@ class FindingIs:
         return f"{what} {' or '.join(self.verdicts)}{about}"
 
 
-Condition = Union[Leaf, All, AnyOf, Negation, CountOf, FindingIs]
+Condition = Leaf | All | AnyOf | Negation | CountOf | FindingIs
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==", "in": "not in", "not in": "in"}

@@ -180,6 +180,11 @@ class Dimensions:
         if any(isinstance(part, Name) for part in parts) or not refs:
             raise ExpressionError(f"{function} needs a fact", hint=f"write {function}(area.fact)")
         peers = Dimensions(peer_kind(refs, self.kind, self.catalogue), self.catalogue, {}, self.params)
+        if function in ("ratio_to_median", "share_of_sum", "deviation") and peers.kind != self.kind:
+            raise ExpressionError(
+                f"{function} places the subject among its peers: a {self.kind} is no {peers.kind}",
+                hint=f"write the rule for {peers.kind}, or use highest, spread, … of them",
+            )
         unit = peers.unit(inner) if function == "count" else peers.quantity(inner)
         known = {"count": "count", "ratio_to_median": "ratio", "share_of_sum": "ratio", "spread": "ratio"}
         return PLAIN if function == "deviation" else known.get(function, unit)

@@ -137,7 +137,8 @@ class _Builder:
         if event.value in container:
             raise self.fail(event, f"the key {event.value!r} stands twice")
         pending.append(event.value)
-        self.lines[(*where, event.value)] = _line(event)
+        key: Path_ = (*where, event.value)
+        self.lines[key] = _line(event)
         return where, True
 
     @staticmethod

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Union
 
 from advisor.errors import RuleError
 
@@ -114,7 +113,7 @@ class Items:
     items: tuple[Expr, ...]
 
 
-Expr = Union[Literal, Param, Name, FactRef, Negative, Arithmetic, Compare, Logic, Not, Call, Items]
+Expr = Literal | Param | Name | FactRef | Negative | Arithmetic | Compare | Logic | Not | Call | Items
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)"

@@ -41,6 +41,7 @@ class RuleSet:
         """Names of all facts that the rules, their texts and their remedies mention."""
         return frozenset(name for rule in self.rules for name in rule.uses_facts(self.remedies))
 
+    @property
     def broken(self) -> dict[str, str]:
         """Rules that could not be loaded: id, taken from the file's name, and the first reason."""
         reasons: dict[str, str] = {}
@@ -51,6 +52,7 @@ class RuleSet:
                     reasons.setdefault(name, error.message)
         return reasons
 
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """The errors in the form reports show them."""
         return tuple(Problem(f"{error.file}:{error.line}", error.message) for error in self.errors)
@@ -112,15 +114,15 @@ def read_rules(directories: Sequence[Path], catalogue: Mapping[str, FactKind]) -
 
 
 def rule_files(directory: Path) -> list[Path]:
-    """Rule files below a folder, sorted: every YAML file that is no test file, no remedy and no pack description.
-    Links that lead out of the folder are left out. A file stands for itself."""
+    """Rule files below a folder, sorted: every YAML file that is no test file, no remedy, no pack description and
+    whose name starts with a letter. Links that lead out of the folder are left out. A file stands for itself."""
     if directory.is_file():
         return [directory]
     root = directory.resolve()
     files = []
     for path in sorted({*directory.rglob("*.yaml"), *directory.rglob("*.yml")}):
         inner = path.relative_to(directory).parts
-        if any(part in _SKIPPED or part.startswith(".") for part in inner[:-1]) or inner[-1] == "pack.yaml":
+        if any(part in _SKIPPED or part.startswith((".", "_")) for part in inner) or inner[-1] == "pack.yaml":
             continue
         if path.stem.endswith(".test") or not path.is_file() or not path.resolve().is_relative_to(root):
             continue

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from advisor.facts.base import FactKind
 from advisor.model import Confidence, Direction, Severity, Text, Value, Verify
@@ -48,8 +49,7 @@ class Doubt:
     because: Text
 
 
-@dataclass(frozen=True)
-class Explains:
+class Explains(NamedTuple):
     """A symptom the finding accounts for: on the same subject, any, or one that shares a rank."""
 
     verdict: str
@@ -120,8 +120,8 @@ class Rule:
     params: Mapping[str, Threshold] = field(default_factory=dict)
     let: Mapping[str, Expr] = field(default_factory=dict)
     applies: tuple[Condition, ...] = ()
-    needs: tuple[tuple[FactRef, ...], ...] = ()
-    """Each entry is a fact, or alternatives of which one suffices."""
+    required: tuple[tuple[FactRef, ...], ...] = ()
+    """`needs`: each entry is a fact, or alternatives of which one suffices."""
     impact: Expr | None = None
     confidence: Confidence = Confidence.HIGH
     doubts: tuple[Doubt, ...] = ()
@@ -135,6 +135,11 @@ class Rule:
     """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""
     path: Path = Path()
     line: int = 1
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the facts without which the rule has no data."""
+        return tuple(ref.fact for alternatives in self.required for ref in alternatives)
 
     @property
     def joins(self) -> dict[str, str]:
@@ -159,7 +164,7 @@ class Rule:
         for condition in self.conditions():
             yield from expressions(condition)
         yield from self.let.values()
-        yield from (ref for alternatives in self.needs for ref in alternatives)
+        yield from (ref for alternatives in self.required for ref in alternatives)
         yield from (step for _, step in self.severity.steps)
         saving = self.saving.us if self.saving is not None else None
         yield from (expr for expr in (self.severity.by, self.impact, saving) if expr is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
@@ -14,7 +14,7 @@ Unit = Annotated[str, WithJsonSchema({"type": "string", "enum": list(UNITS)})]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(?:[-/][a-z0-9]+)*$", max_length=80)]
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=40)]
-Scalar = Union[bool, int, float, str]
+Scalar = bool | int | float | str
 On = Literal["same", "any", "overlapping"]
 Expression = Annotated[
     bool | int | float | str | None,

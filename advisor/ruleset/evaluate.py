@@ -1,0 +1,304 @@
+"""What a rule's expressions and conditions come to for one subject. Total: unknown is None, nothing raises.
+
+Unknown spreads: what is computed from it is unknown, `and` with false is false, `or` with true is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from advisor.facts.base import FactKind, FactSet
+from advisor.model import COLLECTION, RUN, Fact, Subject, Value
+from advisor.ruleset.arithmetic import both, calculate, compare, either, normal, number, peer, scalar, summary
+from advisor.ruleset.conditions import All, AnyOf, Condition, CountOf, FindingIs, Leaf, Negation, parts
+from advisor.ruleset.expression import (
+    PEER_FUNCTIONS,
+    Arithmetic,
+    Call,
+    Compare,
+    Expr,
+    ExpressionError,
+    FactRef,
+    Items,
+    Literal,
+    Logic,
+    Name,
+    Negative,
+    Not,
+    Param,
+    walk,
+)
+from advisor.ruleset.population import overlap, population_of
+from advisor.ruleset.rule import Rule
+from advisor.ruleset.scopes import IDENTITY, peer_kind, place
+from advisor.ruleset.templates import Variables
+from advisor.ruleset.trace import Clause, evidence, trace
+
+__all__ = ["Clause", "Readiness", "Scope", "evidence", "readiness", "trace"]
+
+
+class Reached(Protocol):
+    """A verdict about a subject: all that conditions ask of a finding."""
+
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def subject(self) -> Subject: ...
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether a rule can be judged for a subject: "ready", "not_applicable" or "no_data", and the facts missing."""
+
+    state: str
+    missing: tuple[str, ...] = ()
+
+
+class Scope:
+    """The names a rule's expressions may use, bound for one subject and, where it joins others, for those."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        subject: Subject,
+        facts: FactSet,
+        catalogue: Mapping[str, FactKind],
+        bindings: Mapping[str, Subject] | None = None,
+    ) -> None:
+        self.rule, self.subject, self.facts, self.catalogue = rule, subject, facts, catalogue
+        self.bindings = dict(bindings or {})
+        self.joins = rule.joins
+        self.population = population_of(facts, catalogue)
+        self._let: dict[str, Value | None] = {}
+
+    def at(self, subject: Subject) -> Scope:
+        """The same rule looked at from another subject; `let` names and joins are not visible there."""
+        scope = Scope(self.rule, subject, self.facts, self.catalogue)
+        scope.joins = {}
+        return scope
+
+    # --- facts ------------------------------------------------------------------------------------------------------
+
+    def locate(self, ref: FactRef) -> Subject | None:
+        """The subject whose fact the reference means, None where there is none."""
+        where = place(ref, self.subject.kind, self.joins, self.catalogue)
+        if where == "self":
+            return self.subject
+        if where in ("run", "collection"):
+            return RUN if where == "run" else COLLECTION
+        if where.startswith("holder:"):
+            return self.population.holder(self.subject, where.removeprefix("holder:"))
+        return self.bindings.get(where)
+
+    def fact(self, ref: FactRef) -> Fact | None:
+        """The measured fact a reference means, None where it was not measured."""
+        subject = self.locate(ref)
+        if subject is None:
+            return None
+        if ref.fact in IDENTITY:
+            return Fact(ref.fact, subject, getattr(subject, ref.fact.removeprefix("subject.")))
+        return self.facts.get(ref.fact, subject)
+
+    # --- expressions ------------------------------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> Value | None:
+        """The value of an expression; None where it is unknown."""
+        if isinstance(expr, FactRef):
+            fact = self.fact(expr)
+            return None if fact is None else normal(fact.value)
+        if isinstance(expr, Literal):
+            return expr.value
+        if isinstance(expr, Param):
+            threshold = self.rule.params.get(expr.name)
+            return None if threshold is None else normal(threshold.value)
+        if isinstance(expr, Name):
+            if expr.name not in self._let:
+                self._let[expr.name] = None
+                self._let[expr.name] = self.value(self.rule.let[expr.name]) if expr.name in self.rule.let else None
+            return self._let[expr.name]
+        if isinstance(expr, Arithmetic):
+            return calculate(expr.op, self.value(expr.left), self.value(expr.right))
+        if isinstance(expr, Negative):
+            return calculate("-", 0.0, self.value(expr.operand))
+        if isinstance(expr, Items):
+            values = tuple(self.value(item) for item in expr.items)
+            return None if None in values else values
+        if isinstance(expr, Call):
+            return self._call(expr)
+        return self._logical(expr)
+
+    def _logical(self, expr: Compare | Logic | Not) -> bool | None:
+        if isinstance(expr, Compare):
+            values = [self.value(operand) for operand in expr.operands]
+            return both([compare(op, values[i], values[i + 1]) for i, op in enumerate(expr.ops)])
+        if isinstance(expr, Logic):
+            truths = [_truth(self.value(item)) for item in expr.items]
+            return both(truths) if expr.op == "and" else either(truths)
+        truth = _truth(self.value(expr.operand))
+        return None if truth is None else not truth
+
+    def _call(self, call: Call) -> Value | None:
+        function, arguments = call.function, call.arguments
+        if function in PEER_FUNCTIONS:
+            return self._peers(function, arguments[0])
+        if function == "known":
+            return self.value(arguments[0]) is not None
+        if function == "or_else":
+            first = self.value(arguments[0])
+            return self.value(arguments[1]) if first is None else first
+        if function == "if":
+            truth = _truth(self.value(arguments[0]))
+            return None if truth is None else self.value(arguments[1] if truth else arguments[2])
+        if function == "len":
+            items = self.value(arguments[0])
+            return float(len(items)) if isinstance(items, tuple) else None
+        return scalar(function, [self.value(argument) for argument in arguments])
+
+    # --- peers ------------------------------------------------------------------------------------------------------
+
+    def _peers(self, function: str, inner: Expr) -> float | None:
+        refs = [part for part in walk(inner) if isinstance(part, FactRef)]
+        kind = peer_kind(refs, self.subject.kind, self.catalogue)
+        group, peers = self.population.around(self.subject, kind)
+        cache = self.population.cache
+        key = (inner, kind, group, self._thresholds(inner))
+        if key not in cache:
+            cache[key] = [value for each in peers if (value := self.at(each).value(inner)) is not None]
+        values = cache[key]
+        if function == "count":
+            return float(len(values))
+
+        def stat(name: str) -> float | None:
+            if (key, name) not in cache:
+                cache[(key, name)] = summary(name, [v for v in map(number, values) if v is not None])
+            return cache[(key, name)]
+
+        if function in ("ratio_to_median", "share_of_sum", "deviation"):
+            own = self.at(self.subject).value(inner) if kind == self.subject.kind else None
+            return peer(function, own, values, stat)
+        return stat(function)
+
+    def _thresholds(self, expr: Expr) -> tuple[Any, ...]:
+        return tuple(self.value(part) for part in walk(expr) if isinstance(part, Param))
+
+    # --- conditions -------------------------------------------------------------------------------------------------
+
+    def truth(self, condition: Condition, findings: Sequence[Reached] = ()) -> bool | None:
+        """True, False or None (unknown). `findings` are the verdicts reached so far."""
+        if isinstance(condition, Leaf):
+            return _truth(self.value(condition.expr))
+        if isinstance(condition, (All, AnyOf)):
+            truths = [self.truth(item, findings) for item in condition.items]
+            return both(truths) if isinstance(condition, All) else either(truths)
+        if isinstance(condition, Negation):
+            truth = self.truth(condition.item, findings)
+            return None if truth is None else not truth
+        if isinstance(condition, CountOf):
+            low, high = self._counted(condition)
+            limit = self.value(condition.limit)
+            least, most = compare(condition.op, low, limit), compare(condition.op, high, limit)
+            certain = low == high or (least == most and condition.op not in ("==", "!="))
+            return least if certain else None
+        return (self.reached(condition, findings) is not None) is not condition.absent
+
+    def reached(self, condition: FindingIs, findings: Sequence[Reached]) -> Reached | None:
+        """The first finding that the condition asks for (or that it wants absent)."""
+        for finding in findings:
+            if finding.verdict not in condition.verdicts:
+                continue
+            if condition.on == "same" and finding.subject != self.subject:
+                continue
+            if condition.on == "overlapping" and not overlap(finding.subject, self.subject):
+                continue
+            return finding
+        return None
+
+    def counted(self, condition: CountOf) -> list[Subject]:
+        """The subjects that meet a `count`'s conditions."""
+        _, peers = self.population.around(self.subject, condition.kind)
+        return [each for each in peers if self.at(each).truth(condition.where) is True]
+
+    def _counted(self, condition: CountOf) -> tuple[float, float]:
+        """Fewest and most subjects that can meet the conditions: those of unknown truth make the difference."""
+        group, peers = self.population.around(self.subject, condition.kind)
+        key = ("count", self.rule.id, condition, group, tuple(t.value for t in self.rule.params.values()))
+        if key not in self.population.cache:
+            truths = [self.at(each).truth(condition.where) for each in peers]
+            known = float(truths.count(True))
+            self.population.cache[key] = (known, known + truths.count(None))
+        return self.population.cache[key]
+
+    # --- what is missing --------------------------------------------------------------------------------------------
+
+    def unmeasured(self, expr: Expr) -> list[str]:
+        """Facts an expression mentions that were not measured, `let` names looked through."""
+        missing: list[str] = []
+        for part in walk(expr):
+            if isinstance(part, Name) and part.name in self.rule.let:
+                missing.extend(self.unmeasured(self.rule.let[part.name]))
+            elif isinstance(part, FactRef) and not self.measured(part):
+                missing.append(part.fact)
+        return list(dict.fromkeys(missing))
+
+    def measured(self, ref: FactRef) -> bool:
+        """Whether the fact is known for the subject it stands for, or for any where only peers have it."""
+        try:
+            return self.fact(ref) is not None
+        except ExpressionError:
+            return self.facts.has(ref.fact)
+
+    def variables(self) -> Variables:
+        """What texts may mention: facts, `let` names, parameters, the subject, and those joined."""
+        return Variables(self)
+
+
+def _truth(value: Value | None) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def readiness(
+    rule: Rule,
+    subject: Subject,
+    facts: FactSet,
+    catalogue: Mapping[str, FactKind],
+    bindings: Mapping[str, Subject] | None = None,
+) -> Readiness:
+    """Whether the rule can be judged for this subject.
+
+    A condition of `applies` that is false makes it not applicable; one that is unknown, a fact of `needs` that was not
+    measured, or a `when` whose facts leave it unknown makes it no data.
+    """
+    scope = Scope(rule, subject, facts, catalogue, bindings)
+    missing: list[str] = []
+    for condition in rule.applies:
+        if any(isinstance(part, FindingIs) for part in parts(condition)):
+            continue
+        truth = scope.truth(condition)
+        if truth is False:
+            return Readiness("not_applicable")
+        if truth is None:
+            missing += _unknown(scope, condition)
+    for alternatives in rule.required:
+        if not any(scope.measured(ref) for ref in alternatives):
+            missing += [ref.fact for ref in alternatives]
+    if missing:
+        return Readiness("no_data", tuple(dict.fromkeys(missing)))
+    if rule.join or any(isinstance(part, FindingIs) for part in parts(rule.when)):
+        return Readiness("ready")
+    if scope.truth(rule.when) is None:
+        return Readiness("no_data", tuple(dict.fromkeys(_unknown(scope, rule.when))))
+    return Readiness("ready")
+
+
+def _unknown(scope: Scope, condition: Condition) -> list[str]:
+    """Facts that leave a condition unknown."""
+    missing: list[str] = []
+    for part in parts(condition):
+        if isinstance(part, Leaf) and scope.truth(part) is None:
+            missing += scope.unmeasured(part.expr)
+        elif isinstance(part, CountOf) and scope.truth(part) is None:
+            refs = (r for leaf in parts(part.where) if isinstance(leaf, Leaf) for r in walk(leaf.expr))
+            missing += [ref.fact for ref in refs if isinstance(ref, FactRef)]
+    return missing
