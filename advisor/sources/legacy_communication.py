@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from advisor.sources.base import Note, TableRef
 from advisor.sources.csvfiles import read_rows
 from advisor.sources.legacy_files import assemble, finite, read_sheet, texts
@@ -67,10 +69,7 @@ def read_operations(path: Path, note: Note) -> Iterator[Operation]:
     for step, cell in zip(steps, cells, strict=True):
         if not step.isdecimal() or step == "0":
             continue
-        try:
-            document = json.loads(cell)
-        except (ValueError, RecursionError):
-            document = None
+        document = _decode(cell)
         if not isinstance(document, dict):
             broken.append(step)
             continue
@@ -85,28 +84,38 @@ def read_operations(path: Path, note: Note) -> Iterator[Operation]:
         note(str(path), f"operations of step {some} are no valid JSON or incomplete; they are left out")
 
 
+def _decode(cell: str) -> Any:
+    """The JSON in a cell, or None. Large cells need the fast decoder; the other one also takes NaN."""
+    try:
+        return msgspec.json.decode(cell)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        return None
+
+
 @reader("legacy.collectives")
 def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """collectives: transit and wait of each operation; elapsed where the step trace (second path) knows it.
 
     No start: device counters of different hosts have nothing in common.
     """
-    operations = list(read_operations(reference.paths[0], note))
-    if not operations:
-        return None
     elapsed = _elapsed(reference.paths[1], note) if len(reference.paths) > 1 else {}
-    return assemble(
-        "collectives",
-        {
-            "step": [o.step for o in operations],
-            "name": [o.name for o in operations],
-            "kind": [o.kind for o in operations],
-            "elapsed_us": [elapsed.get((o.step, split_label(o.label))) for o in operations],
-            "transit_us": [None if o.transit_ms is None else o.transit_ms * 1e3 for o in operations],
-            "wait_us": [None if o.wait_ms is None else o.wait_ms * 1e3 for o in operations],
-        },
-        columns,
-    )
+    rows = [
+        (o.step, o.name, o.kind, elapsed.get((o.step, split_label(o.label))), _to_us(o.transit_ms), _to_us(o.wait_ms))
+        for o in read_operations(reference.paths[0], note)
+    ]
+    if not rows:
+        return None
+    names = ("step", "name", "kind", "elapsed_us", "transit_us", "wait_us")
+    data = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    return assemble("collectives", data, columns)
+
+
+def _to_us(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds * 1e3
 
 
 def _elapsed(trace: Path, note: Note) -> dict[tuple[str, tuple[str, str]], float]:
@@ -148,7 +157,8 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     if not rows:
         return None
     names = ("step", "name", "source", "destination", "transport", "size_bytes", "time_us", "operations", "aggregate")
-    return assemble("links", {n: list(c) for n, c in zip(names, zip(*rows, strict=True), strict=True)}, columns)
+    data = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    return assemble("links", data, columns)
 
 
 def _time_and_size(values: Any) -> tuple[float | None, float | None]:
@@ -204,10 +214,7 @@ def file_ids(path: Path) -> set[int]:
     header, first = next(rows, None), next(rows, None)
     if header is None or first is None or "link_info" not in header or len(first) < len(header):
         return set()
-    try:
-        links = json.loads(first[header.index("link_info")])
-    except (ValueError, RecursionError):
-        return set()
+    links = _decode(first[header.index("link_info")])
     if not isinstance(links, dict):
         return set()
     return own_ids(pair for pair in map(split_link, links) if pair is not None)
