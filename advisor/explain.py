@@ -138,8 +138,7 @@ def _text(told: Mapping[str, Any], lang: str) -> list[str]:
         for key, p in rule["params"].items():
             changed = f" (set by {p['overridden']})" if p["overridden"] else ""
             lines.append(f"    {key} = {show(p['value'], p['unit'])}{changed}: {p['origin']}")
-    for reference in rule["references"]:
-        lines.append("  document: " + ", ".join(f"{v}" for v in reference.values()))
+    lines += ["  document: " + ", ".join(map(str, reference.values())) for reference in rule["references"]]
     if rule["statements"]:
         lines.append("  statements: " + ", ".join(rule["statements"]))
     if rule["false_positives"]:
