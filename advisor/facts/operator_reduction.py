@@ -1,0 +1,442 @@
+"""One rank's kernels by operator type and operator, reduced to kilobytes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from advisor.facts.kernel_time import Floats, Ints, Timeline, alone_us, only_us, sweep, timeline_of
+from advisor.facts.operator_kinds import (
+    SLOW_DTYPES,
+    dtypes,
+    inserted_by_framework,
+    is_aicpu,
+    is_conversion,
+    is_cube,
+    is_fetch,
+    is_fused_update,
+    is_update,
+    is_vector,
+)  # fmt: skip
+from advisor.facts.operator_work import LAUNCH_US, SlowCase, matmul, slow_case
+from advisor.model import Source
+from advisor.sources.base import Rank
+from advisor.sources.kernels import PIPES, Kernels, operator_name
+
+MOST = 20
+"""Types and operators reported: the twenty most expensive ones (S67)."""
+FEWEST_CALLS = 5
+"""Calls of one kind below which none of them can be called an outlier."""
+PIPE_NAMES = {
+    "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
+    "fixpipe_ratio": "memory (write)", "vec_ratio": "vector", "aiv_scalar_ratio": "scalar",
+    "aiv_mte2_ratio": "memory (read)", "aiv_mte3_ratio": "memory (write)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """One operator type on one rank. Arrays hold one value a step; scalars are over the profile, microseconds."""
+
+    type: str
+    core: str
+    count: Floats
+    total_us: Floats
+    alone_us: Floats
+    signatures: int = 1
+    longest_us: float = 0.0
+    communication: bool = False
+    conversion: bool = False
+    cube: bool = False
+    aicpu_us: float = 0.0
+    aicpu_dtypes: tuple[str, ...] = ()
+    float32_us: float = 0.0
+    known_dtype_us: float = 0.0
+    padding_us: float = 0.0
+    padding_shape: str = ""
+    padding_align: str = ""
+    slow: SlowCase | None = None
+    pipe: str = ""
+    pipe_ratio: float | None = None
+    mac_ratio: float | None = None
+    dtype_text: str = ""
+    shape_text: str = ""
+    fed_by: str = ""
+    feeds: str = ""
+    framework_share: float | None = None
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A call far above other calls of the same operator type, shapes and data types."""
+
+    operator: str
+    type: str
+    shape: str
+    calls: int
+    typical_us: float
+    slowest_us: float
+    excess_us: float
+    step: str
+    start_ns: int
+    communication: bool = False
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """One operator (by name) on one rank, over the profile."""
+
+    operator: str
+    type: str
+    calls: int
+    total_us: float
+
+
+@dataclass(frozen=True)
+class SmallRuns:
+    """Runs of small vector kernels, per step arrays."""
+
+    kernels: Floats
+    span_us: Floats
+    saving_us: Floats
+    example: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Operators:
+    """What one rank's kernels say about operators."""
+
+    steps: tuple[str, ...]
+    types: dict[str, TypeRow]
+    operators: tuple[OperatorRow, ...]
+    outliers: tuple[Outlier, ...]
+    compute_us: Floats
+    conversion_us: Floats
+    aicpu_us: Floats
+    update_us: Floats
+    update_kernels: Floats
+    tail_us: Floats
+    small: SmallRuns
+    fused_update: bool
+    update_types: str
+    sources: tuple[Source, ...]
+    has_shapes: bool = True
+    dynamic_share: float | None = None
+    shapes_per_operator: float | None = None
+    changing: tuple[tuple[str, int, float], ...] = ()
+    """(operator, shapes, total microseconds) of operators that change shape."""
+    whole: bool = True
+    problems: tuple[str, ...] = field(default_factory=tuple)
+
+
+def reduce(rank: Rank) -> Operators | None:
+    """The rank's kernels by type and operator; None where there are none."""
+    timeline = timeline_of(rank)
+    if timeline is None:
+        return None
+    kernels = timeline.kernels
+    types, type_of = _types(kernels)
+    steps = len(timeline.windows.names)
+    segments = sweep(kernels)
+    alone = alone_us(kernels, segments)
+    if not timeline.whole:
+        alone = kernels.duration
+    cell = type_of * steps + timeline.windows.of
+    shape = (len(types), steps)
+    counts = np.bincount(cell, minlength=len(types) * steps).reshape(shape).astype(float)
+    totals = np.bincount(cell, kernels.duration, len(types) * steps).reshape(shape)
+    lonely = np.bincount(cell, alone, len(types) * steps).reshape(shape)
+    size = len(kernels.signatures)
+    by_signature = (
+        np.bincount(kernels.signature, minlength=size),
+        np.bincount(kernels.signature, kernels.duration, size),
+    )
+    members: dict[int, list[int]] = defaultdict(list)
+    pair = np.unique(type_of * size + kernels.signature)
+    for code in pair.tolist():
+        members[code // size].append(code % size)
+    collective = np.zeros(len(types), bool)
+    collective[type_of[timeline.communication]] = True
+    chosen = _chosen(types, totals, members, kernels)
+    neighbours = _neighbours(kernels, type_of, types, [t for t in chosen if is_conversion(types[t])])
+    longest = np.zeros(len(types))
+    np.maximum.at(longest, type_of, kernels.duration)
+    rows = {
+        types[t]: _row(
+            types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
+            float(longest[t]), neighbours.get(t),
+        )
+        for t in chosen
+    }  # fmt: skip
+    conversion = np.array([is_conversion(name) for name in types])[type_of]
+    aicpu = np.array([is_aicpu(s) for s in kernels.signatures])[kernels.signature]
+    update_types = np.array([is_update(name) for name in types])
+    update = update_types[type_of] & ~timeline.communication
+    of = timeline.windows.of
+    main = ~timeline.communication
+    return Operators(
+        timeline.windows.names,
+        rows,
+        _operators(kernels, type_of, types),
+        _outliers(timeline, type_of, types),
+        np.bincount(of[main], kernels.duration[main], steps),
+        only_us(timeline, segments, conversion) if timeline.whole else _sums(of, kernels.duration, conversion, steps),
+        only_us(timeline, segments, aicpu) if timeline.whole else _sums(of, kernels.duration, aicpu, steps),
+        only_us(timeline, segments, update) if timeline.whole else _sums(of, kernels.duration, update, steps),
+        np.bincount(of[update], minlength=steps).astype(float),
+        _tail(timeline, update),
+        _small_runs(timeline, type_of, types),
+        any(is_fused_update(types[t]) for t in np.unique(type_of[update])),
+        ", ".join(
+            types[t] for t in np.unique(type_of[update])[np.argsort(-totals.sum(1)[np.unique(type_of[update])])][:3]
+        ),
+        (rank.source("kernels", "type", "duration_us", steps=timeline.windows.names),),
+        any(s.input_shapes for s in kernels.signatures),
+        _dynamic(kernels, main),
+        *_changing(kernels, main),
+        whole=timeline.whole,
+    )
+
+
+def _sums(of: Ints, duration: Floats, mask: np.ndarray, steps: int) -> Floats:
+    result: Floats = np.bincount(of[mask], duration[mask], steps)
+    return result
+
+
+def _types(kernels: Kernels) -> tuple[list[str], Ints]:
+    """(type names, type of each kernel). Level 0 names no types: the device kernel's name stands for it."""
+    index: dict[str, int] = {}
+    of_signature = np.array(
+        [index.setdefault(s.type, len(index)) if s.type else -1 for s in kernels.signatures], np.int64
+    )
+    result = of_signature[kernels.signature]
+    if (result < 0).any():
+        of_name = np.array([index.setdefault(_bare(name), len(index)) for name in kernels.names], np.int64)
+        result = np.where(result < 0, of_name[kernels.name], result)
+    return list(index), result
+
+
+def _bare(name: str) -> str:
+    last = name.rpartition("/")[2] if "/" in name else operator_name(name)
+    return last.rstrip("0123456789_") or last or "unknown"
+
+
+def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], kernels: Kernels) -> list[int]:
+    order = np.argsort(-totals.sum(axis=1), kind="stable").tolist()
+    special = [
+        t for t in order[MOST:] if is_conversion(types[t]) or any(is_aicpu(kernels.signatures[s]) for s in members[t])
+    ]
+    return order[:MOST] + special[:MOST]
+
+
+def _row(
+    name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
+    by_signature: tuple[Ints, Floats], communication: bool, longest: float, neighbours: tuple[str, str] | None,
+) -> TypeRow:  # fmt: skip
+    signatures = [kernels.signatures[s] for s in members]
+    times = [float(by_signature[1][s]) for s in members]
+    calls = [int(by_signature[0][s]) for s in members]
+    first = signatures[int(np.argmax(times))]
+    core_us: Counter[str] = Counter()
+    float32 = known = aicpu = padding = 0.0
+    worst_padding, padded = 0.0, None
+    aicpu_dtypes: Counter[str] = Counter()
+    for s, us in zip(signatures, times, strict=True):
+        core_us[s.core] += us  # type: ignore[assignment]
+        kinds = dtypes(s.input_dtypes)
+        if kinds:
+            known += us
+            float32 += us if kinds[0] in ("FLOAT", "FLOAT32") else 0.0
+        if is_aicpu(s):
+            aicpu += us
+            aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
+        product = matmul(s)
+        if product is not None and product.useful < 1:
+            lost = us * (1 - product.useful)
+            padding += lost
+            if lost > worst_padding:
+                worst_padding, padded = lost, (s.input_shapes, product.aligned())
+    pipe, ratio, mac = _pipes(kernels, members)
+    share = None
+    if is_conversion(name):
+        ours = [i for i in range(len(kernels.names)) if name in kernels.names[i]]
+        share = _framework_share(kernels, members, ours)
+    return TypeRow(
+        name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), longest, communication,
+        is_conversion(name), any(is_cube(s) for s in signatures), aicpu, tuple(k for k, _ in aicpu_dtypes.most_common()),
+        float32, known, padding, *(padded or ("", "")),
+        None if communication or aicpu else slow_case(signatures, calls, times),
+        pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
+    )  # fmt: skip
+
+
+def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:
+    """(busiest pipe, its time-weighted ratio, the cube's ratio) from the counters, where there are any."""
+    best, name, mac = None, "", None
+    for pipe in PIPES:
+        weight = kernels.piped[pipe][list(members)].sum()
+        if pipe == "cube_utilization" or weight <= 0:
+            continue
+        ratio = float(kernels.pipes[pipe][list(members)].sum() / weight)
+        if pipe == "mac_ratio":
+            mac = ratio
+        if best is None or ratio > best:
+            best, name = ratio, PIPE_NAMES[pipe]
+    return (name, best, mac) if best else ("", None, None)
+
+
+def _framework_share(kernels: Kernels, members: Sequence[int], ours: Sequence[int]) -> float | None:
+    """Part of a conversion's time in kernels whose names say that the framework inserted them."""
+    mine = np.isin(kernels.signature, members)
+    us = np.bincount(kernels.name[mine], kernels.duration[mine], len(kernels.names))
+    total = us.sum()
+    inserted = sum(us[i] for i in np.flatnonzero(us).tolist() if inserted_by_framework(kernels.names[i]))
+    return float(inserted / total) if total > 0 else None
+
+
+def _neighbours(kernels: Kernels, type_of: Ints, types: list[str], wanted: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Conversion type -> (types that run just before it, just after it) on the same stream: who feeds whom."""
+    result: dict[int, tuple[str, str]] = {}
+    known = np.flatnonzero(kernels.start >= 0)
+    order = known[np.argsort(kernels.stream[known], kind="stable")]
+    kinds, streams = type_of[order], kernels.stream[order]
+    for t in wanted:
+        at = np.flatnonzero(kinds == t)
+        before, after = at[at > 0], at[at < len(order) - 1]
+        before = before[streams[before - 1] == streams[before]]
+        after = after[streams[after + 1] == streams[after]]
+        result[t] = (_common(types, kinds[before - 1], t), _common(types, kinds[after + 1], t))
+    return result
+
+
+def _common(types: list[str], kinds: Ints, own: int) -> str:
+    counts = Counter(kinds[kinds != own].tolist())
+    return ", ".join(f"{types[t]} ({n})" for t, n in counts.most_common(3))
+
+
+def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[OperatorRow, ...]:
+    index: dict[str, int] = {}
+    of_name = np.array([index.setdefault(operator_name(n), len(index)) for n in kernels.names], np.int64)
+    operator = of_name[kernels.name]
+    total = np.bincount(operator, kernels.duration, len(index))
+    calls = np.bincount(operator, minlength=len(index))
+    kind = np.zeros(len(index), np.int64)
+    kind[operator] = type_of
+    names = list(index)
+    return tuple(
+        OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]))
+        for i in np.argsort(-total, kind="stable")[:MOST].tolist()
+    )
+
+
+def _outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outlier, ...]:
+    """Calls above twice the typical duration of their kind, the costliest per operator."""
+    kernels = timeline.kernels
+    order = np.lexsort((kernels.duration, kernels.signature))
+    signature, duration = kernels.signature[order], kernels.duration[order]
+    first = np.flatnonzero(np.r_[True, signature[1:] != signature[:-1]])
+    size = np.diff(np.r_[first, signature.size])
+    median = duration[first + size // 2]
+    typical = np.zeros(len(kernels.signatures))
+    calls = np.zeros(len(kernels.signatures), np.int64)
+    typical[signature[first]], calls[signature[first]] = median, size
+    usual = typical[kernels.signature]
+    odd = np.flatnonzero((kernels.duration > 2 * usual) & (calls[kernels.signature] >= FEWEST_CALLS) & (usual > 0))
+    odd = odd[~timeline.communication[odd]]
+    found: dict[str, Outlier] = {}
+    excess: dict[str, float] = defaultdict(float)
+    for i in odd[np.argsort(-(kernels.duration[odd] - usual[odd]), kind="stable")][:1000].tolist():
+        name = operator_name(kernels.names[kernels.name[i]])
+        excess[name] += float(kernels.duration[i] - usual[i])
+        if name not in found and len(found) < MOST:
+            s = kernels.signatures[kernels.signature[i]]
+            found[name] = Outlier(
+                name, types[type_of[i]], s.input_shapes, int(calls[kernels.signature[i]]), float(usual[i]),
+                float(kernels.duration[i]), 0.0, timeline.windows.names[timeline.windows.of[i]], int(kernels.start[i]),
+            )  # fmt: skip
+    rows = [Outlier(**{**o.__dict__, "excess_us": excess[name]}) for name, o in found.items()]
+    return tuple(sorted(rows, key=lambda o: -o.excess_us)[: MOST // 2])
+
+
+def _tail(timeline: Timeline, update: np.ndarray) -> Floats:
+    """Per step: from the end of the last kernel that is neither update nor communication to the step's last end."""
+    kernels, windows = timeline.kernels, timeline.windows
+    steps = len(windows.names)
+    last_all, last_main = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
+    known = kernels.start >= 0
+    np.maximum.at(last_all, windows.of[known], kernels.end[known])
+    main = known & ~update & ~timeline.communication
+    np.maximum.at(last_main, windows.of[main], kernels.end[main])
+    has_update = np.bincount(windows.of[update], minlength=steps) > 0
+    result: Floats = np.where((last_main > 0) & has_update, (last_all - last_main) / 1000, np.nan)
+    return result
+
+
+def _small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns:
+    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them."""
+    kernels, windows = timeline.kernels, timeline.windows
+    steps = len(windows.names)
+    fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
+    small = fit[kernels.signature] & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
+    order = np.argsort(kernels.stream, kind="stable")
+    order = order[kernels.start[order] >= 0]
+    if order.size < 3 or not timeline.whole:
+        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
+    chained = np.zeros(order.size, bool)
+    before, here = order[:-1], order[1:]
+    chained[1:] = (
+        small[before] & small[here] & (kernels.stream[before] == kernels.stream[here])
+        & (windows.of[before] == windows.of[here])
+        & ((kernels.start[here] - kernels.end[before]) < LAUNCH_US * 1000)
+    )  # fmt: skip
+    first = np.flatnonzero(small[order] & ~chained)
+    if not first.size:
+        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
+    breaks = np.flatnonzero(~chained)
+    last = np.append(breaks[1:] - 1, order.size - 1)[np.searchsorted(breaks, first)]
+    length = last - first + 1
+    long = length >= 3
+    first, last, length = first[long], last[long], length[long]
+    step = windows.of[order[first]]
+    span = (kernels.end[order[last]] - kernels.start[order[first]]) / 1000
+    counts = Counter(tuple(type_of[order[a : a + 3]].tolist()) for a in first[:20_000].tolist())
+    example = " → ".join(types[t] for t in counts.most_common(1)[0][0]) if counts else ""
+    return SmallRuns(
+        np.bincount(step, length, steps), np.bincount(step, span, steps),
+        np.bincount(step, span * (1 - 1 / np.maximum(length, 1)), steps), example, int(first.size),
+    )  # fmt: skip
+
+
+def _dynamic(kernels: Kernels, main: np.ndarray) -> float | None:
+    """Share of kernels compiled for any shape (OP State), where told."""
+    told = np.array([s.state.lower() in ("dynamic", "static") for s in kernels.signatures])[kernels.signature] & main
+    if not told.any():
+        return None
+    dynamic = np.array([s.state.lower() == "dynamic" for s in kernels.signatures])[kernels.signature]
+    return float(dynamic[told].mean())
+
+
+def _changing(kernels: Kernels, main: np.ndarray) -> tuple[float | None, tuple[tuple[str, int, float], ...]]:
+    """(mean number of shapes an operator is called with, the costliest operators with more than one). Only graph
+    nodes have names of their own; a name shared by many calls with many shapes says nothing."""
+    if not any(s.input_shapes for s in kernels.signatures):
+        return None, ()
+    index: dict[str, int] = {}
+    of_name = np.array([index.setdefault(operator_name(n), len(index)) for n in kernels.names], np.int64)
+    operator = of_name[kernels.name[main]]
+    nodes = np.array(["/" in name and "-op" in name for name in index])
+    if not nodes.any():
+        return None, ()
+    size = len(kernels.signatures)
+    pairs = np.unique(operator * size + kernels.signature[main])
+    variants = np.bincount(pairs // size, minlength=len(index))
+    total = np.bincount(operator, kernels.duration[main], len(index))
+    names = list(index)
+    many = [i for i in np.argsort(-total, kind="stable").tolist() if variants[i] > 1 and nodes[i]][: MOST // 2]
+    called = (variants > 0) & nodes
+    mean = float(variants[called].mean()) if called.any() else None
+    return mean, tuple((names[i], int(variants[i]), float(total[i])) for i in many)

@@ -1,0 +1,66 @@
+"""Operator types from tables that sum kernels up: op_statistic.csv and the tables of older MindSpore."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from advisor.facts.kernel_time import is_communication
+from advisor.facts.operator_kinds import AICPU_CORES, is_conversion, is_cube, is_fetch
+from advisor.facts.operator_reduction import MOST, OperatorRow, Operators, SmallRuns, TypeRow
+from advisor.sources.base import Rank
+from advisor.sources.kernels import Signature, operator_name
+
+
+def from_statistics(rank: Rank) -> Operators | None:
+    """Types and operators without times of day, shapes or steps; None where no table tells."""
+    table = next((t for t in ("operator_types", "operators") if rank.has(t)), None)
+    if table is None:
+        return None
+    frame = rank.read(table)
+    if frame is None or frame.empty or "total_us" not in frame:
+        return None
+    total: dict[str, float] = defaultdict(float)
+    count: dict[str, float] = defaultdict(float)
+    cores: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for name, core, times, us in zip(frame["type"], frame["core"], frame["count"], frame["total_us"], strict=True):
+        if not isinstance(name, str) or us != us or us < 0:
+            continue
+        total[name] += float(us)
+        count[name] += float(times) if times == times else 0.0
+        cores[name][core if isinstance(core, str) else ""] += float(us)
+    if not total:
+        return None
+    none = np.zeros(1)
+    types = {}
+    for name in sorted(total, key=lambda n: (-total[n], n)):
+        core = max(cores[name], key=cores[name].__getitem__)
+        signature = Signature(name, core, "", "", "", "", "", "")
+        aicpu = sum(us for c, us in cores[name].items() if c.upper() in AICPU_CORES)
+        types[name] = TypeRow(
+            name, core, np.array([count[name]]), np.array([total[name]]), np.array([np.nan]),
+            communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
+            aicpu_us=0.0 if is_fetch(name) else aicpu,
+        )  # fmt: skip
+    compute = sum(us for name, us in total.items() if not types[name].communication)
+    unknown = np.full(1, np.nan)
+    return Operators(
+        ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]), unknown, unknown, unknown,
+        unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
+        (rank.source(table, "type", "total_us"),), has_shapes=False,
+    )  # fmt: skip
+
+
+def _operators(rank: Rank) -> tuple[OperatorRow, ...]:
+    frame = rank.read("operators") if rank.has("operators") else None
+    if frame is None or frame.empty:
+        return ()
+    rows: dict[str, tuple[str, float, float]] = {}
+    for name, kind, count, us in zip(frame["name"], frame["type"], frame["count"], frame["total_us"], strict=True):
+        if isinstance(name, str) and us == us:
+            short = operator_name(name)
+            _, before, calls = rows.get(short, ("", 0.0, 0.0))
+            rows[short] = (str(kind), before + float(us), calls + (float(count) if count == count else 1.0))
+    best = sorted(rows, key=lambda n: -rows[n][1])[:MOST]
+    return tuple(OperatorRow(n, rows[n][0], int(rows[n][2]), rows[n][1]) for n in best)

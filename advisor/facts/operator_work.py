@@ -1,0 +1,122 @@
+"""How much work a call is, what padding adds to it, and where the same work takes longer (S56, S57, S68)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from advisor.facts.operator_kinds import elements, is_attention, is_cube, moved_bytes, shapes
+from advisor.sources.kernels import Signature
+
+BLOCK = 16
+"""The cube unit multiplies blocks of 16 × 16 (S57)."""
+LAUNCH_US = 20.0
+"""Kernels shorter than this mostly start and stop: their time per unit of work says nothing about the work."""
+BALANCE = 200.0
+"""Floating-point operations a device does in the time in which it moves a byte (half precision, about 320 TFLOP/s
+against 1.6 TB/s): which of the two a call's time goes with."""
+SIZE_CLASS = 4.0
+"""Time per unit of work is compared between calls whose work differs by no more than this factor."""
+
+
+@dataclass(frozen=True)
+class MatMul:
+    """A multiplication of batch × (m × k) by (k × n)."""
+
+    batch: int
+    m: int
+    k: int
+    n: int
+
+    @property
+    def flop(self) -> int:
+        return 2 * self.batch * self.m * self.k * self.n
+
+    @property
+    def useful(self) -> float:
+        """Useful part of what the cube unit computes once every dimension is padded to blocks of 16."""
+        padded = 1
+        for size in (self.m, self.k, self.n):
+            padded *= ceil(size / BLOCK) * BLOCK
+        return self.m * self.k * self.n / padded
+
+    def aligned(self) -> str:
+        """The dimensions that are no multiples of 16 with their next multiple: `k 1000 → 1008`."""
+        return ", ".join(
+            f"{name} {size} → {ceil(size / BLOCK) * BLOCK}"
+            for name, size in (("m", self.m), ("k", self.k), ("n", self.n))
+            if size % BLOCK
+        )
+
+
+def matmul(signature: Signature) -> MatMul | None:
+    """The multiplication of a MatMul in plain layout, from the sizes of its tensors, so that transposed inputs do not
+    matter; None where shapes do not tell or the layout is blocked already."""
+    if not is_cube(signature) or "Conv" in signature.type or "Grouped" in signature.type:
+        return None
+    layouts = {part.removeprefix("FORMAT_") for part in signature.input_formats.split(";")[:2]}
+    if not layouts <= {"ND", "NCHW", ""}:
+        return None
+    inputs, outputs = shapes(signature.input_shapes), shapes(signature.output_shapes)
+    if not inputs or not outputs or len(inputs) < 2 or len(outputs[0]) < 2 or min(map(elements, inputs[:2])) < 1:
+        return None
+    *batches, m, n = outputs[0]
+    batch = elements(tuple(batches))
+    if m < 1 or n < 1 or batch < 1:
+        return None
+    k, rest = divmod(elements(inputs[0]), batch * m)
+    if rest or k < 1 or elements(inputs[1]) not in (k * n, batch * k * n):
+        return None
+    return MatMul(batch, m, k, n)
+
+
+def work(signature: Signature) -> float:
+    """Units of work of one call: bytes moved, or floating-point operations ÷ `BALANCE` where these are more (a small
+    multiplication reads longer than it computes); 0 where unknown, and for convolutions, whose work shapes don't tell."""
+    if "Conv" in signature.type:
+        return 0.0
+    product = matmul(signature)
+    moved = float(moved_bytes(signature))
+    if product is not None:
+        return max(moved, product.flop / BALANCE)
+    return 0.0 if is_cube(signature) or is_attention(signature.type) else moved
+
+
+@dataclass(frozen=True)
+class SlowCase:
+    """A shape or data type at which an operator is slower, per unit of work, than at another of similar size."""
+
+    shape: str
+    dtype: str
+    calls: int
+    ratio: float
+    excess_us: float
+    reference: str
+
+
+def slow_case(signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float]) -> SlowCase | None:
+    """The case that costs most among the signatures of one type; times are microseconds over the profile."""
+    rows = [
+        (s, n, t, t / n / w)
+        for s, n, t in zip(signatures, counts, totals, strict=True)
+        if n > 0 and t / n >= LAUNCH_US and (w := work(s)) > 0
+    ]
+    worst: SlowCase | None = None
+    for s, n, t, rate in rows:
+        size = work(s)
+        peers = [
+            (other_rate, other)
+            for other, _, _, other_rate in rows
+            if other is not s and 1 / SIZE_CLASS <= work(other) / size <= SIZE_CLASS
+        ]
+        if not peers:
+            continue
+        best, reference = min(peers, key=lambda peer: peer[0])
+        if rate <= best:
+            continue
+        excess = t * (1 - best / rate)
+        if worst is None or excess > worst.excess_us:
+            other_text = f"{reference.input_shapes} {reference.input_dtypes}"
+            worst = SlowCase(s.input_shapes, s.input_dtypes, int(n), rate / best, excess, other_text)
+    return worst

@@ -1,0 +1,329 @@
+"""Operators by type and one by one: where device time goes, and what of it need not be (S08-S11, S56, S57, S60, S61, S67)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.kernel_time import Floats
+from advisor.facts.operator_kinds import SLOW_DTYPES, is_attention, is_update
+from advisor.facts.operator_reduction import Operators, TypeRow
+from advisor.facts.operator_reduction import reduce as reduce_kernels
+from advisor.facts.operator_statistics import from_statistics
+from advisor.facts.steps import steady
+from advisor.model import RUN, Fact, Subject
+from advisor.sources.base import Rank
+
+_TYPE = "operator_type"
+_BOTH = "run rank"
+_NEEDS = "kernels|operator_types|operators"
+
+KINDS = (
+    kind("operator_type.time_us", "us", _TYPE, "device time of the type per step", formula="Σ duration ÷ steps, mean over ranks",
+         needs=_NEEDS),
+    kind("operator_type.exposed_us", "us", _TYPE, "time per step in which only this type's kernels run: what removing it gives",
+         formula="length of the segments in which one kernel runs, and it is of this type", needs="kernels"),
+    kind("operator_type.step_share", "ratio", _TYPE, "exposed time of the type, share of the step",
+         formula="operator_type.exposed_us ÷ step.time_us", needs="kernels"),
+    kind("operator_type.compute_share", "ratio", _TYPE, "share of all kernel time, communication left out (S67)",
+         formula="Σ duration of the type ÷ Σ duration of all computing kernels", needs=_NEEDS),
+    kind("operator_type.count", "count", _TYPE, "calls per step", needs=_NEEDS),
+    kind("operator_type.average_us", "us", _TYPE, "mean duration of a call", needs=_NEEDS),
+    kind("operator_type.longest_us", "us", _TYPE, "longest call", needs="kernels"),
+    kind("operator_type.core", "text", _TYPE, "core on which most of the type's time is spent", needs=_NEEDS),
+    kind("operator_type.category", "text", _TYPE, "cube, attention, vector, conversion, update, aicpu", needs=_NEEDS),
+    kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),
+    kind("operator_type.shapes", "text", _TYPE, "input shapes of its costliest kernels", needs="kernels"),
+    kind("operator_type.float32_share", "ratio", _TYPE, "part of the type's time with float32 as first input (S09)",
+         needs="kernels"),
+    kind("operator_type.padding_share", "ratio", _TYPE, "part of the type's time that computes padding to multiples of 16 (S57)",
+         formula="Σ t × (1 − m·k·n ÷ the same rounded up to 16) ÷ Σ t, MatMul in plain layout", needs="kernels"),
+    kind("operator_type.padding_us", "us", _TYPE, "time per step that computes padding", formula="padding_share × time_us",
+         needs="kernels"),
+    kind("operator_type.padding_shape", "text", _TYPE, "input shapes that cost most padding", needs="kernels"),
+    kind("operator_type.padding_align", "text", _TYPE, "their dimensions with the next multiple of 16", needs="kernels"),
+    kind("operator_type.slow_ratio", "ratio", _TYPE, "how much slower per unit of work one shape or data type is than another (S56)",
+         formula="time per byte (or FLOP) ÷ the lowest among calls of a similar size; calls under 20 us left out",
+         needs="kernels"),
+    kind("operator_type.slow_us", "us", _TYPE, "time per step above what the same work takes at the other shape", needs="kernels"),
+    kind("operator_type.slow_shape", "text", _TYPE, "the slow shape", needs="kernels"),
+    kind("operator_type.slow_dtype", "text", _TYPE, "its data types", needs="kernels"),
+    kind("operator_type.fast_case", "text", _TYPE, "shape and data types it was compared with", needs="kernels"),
+    kind("operator_type.pipe", "text", _TYPE, "busiest unit: cube, vector, scalar or a memory path", needs="kernels"),
+    kind("operator_type.pipe_ratio", "ratio", _TYPE, "its busy part of the kernels' time: low means that nothing is the limit",
+         formula="time-weighted mean of the counter", needs="kernels"),
+    kind("operator_type.mac_ratio", "ratio", _TYPE, "busy part of the cube unit", needs="kernels"),
+    kind("operator_type.aicpu_us", "us", _TYPE, "time per step on the AI CPU, data fetching left out", needs="kernels"),
+    kind("operator_type.aicpu_dtypes", "text", _TYPE, "data types that may keep it off the AI Core", needs="kernels"),
+    kind("operator_type.aicpu_replacement", "text", _TYPE, "data types to use instead", needs="kernels"),
+    kind("operator_type.fed_by", "text", _TYPE, "conversions: types that run just before, with counts", needs="kernels"),
+    kind("operator_type.feeds", "text", _TYPE, "conversions: types that run just after, with counts", needs="kernels"),
+    kind("operator_type.framework_share", "ratio", _TYPE, "conversions: part whose names say that the framework inserted them",
+         needs="kernels"),
+    kind("operator.time_us", "us", "operator", "device time of the operator per step", needs="kernels"),
+    kind("operator.step_share", "ratio", "operator", "device time of the operator, share of the step", needs="kernels"),
+    kind("operator.type", "text", "operator", "its type", needs="kernels"),
+    kind("operator.count", "count", "operator", "calls in the profile", needs="kernels"),
+    kind("operator.slowest_us", "us", "operator", "its slowest call, where it is twice the usual one or more", needs="kernels"),
+    kind("operator.typical_us", "us", "operator", "median call of the same type, shapes and data types", needs="kernels"),
+    kind("operator.slowest_ratio", "ratio", "operator", "slowest ÷ typical call", needs="kernels"),
+    kind("operator.excess_us", "us", "operator", "time per step of odd calls above the typical one", needs="kernels"),
+    kind("operator.slowest_step", "text", "operator", "step of the slowest call", needs="kernels"),
+    kind("operator.slowest_start", "text", "operator", "start of the slowest call as the timeline shows it, us", needs="kernels"),
+    kind("operators.compute_us", "us", _BOTH, "summed duration of computing kernels per step", needs=_NEEDS),
+    kind("operators.conversion_us", "us", _BOTH, "time per step in which only conversions run (S10)", needs="kernels"),
+    kind("operators.conversion_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
+    kind("operators.conversion_count", "count", _BOTH, "conversions per step", needs="kernels"),
+    kind("operators.aicpu_us", "us", _BOTH, "time per step in which only AI CPU operators run", needs="kernels"),
+    kind("operators.aicpu_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
+    kind("operators.update_us", "us", _BOTH, "time per step in which only the optimizer's update runs (S14)", needs="kernels"),
+    kind("operators.update_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
+    kind("operators.update_compute_share", "ratio", _BOTH, "update kernels, share of all kernel time", needs="kernels"),
+    kind("operators.update_count", "count", _BOTH, "update kernels per step", needs="kernels"),
+    kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs="kernels"),
+    kind("operators.update_types", "text", "run", "types of the update's kernels", needs="kernels"),
+    kind("operators.tail_us", "us", _BOTH, "from the last kernel before the update to the step's last kernel", needs="kernels"),
+    kind("operators.tail_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
+    kind("operators.fusible_count", "count", _BOTH, "small vector kernels in runs of three or more, per step (S61)",
+         formula="vector kernels under 20 us that follow one another on a stream within 20 us", needs="kernels"),
+    kind("operators.fusible_us", "us", _BOTH, "time per step that these runs take", needs="kernels"),
+    kind("operators.fusible_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
+    kind("operators.fusible_saving_us", "us", _BOTH, "upper bound of what fusing gives: each run as long as one of its kernels",
+         needs="kernels"),
+    kind("operators.fusible_example", "text", "run", "commonest run", needs="kernels"),
+    kind("operators.dynamic_share", "ratio", _BOTH, "kernels compiled for any shape (OP State)", needs="kernels"),
+    kind("operators.shapes_per_operator", "number", _BOTH, "shapes that an operator of the graph is called with", needs="kernels"),
+    kind("operators.float32_cube_share", "ratio", _BOTH, "part of the cube unit's time with float32 inputs (S09, S60)",
+         needs="kernels"),
+)  # fmt: skip
+
+
+def reduce(rank: Rank) -> Operators | None:
+    """From the kernels, else from the tables that sum them up."""
+    return reduce_kernels(rank) or from_statistics(rank)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Which of a rank's steps count, and how many they are."""
+
+    chosen: Floats
+    steps: float
+
+    def per_step(self, values: Floats) -> float:
+        usable = values[self.chosen.astype(bool)]
+        usable = usable[np.isfinite(usable)]
+        return float(usable.sum() / self.steps) if usable.size else float("nan")
+
+
+def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
+    """The steady steps among those of a reduction; all where the names do not meet."""
+    times = steady(run).get(rank)
+    names = set(times.steps) if times is not None else set()
+    chosen = np.array([float(step in names) for step in steps])
+    if not chosen.any():
+        chosen = np.ones(len(steps))
+        if len(steps) == 1 and times is not None and len(times.steps) > 1:
+            return _Scale(chosen, float(len(times.steps) + len(times.excluded)))
+    return _Scale(chosen, float(chosen.sum()))
+
+
+def time_by_type(run: Run, rank: int) -> dict[str, float]:
+    """Operator type -> device time per steady step on this rank, communication left out."""
+    found: Operators | None = run.each("operators").get(rank)
+    if found is None:
+        return {}
+    per = scale(run, rank, found.steps)
+    return {name: per.per_step(row.total_us) for name, row in found.types.items() if not row.communication}
+
+
+def explain_difference(slow: Mapping[str, float], usual: Mapping[str, float]) -> list[tuple[str, float]]:
+    """(operator type, microseconds per step more), largest first: which types account for a difference (S37)."""
+    rows = [(name, slow.get(name, 0.0) - usual.get(name, 0.0)) for name in {*slow, *usual}]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of the types, the operators, each rank and the run."""
+    found: dict[int, Operators] = run.each("operators")
+    if not found:
+        return
+    scales = {rank: scale(run, rank, o.steps) for rank, o in found.items()}
+    whole = all(o.whole for o in found.values())
+    step = facts.value("step.time_us", RUN) if whole else None
+    step_us = float(step) if isinstance(step, (int, float)) and step > 0 else None
+    yield from _type_facts(found, scales, step_us)
+    yield from _operator_facts(found, scales, step_us)
+    yield from _run_facts(found, scales, step_us, facts)
+
+
+def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
+    compute = {r: scales[r].per_step(o.compute_us) for r, o in found.items()}
+    total = sum(compute.values())
+    names = dict.fromkeys(n for o in found.values() for n, row in o.types.items() if not row.communication)
+    for name in names:
+        rows = {r: o.types[name] for r, o in found.items() if name in o.types}
+        first = next(iter(rows))
+        source = found[first].sources
+        subject = Subject(_TYPE, name)
+        samples = int(sum(row.count.sum() for row in rows.values()))
+        ranks = len(found)
+
+        def mean(get: Callable[[TypeRow], Floats], rows: dict[int, TypeRow] = rows, ranks: int = ranks) -> float:
+            return sum(scales[r].per_step(get(row)) for r, row in rows.items()) / ranks
+
+        time, count = mean(lambda row: row.total_us), mean(lambda row: row.count)
+        whole = sum(float(row.total_us.sum()) for row in rows.values())
+        yield from fact("operator_type.time_us", subject, time, *source, samples=samples)
+        yield from fact("operator_type.count", subject, count, *source, samples=samples)
+        yield from fact(
+            "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
+        )
+        yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
+        exposed = mean(lambda row: row.alone_us)
+        yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
+        yield from fact(
+            "operator_type.step_share", subject, exposed / step_us if step_us else None, *source, samples=samples
+        )
+        top = max(rows.values(), key=lambda row: float(row.total_us.sum()))
+        yield from fact("operator_type.longest_us", subject, max(r.longest_us for r in rows.values()) or None, *source)
+        for key, text in (("core", top.core), ("category", _category(top)), ("dtypes", top.dtype_text),
+                          ("shapes", top.shape_text), ("pipe", top.pipe), ("fed_by", top.fed_by), ("feeds", top.feeds)):  # fmt: skip
+            yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
+        yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
+        yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
+        yield from fact("operator_type.framework_share", subject, top.framework_share, *source, samples=samples)
+        known = sum(row.known_dtype_us for row in rows.values())
+        if known:
+            share = sum(row.float32_us for row in rows.values()) / known
+            yield from fact("operator_type.float32_share", subject, share, *source, samples=samples)
+        yield from _defects(subject, rows, time, whole)
+
+
+def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: float) -> Iterator[Fact]:
+    padded = max(rows.values(), key=lambda row: row.padding_us)
+    if any(row.cube and row.known_dtype_us for row in rows.values()) and whole:
+        share = sum(row.padding_us for row in rows.values()) / whole
+        yield from fact("operator_type.padding_share", subject, share)
+        yield from fact("operator_type.padding_us", subject, share * time)
+        yield from fact("operator_type.padding_shape", subject, padded.padding_shape or None)
+        yield from fact("operator_type.padding_align", subject, padded.padding_align or None)
+    slow = max((row.slow for row in rows.values() if row.slow), key=lambda case: case.excess_us, default=None)
+    if slow is not None and whole:
+        excess = sum(row.slow.excess_us for row in rows.values() if row.slow)
+        yield from fact("operator_type.slow_ratio", subject, slow.ratio, samples=slow.calls)
+        yield from fact("operator_type.slow_us", subject, excess / whole * time, samples=slow.calls)
+        yield from fact("operator_type.slow_shape", subject, slow.shape)
+        yield from fact("operator_type.slow_dtype", subject, slow.dtype)
+        yield from fact("operator_type.fast_case", subject, slow.reference)
+    aicpu = sum(row.aicpu_us for row in rows.values())
+    if aicpu and whole:
+        yield from fact("operator_type.aicpu_us", subject, aicpu / whole * time)
+        kinds = tuple(dict.fromkeys(k for row in rows.values() for k in row.aicpu_dtypes))
+        yield from fact("operator_type.aicpu_dtypes", subject, ", ".join(kinds) or None)
+        better = ", ".join(f"{k} → {SLOW_DTYPES[k]}" for k in kinds)
+        yield from fact("operator_type.aicpu_replacement", subject, better or None)
+
+
+def _category(row: TypeRow) -> str:
+    if row.aicpu_us > 0.5 * float(row.total_us.sum()):
+        return "aicpu"
+    if row.conversion:
+        return "conversion"
+    if is_attention(row.type):
+        return "attention"
+    if is_update(row.type):
+        return "update"
+    return "cube" if row.cube else "vector"
+
+
+def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
+    rows: dict[str, list[tuple[int, float, int, str]]] = {}
+    for rank, o in found.items():
+        steps = max(len(o.steps), 1)
+        for row in o.operators:
+            rows.setdefault(row.operator, []).append((rank, row.total_us / steps, row.calls, row.type))
+    most = sorted(rows, key=lambda name: -max(us for _, us, _, _ in rows[name]))[:20]
+    for name in most:
+        rank, us, calls, type_name = max(rows[name], key=lambda row: row[1])
+        subject, source = Subject("operator", name), found[rank].sources
+        yield from fact("operator.time_us", subject, us, *source, samples=calls)
+        yield from fact("operator.step_share", subject, us / step_us if step_us else None, *source, samples=calls)
+        yield from fact("operator.type", subject, type_name, *source)
+        yield from fact("operator.count", subject, calls, *source)
+    odd = sorted(((o, rank) for rank, f in found.items() for o in f.outliers), key=lambda pair: -pair[0].excess_us)
+    seen: set[str] = set()
+    for outlier, rank in odd:
+        if outlier.operator in seen or len(seen) == 10:
+            continue
+        seen.add(outlier.operator)
+        subject, source = Subject("operator", outlier.operator), found[rank].sources
+        n = outlier.calls
+        yield from fact("operator.slowest_us", subject, outlier.slowest_us, *source, samples=n)
+        yield from fact("operator.typical_us", subject, outlier.typical_us, *source, samples=n)
+        yield from fact("operator.slowest_ratio", subject, outlier.slowest_us / outlier.typical_us, *source, samples=n)
+        yield from fact(
+            "operator.excess_us", subject, outlier.excess_us / max(len(found[rank].steps), 1), *source, samples=n
+        )
+        yield from fact("operator.slowest_step", subject, outlier.step, *source)
+        if outlier.start_ns >= 0:
+            start = f"{outlier.start_ns // 1000}.{outlier.start_ns % 1000:03d}"
+            yield from fact("operator.slowest_start", subject, start, *source)
+        if outlier.operator not in most:
+            yield from fact("operator.type", subject, outlier.type, *source)
+
+
+def _run_facts(
+    found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None, facts: FactSet
+) -> Iterator[Fact]:
+    rows: dict[int, dict[str, float]] = {}
+    for rank, o in found.items():
+        per = scales[rank]
+        own = facts.value("step.time_us", Subject("rank", str(rank), (rank,)))
+        step = float(own) if isinstance(own, (int, float)) and own > 0 and step_us else None
+        rows[rank] = dict(_of_rank(o, per, step))
+        subject = Subject("rank", str(rank), (rank,))
+        for name, value in rows[rank].items():
+            yield from fact(name, subject, value, *o.sources)
+    first = next(iter(found.values()))
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        values = [row[name] for row in rows.values() if name in row and np.isfinite(row[name])]
+        if values:
+            yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+    if any(o.update_types for o in found.values()):
+        yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
+        yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
+    yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
+
+
+def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
+    compute = per.per_step(o.compute_us)
+    yield "operators.compute_us", compute
+    for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
+                         ("fusible", o.small.span_us), ("tail", o.tail_us)):  # fmt: skip
+        us = per.per_step(values)
+        yield f"operators.{name}_us", us
+        if step_us:
+            yield f"operators.{name}_share", us / step_us
+    conversions = [row.count for row in o.types.values() if row.conversion]
+    yield "operators.conversion_count", sum(per.per_step(count) for count in conversions)
+    yield "operators.update_count", per.per_step(o.update_kernels)
+    if compute:
+        update = sum(per.per_step(row.total_us) for row in o.types.values() if is_update(row.type))
+        yield "operators.update_compute_share", update / compute
+    yield "operators.fusible_count", per.per_step(o.small.kernels)
+    yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
+    if o.dynamic_share is not None:
+        yield "operators.dynamic_share", o.dynamic_share
+    if o.shapes_per_operator is not None:
+        yield "operators.shapes_per_operator", o.shapes_per_operator
+    cube = [row for row in o.types.values() if row.cube and row.known_dtype_us]
+    known = sum(row.known_dtype_us for row in cube)
+    if known:
+        yield "operators.float32_cube_share", sum(row.float32_us for row in cube) / known
+
+
+FAMILIES = (Family("operators", KINDS, measure, reduce, ("kernels", "operator_types", "operators"), uses=("steps",)),)
