@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +13,19 @@ from advisor.facts.operator_reduction import MOST, OperatorRow, Operators, Small
 from advisor.sources.base import Rank
 from advisor.sources.kernels import Signature, operator_name
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+HOST_CORE = "HostCpu"
+"""What operator tables of MindSpore call the processor of the host."""
+
 
 def from_statistics(rank: Rank) -> Operators | None:
     """Types and operators without times of day, shapes or steps; None where no table tells."""
     table = next((t for t in ("operator_types", "operators") if rank.has(t)), None)
     if table is None:
         return None
-    frame = rank.read(table)
+    frame = _device_rows(rank, table)
     if frame is None or frame.empty or "total_us" not in frame:
         return None
     total: dict[str, float] = defaultdict(float)
@@ -52,8 +59,14 @@ def from_statistics(rank: Rank) -> Operators | None:
     )  # fmt: skip
 
 
+def _device_rows(rank: Rank, table: str) -> pd.DataFrame | None:
+    """The table without operators that ran on the host's processor: those cost no device time."""
+    frame = rank.read(table)
+    return None if frame is None else frame[frame["core"] != HOST_CORE]
+
+
 def _operators(rank: Rank) -> tuple[OperatorRow, ...]:
-    frame = rank.read("operators") if rank.has("operators") else None
+    frame = _device_rows(rank, "operators") if rank.has("operators") else None
     if frame is None or frame.empty:
         return ()
     rows: dict[str, tuple[str, float, float]] = {}

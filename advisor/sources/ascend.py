@@ -154,11 +154,12 @@ def started(rank: Rank) -> tuple[int, int, str]:
 
 
 def find_host_tables(root: Path, rank: int | None, note: Callable[[str, str], None]) -> dict[str, TableRef]:
-    """Tables of the host's data pipeline in a rank folder."""
+    """Tables of the host in a rank folder: its data pipeline, and operators that ran on its processor."""
+    from advisor.sources.legacy import find_host_operators
     from advisor.sources.minddata import find_minddata
 
     try:
-        return find_minddata(root, rank)
+        return {**find_host_operators(root / "FRAMEWORK", rank or 0), **find_minddata(root, rank)}
     except OSError as error:
         note(str(root), f"files of the data pipeline cannot be listed: {error.strerror or error}")
         return {}
