@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from advisor.sources import databasememory  # noqa: F401  (it registers its readers)
 from advisor.sources.base import Note, TableRef
+from advisor.sources.databaseframes import frame, lacks, texts
 from advisor.sources.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.dbfile import Database, open_database
-from advisor.sources.frames import build_frame, to_step
+from advisor.sources.frames import to_step
 from advisor.sources.jsonfiles import US_PER_MS, add_transport, kind_of, packet_sizes, place_links, split_operation
 from advisor.sources.readers import reader
 from advisor.tables import TABLES
@@ -40,34 +42,6 @@ _TIMES = {
     "sync_us": "synchronization_time",
     "idle_us": "idle_time",
 }
-_PEAKS = {"allocated_bytes": "totalAllocated", "reserved_bytes": "totalReserved", "active_bytes": "totalActive"}
-
-
-def _frame(
-    table: str,
-    data: Mapping[str, Sequence[Any]],
-    reference: TableRef,
-    columns: Sequence[str] | None,
-    note: Note,
-    scales: Mapping[str, float] | None = None,
-) -> pd.DataFrame | None:
-    if not any(len(cells) for cells in data.values()):
-        return None
-    file = str(reference.paths[0])
-    return build_frame(TABLES[table], data, columns, note, file, scales=scales or {}, headings={n: n for n in data})
-
-
-def _lacks(database: Database, table: str, columns: Sequence[str], note: Note) -> bool:
-    """Notes the columns without which a table says nothing."""
-    missing = [column for column in columns if not database.has(table, column)]
-    if missing:
-        note(str(database.path), f"table {table} lacks {', '.join(missing)}; it was not read")
-    return bool(missing)
-
-
-def _texts(database: Database, ids: Sequence[Any]) -> list[Any]:
-    strings = database.strings()
-    return [strings.get(key, key if isinstance(key, str) else None) for key in ids]
 
 
 @reader("db.steps")
@@ -82,16 +56,16 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
                     if name not in data:
                         note(str(database.path), f"table StepTraceTime lacks {_STEPS[name]}")
                 data["step"] = [to_step(name) for name in data.get("step", [])]
-                return _frame("steps", data, reference, columns, note)
+                return frame("steps", data, reference, columns, note)
         computed = steps_from_tasks(database, note)
-    return None if computed is None else _frame("steps", computed, reference, columns, note)
+    return None if computed is None else frame("steps", computed, reference, columns, note)
 
 
 @reader("db.operator_types")
 def read_operator_types(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """COMPUTE_TASK_INFO with TASK, summed by operator type and core as op_statistic.csv does."""
     with open_database(reference.paths[0]) as database:
-        if _lacks(database, "TASK", ("startNs", "endNs", "globalTaskId"), note) or _lacks(
+        if lacks(database, "TASK", ("startNs", "endNs", "globalTaskId"), note) or lacks(
             database, "COMPUTE_TASK_INFO", ("opType", "globalTaskId"), note
         ):
             return None
@@ -102,7 +76,7 @@ def read_operator_types(reference: TableRef, columns: Sequence[str] | None, note
             f" JOIN {database.name('TASK')} t ON t.globalTaskId = i.globalTaskId"
             " WHERE t.endNs >= t.startNs GROUP BY 1, 2 ORDER BY 4 DESC"
         )
-        types, cores = (_texts(database, [row[i] for row in rows]) for i in (0, 1))
+        types, cores = (texts(database, [row[i] for row in rows]) for i in (0, 1))
     total = sum(row[3] for row in rows)
     data = {
         "type": types,
@@ -114,21 +88,21 @@ def read_operator_types(reference: TableRef, columns: Sequence[str] | None, note
         "max_us": [row[5] / 1e3 for row in rows],
         "share": [row[3] / total if total else None for row in rows],
     }
-    return _frame("operator_types", data, reference, columns, note)
+    return frame("operator_types", data, reference, columns, note)
 
 
 @reader("db.host_api")
 def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """CANN_API, summed by level and name as api_statistic.csv does."""
     with open_database(reference.paths[0]) as database:
-        if _lacks(database, "CANN_API", ("startNs", "endNs", "type", "name"), note):
+        if lacks(database, "CANN_API", ("startNs", "endNs", "type", "name"), note):
             return None
         rows = database.rows(
             "SELECT type, name, COUNT(*), SUM(endNs - startNs), MAX(endNs - startNs)"
             f" FROM {database.name('CANN_API')} WHERE endNs >= startNs GROUP BY 1, 2 ORDER BY 4 DESC"
         )
         levels = database.names_of("ENUM_API_TYPE")
-        names = _texts(database, [row[1] for row in rows])
+        names = texts(database, [row[1] for row in rows])
     data = {
         "level": [levels.get(row[0], str(row[0])) for row in rows],
         "name": names,
@@ -137,7 +111,7 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
         "avg_us": [row[3] / row[2] / 1e3 for row in rows],
         "max_us": [row[4] / 1e3 for row in rows],
     }
-    return _frame("host_api", data, reference, columns, note)
+    return frame("host_api", data, reference, columns, note)
 
 
 def _names(found: Mapping[str, Sequence[Any]], length: int) -> tuple[list[str], list[str], list[str], list[str]]:
@@ -157,7 +131,7 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
     with open_database(reference.paths[0]) as database:
         if not database.has("CommAnalyzerTime"):
             return _operations(database, reference, columns, note)
-        if _lacks(database, "CommAnalyzerTime", ("hccl_op_name",), note):
+        if lacks(database, "CommAnalyzerTime", ("hccl_op_name",), note):
             return None
         wanted = ["hccl_op_name", "group_name", "step", "type", *_TIMES.values()]
         found = database.select("CommAnalyzerTime", wanted)
@@ -167,35 +141,35 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
     kinds = [kind_of(section, name) for section, name in zip(sections, names, strict=True)]
     data: dict[str, Sequence[Any]] = {"step": steps, "name": names, "group": groups, "kind": kinds}
     data.update((name, found[column]) for name, column in _TIMES.items() if column in found)
-    return _frame("collectives", data, reference, columns, note, dict.fromkeys(_TIMES, US_PER_MS))
+    return frame("collectives", data, reference, columns, note, dict.fromkeys(_TIMES, US_PER_MS))
 
 
 def _operations(
     database: Database, reference: TableRef, columns: Sequence[str] | None, note: Note
 ) -> pd.DataFrame | None:
-    if _lacks(database, "COMMUNICATION_OP", ("opName", "startNs", "endNs"), note):
+    if lacks(database, "COMMUNICATION_OP", ("opName", "startNs", "endNs"), note):
         return None
     found = database.select("COMMUNICATION_OP", ["opName", "groupName", "startNs", "endNs"])
     count = len(found["opName"])
-    names = [split_operation(str(name or ""))[0] for name in _texts(database, found["opName"])]
+    names = [split_operation(str(name or ""))[0] for name in texts(database, found["opName"])]
     lengths = [(e - s) / 1e3 if isinstance(s, int) and isinstance(e, int) else None
                for s, e in zip(found["startNs"], found["endNs"], strict=True)]  # fmt: skip
     data: dict[str, Sequence[Any]] = {
         "step": steps_of(database, found["startNs"]),
         "name": names,
-        "group": _texts(database, found.get("groupName", [None] * count)),
+        "group": texts(database, found.get("groupName", [None] * count)),
         "kind": [kind_of("", name) for name in names],
         "start_ns": found["startNs"],
         "elapsed_us": lengths,
     }
-    return _frame("collectives", data, reference, columns, note)
+    return frame("collectives", data, reference, columns, note)
 
 
 @reader("db.transports")
 def read_transports(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """CommAnalyzerBandwidth: one of its rows per packet size, one of ours per transport."""
     with open_database(reference.paths[0]) as database:
-        if _lacks(database, "CommAnalyzerBandwidth", ("hccl_op_name", "transport_type", "transit_size"), note):
+        if lacks(database, "CommAnalyzerBandwidth", ("hccl_op_name", "transport_type", "transit_size"), note):
             return None
         wanted = ["hccl_op_name", "group_name", "step", "type", "transport_type", "transit_size", "transit_time",
                   "large_packet_ratio", "package_size", "count", "total_duration"]  # fmt: skip
@@ -215,14 +189,14 @@ def read_transports(reference: TableRef, columns: Sequence[str] | None, note: No
     for key, packets in merged.items():
         sizes = packet_sizes((size, count, time) for size, count, time in packets if size and count)
         add_transport(rows, *key, sizes)
-    return _frame("transports", rows, reference, columns, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
+    return frame("transports", rows, reference, columns, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
 
 
 @reader("db.links")
 def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """CommAnalyzerMatrix, with global ranks as far as the members of the groups are known."""
     with open_database(reference.paths[0]) as database:
-        if _lacks(database, "CommAnalyzerMatrix", ("hccl_op_name", "src_rank", "dst_rank", "transit_size"), note):
+        if lacks(database, "CommAnalyzerMatrix", ("hccl_op_name", "src_rank", "dst_rank", "transit_size"), note):
             return None
         wanted = ["hccl_op_name", "group_name", "step", "type", "src_rank", "dst_rank", "transport_type",
                   "transit_size", "transit_time"]  # fmt: skip
@@ -244,67 +218,3 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         rank=reference.options.get("rank"), groups=reference.options.get("groups"),
         world_size=reference.options.get("world_size") or 0,
     )  # fmt: skip
-
-
-def _devices(numbers: Sequence[Any]) -> list[str | None]:
-    return [None if number is None else f"NPU:{number}" for number in numbers]
-
-
-@reader("db.memory")
-def read_memory(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """MEMORY_RECORD of torch_npu; where it is absent NPU_MEM, which knows the whole process only (APP)."""
-    with open_database(reference.paths[0]) as database:
-        if database.has("MEMORY_RECORD", "timestamp"):
-            found = database.select("MEMORY_RECORD", ["component", "timestamp", *_PEAKS.values(), "deviceId"])
-            data: dict[str, Sequence[Any]] = {
-                "component": _texts(database, found.get("component", [])),
-                "time_ns": found["timestamp"],
-                "device": _devices(found.get("deviceId", [])),
-            }
-            data.update((name, found[column]) for name, column in _PEAKS.items() if column in found)
-        elif database.has("NPU_MEM", "timestampNs", "hbm"):
-            found = database.select("NPU_MEM", ["type", "timestampNs", "hbm", "deviceId"])
-            data = {
-                "component": _texts(database, found.get("type", [])),
-                "time_ns": found["timestampNs"],
-                "reserved_bytes": found["hbm"],
-                "device": _devices(found.get("deviceId", [])),
-            }
-        else:
-            return None
-    return _frame("memory", {name: cells for name, cells in data.items() if cells}, reference, columns, note)
-
-
-@reader("db.operator_memory")
-def read_operator_memory(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """OP_MEMORY of torch_npu."""
-    with open_database(reference.paths[0]) as database:
-        if _lacks(database, "OP_MEMORY", ("name", "size"), note):
-            return None
-        found = database.select("OP_MEMORY", ["name", "size", "allocationTime", "releaseTime", "deviceId"])
-        names = _texts(database, found["name"])
-    data: dict[str, Sequence[Any]] = {"name": names, "size_bytes": found["size"]}
-    pairs = (("allocated_ns", "allocationTime"), ("released_ns", "releaseTime"))
-    data.update((name, found[column]) for name, column in pairs if column in found)
-    if "deviceId" in found:
-        data["device"] = _devices(found["deviceId"])
-    return _frame("operator_memory", data, reference, columns, note)
-
-
-@reader("db.module_memory")
-def read_module_memory(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """NPU_MODULE_MEM."""
-    with open_database(reference.paths[0]) as database:
-        if _lacks(database, "NPU_MODULE_MEM", ("moduleId", "totalReserved"), note):
-            return None
-        found = database.select("NPU_MODULE_MEM", ["moduleId", "timestampNs", "totalReserved", "deviceId"])
-        modules = database.names_of("ENUM_MODULE")
-    data: dict[str, Sequence[Any]] = {
-        "component": [modules.get(number, str(number)) for number in found["moduleId"]],
-        "reserved_bytes": found["totalReserved"],
-    }
-    if "timestampNs" in found:
-        data["time_ns"] = found["timestampNs"]
-    if "deviceId" in found:
-        data["device"] = _devices(found["deviceId"])
-    return _frame("module_memory", data, reference, columns, note)

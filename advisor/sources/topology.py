@@ -64,15 +64,19 @@ def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int,
     for group, by_number in members.items():
         if group not in groups and len(by_number) == last[group] + 1 > 1:
             groups[group] = tuple(by_number[number] for number in sorted(by_number))
+    own_groups: dict[int, dict[str, tuple[int, ...]]] = {}
+    for group, ranks_of_group in groups.items():
+        for number in ranks_of_group:
+            own_groups.setdefault(number, {})[group] = ranks_of_group
     for rank in ranks:
-        _tell_links(rank, groups, size)
+        _tell_links(rank, own_groups.get(rank.rank, {}), size)
     return size
 
 
 def _tell_links(rank: Rank, groups: Mapping[str, tuple[int, ...]], world_size: int) -> None:
     ref = rank.tables.get("links")
     if ref is not None and not ref.reader.startswith("cluster."):
-        options = {"rank": rank.rank, "groups": dict(groups), "world_size": world_size}
+        options = {"rank": rank.rank, "groups": groups, "world_size": world_size}
         rank.tables["links"] = TableRef(ref.table, ref.paths, ref.reader, options)
 
 

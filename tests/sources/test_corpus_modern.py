@@ -37,7 +37,7 @@ def test_the_database_twin_says_the_same_as_the_text():
         for column in ("computing_us", "exposed_us", "overlapped_us", "free_us", "preparing_us"):
             assert left[column] == pytest.approx(right[column], rel=0.2), column
         for table, key in (("operator_types", ["type", "core", "count"]), ("collectives", ["step", "kind"]),
-                           ("transports", ["transport", "size_bytes", "packets"]), ("host_api", ["name", "count"]),
+                           ("transports", ["transport", "size_bytes", "packets"]), ("host_api", ["level", "name"]),
                            ("links", ["source", "destination", "transport", "aggregate"])):  # fmt: skip
             rows = [
                 frame[key].astype(str).sort_values(key).to_numpy().tolist() for frame in (a.read(table), b.read(table))
