@@ -55,11 +55,12 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     if steps is not None:
         with_steps, stages = _members(steps, note)
         ranks |= with_steps
-    loaded = {path: _load(path, note) for path in (communication, matrix) if path is not None}
-    talking = {rank for _, _, _, entries in _operations(loaded.get(communication)) for rank in _numbers(entries)}
+    said = None if communication is None else _load(communication, note)
+    moved = None if matrix is None else _load(matrix, note)
+    talking = {rank for _, _, _, entries in _operations(said) for rank in _numbers(entries)}
     linked = {
         int(match.group(1))
-        for _, _, _, entries in _operations(loaded.get(matrix))
+        for _, _, _, entries in _operations(moved)
         for link in entries
         if (match := re.fullmatch(r"(\d{1,9})-(\d{1,9})", link))
     }
