@@ -25,8 +25,9 @@ INCOMPLETE_FACTOR = 0.5
 """A last step this much shorter than the median of the others was cut by the end of the collection (S49)."""
 STEPS_TO_JUDGE = 3
 """Fewer steps than this have no first or last that could be told from the rest."""
+CONTRADICTION = 0.5
+"""Two files that differ by more than this about the step's length are not of one run."""
 
-PHASES = ("computing", "exposed", "overlapped", "idle", "preparing", "stage", "bubble", "interval", "fp_bp", "tail")
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,10 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
     if times is None:
         if not len(total):
             return None
+        return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
+    if len(total) and abs(float(np.median(total)) / float(np.median(times.time)) - 1) > CONTRADICTION:
+        file = rank.relative(rank.tables["cluster_phases"].paths[0])
+        rank.note(file, "contradicts the step trace about the step's length; only this file's phases are used")
         return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
     at = {name: index for index, name in enumerate(names)}
     rows = [at.get(name, -1) for name in times.steps]
