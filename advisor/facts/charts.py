@@ -88,7 +88,8 @@ def _breakdown_steps(run: Run, facts: FactSet) -> dict[str, Any] | None:
     if not times or not phases:
         return None
     names = list(dict.fromkeys(step for t in times.values() for step in t.steps))
-    rows = []
+    rows: list[dict[str, Any]] = []
+    totals: list[float] = []
     for name in names:
         columns = [
             [t.phases[phase][t.steps.index(name)] for _, phase in phases] for t in times.values() if name in t.steps
@@ -96,10 +97,11 @@ def _breakdown_steps(run: Run, facts: FactSet) -> dict[str, Any] | None:
         values = np.nanmedian(np.array(columns, float), axis=0)
         if np.isfinite(values).all():
             rows.append({"label": name, "values": [_round(value) for value in values]})
+            totals.append(float(values.sum()))
     if len(rows) > STEPS_DRAWN:
         chosen = {round(i * (len(rows) - 1) / (STEPS_DRAWN - 2)) for i in range(STEPS_DRAWN - 1)}
-        chosen.add(max(range(len(rows)), key=lambda i: sum(rows[i]["values"])))
-        rows = [row for i, row in enumerate(rows) if i in chosen]
+        chosen.add(max(range(len(rows)), key=lambda i: totals[i]))
+        rows = [rows[i] for i in sorted(chosen)]
     return {"parts": [part for part, _ in phases], "rows": rows} if rows else None
 
 
@@ -221,7 +223,7 @@ def _stages(run: Run, facts: FactSet) -> list[dict[str, Any]]:
 
 def _memory(run: Run, facts: FactSet) -> list[dict[str, Any]]:
     """Reserved and allocated memory over time of the ranks with the highest peaks."""
-    curves = []
+    curves: list[dict[str, Any]] = []
     for rank, reduction in run.each("memory").items():
         curve = getattr(reduction, "curve", None)
         if not curve:
