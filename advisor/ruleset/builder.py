@@ -148,7 +148,7 @@ class _Builder:
         with self.faults.at("join", alias):
             if kind not in SUBJECT_KINDS or kind in SINGLE:
                 raise ExpressionError(f"{kind!r} cannot be joined", hint="a kind with several subjects, such as rank")
-            if alias in SUBJECT_KINDS or alias in RESERVED:
+            if alias in (*SUBJECT_KINDS, "subject", "param") or alias in RESERVED:
                 raise ExpressionError(f"{alias!r} already means something", hint="choose a short alias, such as s")
             pairs = []
             for left, right in on.items():

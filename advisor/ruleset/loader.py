@@ -41,7 +41,6 @@ class RuleSet:
         """Names of all facts that the rules, their texts and their remedies mention."""
         return frozenset(name for rule in self.rules for name in rule.uses_facts(self.remedies))
 
-    @property
     def broken(self) -> dict[str, str]:
         """Rules that could not be loaded: id, taken from the file's name, and the first reason."""
         reasons: dict[str, str] = {}
@@ -52,7 +51,6 @@ class RuleSet:
                     reasons.setdefault(name, error.message)
         return reasons
 
-    @property
     def problems(self) -> tuple[Problem, ...]:
         """The errors in the form reports show them."""
         return tuple(Problem(f"{error.file}:{error.line}", error.message) for error in self.errors)
