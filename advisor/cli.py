@@ -93,6 +93,12 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
 def _status(report: Report, fail_on: str | None) -> int:
     judged = any(check.outcome.value in ("pass", "fail") for check in report.checked)
+    if not report.profile.ranks:
+        return _say(
+            "nothing was recognised as profiler output\n"
+            "  hint: `advisor doctor` tells what was looked for and why each folder was passed over",
+            NO_VERDICT,
+        )
     if not judged and not report.findings:
         return NO_VERDICT
     if fail_on is not None:

@@ -53,12 +53,12 @@ class Measured:
 
 
 def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None = None) -> Report:
-    """Analyses one profiler result. Raises NoVerdict where nothing was recognised."""
+    """Analyses one profiler result. Where nothing was recognised the report has no ranks, and says what was sought."""
     from advisor.engine.judge import judge
     from advisor.facts.charts import charts
 
     options = options or Options()
-    measured = measure(paths, rules.uses_facts(), options)
+    measured = measure(paths, rules.uses_facts(), options, allow_empty=True)
     report = judge(measured, rules, options.engine)
     return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
 
@@ -70,15 +70,22 @@ def judge_saved(measured: Measured, rules: RuleSet, engine: str = "auto") -> Rep
     return judge(measured, rules, engine)
 
 
-def measure(paths: Sequence[str | Path], names: Iterable[str] | None, options: Options | None = None) -> Measured:
-    """Reads a profile and measures these facts (None: every fact there is)."""
+def measure(
+    paths: Sequence[str | Path],
+    names: Iterable[str] | None,
+    options: Options | None = None,
+    *,
+    allow_empty: bool = False,
+) -> Measured:
+    """Reads a profile and measures these facts (None: every fact there is). Raises NoVerdict where nothing was
+    recognised, unless that is allowed."""
     from advisor.errors import NoVerdict
     from advisor.facts.info import describe
     from advisor.sources.discover import load_profile
 
     options = options or Options()
     profile = load_profile(paths)
-    if not profile.ranks:
+    if not profile.ranks and not allow_empty:
         raise NoVerdict(
             "; ".join(p.problem for p in profile.problems[:3]) or "nothing recognised",
             place=profile.path,
