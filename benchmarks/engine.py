@@ -45,10 +45,11 @@ def build_joins(rules: int, hosts: int, ranks: int) -> Case:
 
 
 def build_statistics(rules: int, ranks: int) -> Case:
-    """Rules `rank.wait > run.limit`: ranks against one record of the run; one in a hundred fires."""
+    """Rules `rank.wait > run.limit`: ranks against one record of the run; one in a hundred fires. The numerous type
+    comes first: durable-rules scans all earlier facts of a later pattern that no equality sorts."""
     random = Random(4)
-    join = (Join("wait", ">", "c", "limit"),)
-    made = [CompiledRule(f"R{n}", (Pattern("c", "run"), Pattern("r", "rank", (), join))) for n in range(rules)]
+    join = (Join("limit", "<", "r", "wait"),)
+    made = [CompiledRule(f"R{n}", (Pattern("r", "rank"), Pattern("c", "run", (), join))) for n in range(rules)]
     ranked = [Record(f"r{n}", "rank", {"wait": random.random()}) for n in range(ranks)]
     return made, [Record("run", "run", {"limit": 0.99}), *ranked]
 

@@ -39,7 +39,8 @@ Fired = dict[str, dict[str, dict[str, Any]]]
 
 
 class Ruleset:
-    """One compiled shard inside the core, which cannot free it; hence shared by all engines of the same definition."""
+    """One compiled shard inside the core, some hundred kilobytes that are never freed; hence one for all engines whose
+    rules have the same shape."""
 
     def __init__(self, name: str, definition: str) -> None:
         self._handle = _call(core.create_ruleset, name, definition)
