@@ -17,6 +17,7 @@ from advisor.tables import FILES, TABLES
 if TYPE_CHECKING:
     from advisor.ruleset.loader import RuleSet
 
+FOLDERS_SHOWN = 20
 RANKS_SHOWN = 8
 """More ranks than this are told as a number."""
 
@@ -41,6 +42,8 @@ class Diagnosis:
     missing: list[Missing] = field(default_factory=list)
     problems: list[dict[str, str]] = field(default_factory=list)
     unparsed: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    """Folders that no layout recognised, and why; only where nothing was recognised at all."""
     engine: str = ""
 
 
@@ -75,6 +78,7 @@ def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
         missing=_missing(tables, rules, catalogue()),
         problems=[{"file": p.file, "problem": p.problem} for p in dict.fromkeys(problems)],
         unparsed=_unparsed(profile),
+        passed_over=[] if profile.ranks else _passed_over(paths),
         engine=make_engine([], "auto").name,
     )
 
@@ -90,6 +94,16 @@ def _missing(tables: set[str], rules: RuleSet, kinds: Mapping[str, FactKind]) ->
                     waiting.setdefault(key, set()).add(rule.id)
     entries = [Missing(evidence, setting, tuple(sorted(ids))) for (evidence, setting), ids in waiting.items()]
     return sorted(entries, key=lambda m: (-len(m.rules), m.evidence))
+
+
+def _passed_over(paths: Sequence[str | Path]) -> list[str]:
+    from advisor.sources.discover import explain_folders
+
+    return [
+        f"{recognition.folder}: {judgement.layout}: {judgement.reason}"
+        for recognition in explain_folders(paths)[:FOLDERS_SHOWN]
+        for judgement in recognition.judgements
+    ]
 
 
 def _unparsed(profile: Profile) -> list[str]:
@@ -111,6 +125,7 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         lines.append(f"  rank {rank['rank']}{guess}: {rank['folder']}: {names}")
     if len(diagnosis.ranks) > RANKS_SHOWN:
         lines.append(f"  … {len(diagnosis.ranks) - RANKS_SHOWN} " + ("个rank未列出" if zh else "more ranks"))
+    lines += [f"  {reason}" for reason in diagnosis.passed_over]
     if diagnosis.unparsed:
         lines.append("未解析的原始数据：" if zh else "Raw data that nothing has parsed yet:")
         lines += [f"  {path}" for path in diagnosis.unparsed[:RANKS_SHOWN]]
