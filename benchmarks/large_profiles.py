@@ -58,9 +58,9 @@ LAYER = (
     Kernel("Proj/MatMul", "MatMulV3", _C, 150.0, "4096,640;640,5120", _H, "4096,5120"),
     Kernel("Residual/Add", "Add", _V, 52.0, "4096,5120;4096,5120", _H, "4096,5120"),
     Kernel("Norm/Cast", "Cast", _V, 31.0, "4096,5120", "DT_BF16", "4096,5120"),
-    Kernel("MLP/MatMul", "MatMulV3", _C, 610.0, "4096,5120;5120,3456", _H, "4096,3456"),
+    Kernel("MLP/MatMul", "MatMulV3", _C, 750.0, "4096,5120;5120,3456", _H, "4096,3456"),
     Kernel("MLP/Silu", "Swish", _V, 38.0, "4096,3456", "DT_BF16", "4096,3456"),
-    Kernel("MLP/Down/MatMul", "MatMulV3", _C, 400.0, "4096,3456;3456,5120", _H, "4096,5120"),
+    Kernel("MLP/Down/MatMul", "MatMulV3", _C, 755.0, "4096,3456;3456,5120", _H, "4096,5120"),
     Kernel("Bias/Add", "Add", _V, 50.0, "4096,5120;5120", _H, "4096,5120"),
 )
 CONVERSIONS = (

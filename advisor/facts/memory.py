@@ -1,0 +1,142 @@
+"""Device memory: how near to the limit, how much of it unused, and whether it grows from step to step (S82)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+
+_BOTH = "run rank"
+KINDS = (
+    kind("memory.peak_reserved_bytes", "bytes", _BOTH, "most device memory the framework held; for the run: highest rank",
+         needs="memory"),
+    kind("memory.peak_allocated_bytes", "bytes", _BOTH, "most device memory in use by tensors", needs="memory"),
+    kind("memory.process_bytes", "bytes", _BOTH, "most device memory held by the whole process", needs="memory|module_memory"),
+    kind("memory.capacity_bytes", "bytes", _BOTH, "device memory, where the files tell", needs="memory"),
+    kind("memory.unused_share", "ratio", _BOTH, "reserved and not allocated at the highest allocation: fragmentation",
+         formula="1 − allocated ÷ reserved at the row of the highest allocation", needs="memory"),
+    kind("memory.unused_bytes", "bytes", _BOTH, "the same in bytes", needs="memory"),
+    kind("memory.growth_bytes", "bytes", _BOTH, "growth of the least memory in use from one eighth of the time to the next",
+         formula="median difference of the minima of eight equal parts; 0 unless all of them rise", needs="memory"),
+    kind("memory.growth_share", "ratio", _BOTH, "growth over the profile ÷ first part's minimum", needs="memory"),
+    kind("memory.largest_operator", "text", _BOTH, "operator with the largest single allocation", needs="operator_memory"),
+    kind("memory.largest_bytes", "bytes", _BOTH, "that allocation", needs="operator_memory"),
+)  # fmt: skip
+
+PARTS = 8
+"""Equal parts of the time whose least use is compared: temporary tensors come and go within a part."""
+_PREFERRED = ("PTA+GE", "MindSpore+GE", "PTA", "MindSpore", "WORKSPACE", "GE")
+_PROCESS = ("APP",)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One rank's device memory, bytes."""
+
+    component: str
+    peak_reserved: float
+    peak_allocated: float
+    unused_share: float | None
+    unused: float | None
+    process: float | None
+    growth: float | None
+    growth_share: float | None
+    capacity: float | None
+    operator: str
+    largest: float | None
+    samples: int
+    sources: tuple[Source, ...]
+
+
+def reduce(rank: Rank) -> Memory | None:
+    """Peaks, fragmentation and growth of the framework's memory; None without memory files."""
+    frame = rank.read("memory") if rank.has("memory") else None
+    if frame is None or frame.empty:
+        return None
+    component = frame["component"].astype(str).str.strip()
+    process = frame["reserved_bytes"][component.isin(_PROCESS)].max()
+    name = next((c for c in _PREFERRED if (component == c).any()), None)
+    mine = frame[component == name] if name else frame[~component.isin(_PROCESS)]
+    mine = mine[mine["reserved_bytes"].notna()]
+    operator, largest = _largest(rank)
+    process_bytes = float(process) if process == process else None
+    source = (rank.source("memory", "component", "time_ns", "allocated_bytes", "reserved_bytes"),)
+    capacity = _capacity(rank)
+    if mine.empty:
+        if process_bytes is None:
+            return None
+        return Memory(
+            "", np.nan, np.nan, None, None, process_bytes, None, None, capacity, operator, largest, len(frame), source
+        )
+    reserved = mine["reserved_bytes"].to_numpy(float)
+    allocated = mine["allocated_bytes"].to_numpy(float, na_value=np.nan)
+    share = unused = None
+    if np.isfinite(allocated).any():
+        at = int(np.nanargmax(allocated))
+        if reserved[at] > 0 and allocated[at] <= reserved[at]:
+            unused = float(reserved[at] - allocated[at])
+            share = unused / float(reserved[at])
+    growth, growth_share = _growth(mine["time_ns"].to_numpy(float, na_value=np.nan), allocated)
+    peak = float(np.nanmax(allocated)) if np.isfinite(allocated).any() else float("nan")
+    return Memory(
+        name or "", float(np.nanmax(reserved)), peak, share, unused, process_bytes, growth, growth_share, capacity,
+        operator, largest, len(mine), source,
+    )  # fmt: skip
+
+
+def _growth(time: np.ndarray, allocated: np.ndarray) -> tuple[float | None, float | None]:
+    usable = np.isfinite(time) & np.isfinite(allocated)
+    time, allocated = time[usable], allocated[usable]
+    if time.size < 4 * PARTS or time.max() <= time.min():
+        return None, None
+    part = np.minimum(((time - time.min()) / (time.max() - time.min()) * PARTS).astype(int), PARTS - 1)
+    if len(np.unique(part)) < PARTS:
+        return None, None
+    least = np.array([allocated[part == i].min() for i in range(PARTS)])
+    steps = np.diff(least)
+    if (steps <= 0).any():
+        return 0.0, 0.0
+    return float(np.median(steps)), float((least[-1] - least[0]) / least[0]) if least[0] > 0 else None
+
+
+def _largest(rank: Rank) -> tuple[str, float | None]:
+    frame = rank.read("operator_memory", ("name", "size_bytes")) if rank.has("operator_memory") else None
+    if frame is None or frame.empty or not frame["size_bytes"].notna().any():
+        return "", None
+    row = frame.loc[frame["size_bytes"].idxmax()]
+    return str(row["name"]), float(row["size_bytes"])
+
+
+def _capacity(rank: Rank) -> float | None:
+    value = rank.info.get("device_memory_bytes")
+    return float(value) if isinstance(value, (int, float)) and value > 0 else None
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of each rank; the run's are those of its fullest rank."""
+    del facts
+    found: dict[int, Memory] = run.each("memory")
+    if not found:
+        return
+    for rank, memory in found.items():
+        yield from _facts(Subject("rank", str(rank), (rank,)), memory)
+    fullest = max(found.values(), key=lambda m: np.nan_to_num(m.peak_reserved, nan=m.process or 0.0))
+    yield from _facts(RUN, fullest)
+
+
+def _facts(subject: Subject, m: Memory) -> Iterator[Fact]:
+    for name, value in (
+        ("peak_reserved_bytes", m.peak_reserved), ("peak_allocated_bytes", m.peak_allocated), ("process_bytes", m.process),
+        ("capacity_bytes", m.capacity), ("unused_share", m.unused_share), ("unused_bytes", m.unused),
+        ("growth_bytes", m.growth), ("growth_share", m.growth_share), ("largest_operator", m.operator or None),
+        ("largest_bytes", m.largest),
+    ):  # fmt: skip
+        yield from fact(f"memory.{name}", subject, value, *m.sources, samples=m.samples)
+
+
+FAMILIES = (Family("memory", KINDS, measure, reduce, ("memory", "operator_memory")),)

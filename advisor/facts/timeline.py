@@ -1,0 +1,259 @@
+"""The device's timeline: stretches in which nothing runs, what the host did in them, and what else time shows
+(S12, S13, S38, S80)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.kernel_time import Floats, Timeline, busy, only_us, sweep, timeline_of
+from advisor.facts.operator_kinds import is_fetch
+from advisor.facts.operators import scale
+from advisor.intervals import complement
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+from advisor.sources.kernels import operator_name
+from advisor.sources.trace import Trace, load_trace
+
+GAPS = 10
+"""Longest idle stretches of a rank that are kept one by one."""
+LONG_US = 1000.0
+"""An idle stretch this long is no launch that came late: the host did something else, or nothing."""
+COVERS = 0.5
+"""A host event that covers less of a stretch does not explain it."""
+
+_GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
+_FRAME = re.compile(
+    r"^(ProfilerStep|Python::PythonObserved|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
+)
+
+_BOTH = "run rank"
+KINDS = (
+    kind("timeline.idle_us", "us", _BOTH, "time per step in which no kernel and no communication ran",
+         formula="step window − union of all kernels; windows run from a step's first kernel to the next one's",
+         needs="kernels"),
+    kind("timeline.idle_share", "ratio", _BOTH, "the same, share of the windows (S13)", needs="kernels"),
+    kind("timeline.long_gap_us", "us", _BOTH, "part of it in stretches of 1 ms and more, per step", needs="kernels"),
+    kind("timeline.long_gap_share", "ratio", _BOTH, "the same, share of the windows", needs="kernels"),
+    kind("timeline.long_gap_count", "count", _BOTH, "idle stretches of 1 ms and more, per step", needs="kernels"),
+    kind("timeline.short_gap_us", "us", _BOTH, "idle time in shorter stretches, per step", needs="kernels"),
+    kind("timeline.longest_gap_us", "us", _BOTH, "longest stretch in which nothing runs", needs="kernels"),
+    kind("timeline.longest_gap_step", "text", _BOTH, "step in which it lies", needs="kernels"),
+    kind("timeline.longest_gap_start", "text", _BOTH, "where it starts, as the timeline shows it, us", needs="kernels"),
+    kind("timeline.longest_gap_before", "text", _BOTH, "operator before it", needs="kernels"),
+    kind("timeline.longest_gap_after", "text", _BOTH, "operator after it", needs="kernels"),
+    kind("timeline.gap_owner", "text", _BOTH, "what the host did during most of the long stretches", formula=
+         "shortest host event that covers half of a stretch, weighted by length", needs="trace"),
+    kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
+    kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
+    kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
+    kind("timeline.getnext_exposed_us", "us", _BOTH, "time per step in which only the fetch of the next batch runs (S12)",
+         needs="kernels"),
+    kind("timeline.getnext_exposed_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
+    kind("timeline.getnext_us", "us", _BOTH, "duration of the fetch per step", needs="kernels"),
+    kind("timeline.getnext_operator", "text", "run", "the operator that fetches", needs="kernels"),
+    kind("timeline.core_mhz", "mhz", "rank", "lowest clock of the AI Core that lasted", formula="5th percentile weighted by time",
+         needs="trace"),
+    kind("timeline.core_mhz_highest", "mhz", "rank", "highest clock of the AI Core seen", needs="trace"),
+    kind("timeline.core_mhz_drop", "ratio", "rank", "how far the clock was below its highest on average", formula=
+         "1 − time-weighted mean ÷ highest", needs="trace"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An idle stretch."""
+
+    step: str
+    start_ns: int
+    length_us: float
+    before: str
+    after: str
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class Idle:
+    """One rank's idle time; arrays hold one value a step."""
+
+    steps: tuple[str, ...]
+    window_us: Floats
+    idle_us: Floats
+    long_us: Floats
+    long_count: Floats
+    gaps: tuple[Gap, ...]
+    fetch_us: Floats
+    fetch_alone_us: Floats
+    fetch_name: str
+    gc_us: Floats | None
+    clock: tuple[float, float, float] | None
+    """(5th percentile, highest, mean) in MHz."""
+    sources: tuple[Source, ...]
+
+
+def reduce(rank: Rank) -> Idle | None:
+    """Idle stretches of the device; None without kernels or where rows are missing between them."""
+    timeline = timeline_of(rank)
+    if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
+        return None
+    trace = load_trace(rank) if rank.has("trace") else None
+    windows = timeline.windows
+    steps = len(windows.names)
+    low, high = int(windows.start[0]), int(windows.end.max())
+    start, end = complement(busy(timeline), low, high)
+    step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, steps - 1)
+    length = (end - start) / 1000
+    long = length >= LONG_US
+    fetch = np.array([is_fetch(s.type) for s in timeline.kernels.signatures])[timeline.kernels.signature]
+    of = windows.of
+    name = ""
+    if fetch.any():
+        name = operator_name(timeline.kernels.names[timeline.kernels.name[int(np.flatnonzero(fetch)[0])]])
+    return Idle(
+        windows.names,
+        (windows.end - windows.start) / 1000,
+        np.bincount(step, length, steps),
+        np.bincount(step[long], length[long], steps),
+        np.bincount(step[long], minlength=steps).astype(float),
+        tuple(_gaps(timeline, trace, start, end, step)),
+        np.bincount(of[fetch], timeline.kernels.duration[fetch], steps),
+        only_us(timeline, sweep(timeline.kernels), fetch) if fetch.any() else np.zeros(steps),
+        name,
+        None if trace is None else _collections(timeline, trace),
+        None if trace is None else _clock(trace),
+        (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
+    )
+
+
+def _gaps(
+    timeline: Timeline, trace: Trace | None, start: np.ndarray, end: np.ndarray, step: np.ndarray
+) -> Iterator[Gap]:
+    kernels = timeline.kernels
+    known = np.flatnonzero(kernels.start >= 0)
+    by_end = known[np.argsort(kernels.end[known], kind="stable")]
+    for i in np.argsort(start - end, kind="stable")[:GAPS].tolist():
+        at = int(np.searchsorted(kernels.end[by_end], start[i], side="right")) - 1
+        nxt = int(np.searchsorted(kernels.start[known], end[i]))
+        before = operator_name(kernels.names[kernels.name[by_end[at]]]) if at >= 0 else ""
+        after = operator_name(kernels.names[kernels.name[known[nxt]]]) if nxt < known.size else ""
+        host = "" if trace is None else host_activity(trace, int(start[i]), int(end[i]))
+        names = timeline.windows.names
+        yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, host)
+
+
+def host_activity(trace: Trace, start: int, end: int) -> str:
+    """The most specific host event that covers half of a stretch; empty where none does."""
+    host = trace.host
+    overlap = np.minimum(host.end, end) - np.maximum(host.start, start)
+    covers = np.flatnonzero(overlap >= COVERS * (end - start))
+    for i in covers[np.argsort((host.end - host.start)[covers], kind="stable")].tolist():
+        name = host.names[int(host.name[i])]
+        if not _FRAME.search(name) and "ProfilerStep#" not in name:
+            return name
+    return ""
+
+
+def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
+    host = trace.host
+    names = np.array([bool(_GC.match(name)) for name in host.names], bool)
+    if not names.any():
+        return None
+    chosen = names[host.name]
+    windows = timeline.windows
+    step = np.clip(np.searchsorted(windows.start, host.start[chosen], side="right") - 1, 0, len(windows.names) - 1)
+    length = (host.end[chosen] - host.start[chosen]) / 1000
+    result: Floats = np.bincount(step, length, len(windows.names))
+    return result
+
+
+def _clock(trace: Trace) -> tuple[float, float, float] | None:
+    time, mhz = trace.frequency
+    if mhz.size < 2 or time[-1] <= time[0]:
+        return None
+    weight = np.diff(time).astype(float)
+    held = mhz[:-1]
+    order = np.argsort(held)
+    share = np.cumsum(weight[order]) / weight.sum()
+    low = float(held[order][int(np.searchsorted(share, 0.05))])
+    return low, float(mhz.max()), float(np.average(held, weights=weight))
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of each rank and of the run."""
+    found: dict[int, Idle] = run.each("timeline")
+    rows: dict[int, dict[str, float]] = {}
+    for rank, idle in found.items():
+        per = scale(run, rank, idle.steps)
+        window = per.per_step(idle.window_us)
+        row = {
+            "timeline.idle_us": per.per_step(idle.idle_us),
+            "timeline.long_gap_us": per.per_step(idle.long_us),
+            "timeline.long_gap_count": per.per_step(idle.long_count),
+        }
+        row["timeline.short_gap_us"] = row["timeline.idle_us"] - row["timeline.long_gap_us"]
+        if window > 0:
+            row["timeline.idle_share"] = row["timeline.idle_us"] / window
+            row["timeline.long_gap_share"] = row["timeline.long_gap_us"] / window
+        if idle.fetch_name:
+            row["timeline.getnext_us"] = per.per_step(idle.fetch_us)
+            row["timeline.getnext_exposed_us"] = per.per_step(idle.fetch_alone_us)
+            if window > 0:
+                row["timeline.getnext_exposed_share"] = row["timeline.getnext_exposed_us"] / window
+        if idle.gc_us is not None:
+            row["timeline.gc_us"] = per.per_step(idle.gc_us)
+            if window > 0:
+                row["timeline.gc_share"] = row["timeline.gc_us"] / window
+        rows[rank] = row
+        subject = Subject("rank", str(rank), (rank,))
+        samples = int(per.steps)
+        for name, value in row.items():
+            yield from fact(name, subject, value, *idle.sources, samples=samples)
+        yield from _gap_facts(subject, _steady_gaps(idle, per.chosen), idle.sources)
+        if idle.clock is not None:
+            low, highest, mean = idle.clock
+            yield from fact("timeline.core_mhz", subject, low)
+            yield from fact("timeline.core_mhz_highest", subject, highest)
+            yield from fact("timeline.core_mhz_drop", subject, 1 - mean / highest)
+    if not rows:
+        return
+    first = next(iter(found.values()))
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        values = [row[name] for row in rows.values() if name in row]
+        yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+    gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
+    yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
+    names = [idle.fetch_name for idle in found.values() if idle.fetch_name]
+    yield from fact("timeline.getnext_operator", RUN, names[0] if names else None, *first.sources)
+
+
+def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:
+    steady = {step for step, keep in zip(idle.steps, chosen, strict=True) if keep}
+    return [gap for gap in idle.gaps if gap.step in steady]
+
+
+def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -> Iterator[Fact]:
+    if not gaps:
+        return
+    longest = gaps[0]
+    start = f"{longest.start_ns // 1000}.{longest.start_ns % 1000:03d}"
+    yield from fact("timeline.longest_gap_us", subject, longest.length_us, *sources)
+    yield from fact("timeline.longest_gap_step", subject, longest.step, *sources)
+    yield from fact("timeline.longest_gap_start", subject, start, *sources)
+    yield from fact("timeline.longest_gap_before", subject, longest.before or None, *sources)
+    yield from fact("timeline.longest_gap_after", subject, longest.after or None, *sources)
+    owners: dict[str, float] = defaultdict(float)
+    for gap in gaps:
+        if gap.host:
+            owners[gap.host] += gap.length_us
+    if owners:
+        name, covered = Counter(owners).most_common(1)[0]
+        yield from fact("timeline.gap_owner", subject, name[:200], *sources)
+        yield from fact("timeline.gap_owner_share", subject, covered / sum(gap.length_us for gap in gaps), *sources)
+
+
+FAMILIES = (Family("timeline", KINDS, measure, reduce, ("kernels",), uses=("steps",)),)
