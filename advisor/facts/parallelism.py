@@ -34,8 +34,10 @@ class Partition:
     stage: dict[int, int] = field(default_factory=dict)
     host: dict[int, str] = field(default_factory=dict)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    told: frozenset[str] = frozenset()
+    """Groups whose members are known from the files; of the others only those at hand are."""
     role: dict[str, str] = field(default_factory=dict)
-    """Group -> data, tensor, pipeline, expert, world."""
+    """Group -> data, tensor, pipeline or expert."""
 
     @property
     def strategy(self) -> str:
@@ -68,7 +70,7 @@ def _work_out(run: Run) -> Partition:
     ranks = sorted({rank.rank for rank in run.ranks})
     exchanges: dict[int, Exchanges] = run.each("communication")
     found.host = _hosts(run)
-    found.groups = _groups(run, exchanges)
+    found.groups, found.told = _groups(run, exchanges)
     told = run.profile.parallelism
     if any((told.data, told.tensor, told.pipeline, told.expert)):
         found.data, found.tensor, found.pipeline, found.expert = told.data, told.tensor, told.pipeline, told.expert
@@ -91,11 +93,13 @@ def _hosts(run: Run) -> dict[int, str]:
     return hosts
 
 
-def _groups(run: Run, exchanges: dict[int, Exchanges]) -> dict[str, tuple[int, ...]]:
-    """Group -> members: as told, else the ranks whose files name it."""
+def _groups(run: Run, exchanges: dict[int, Exchanges]) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
+    """Group -> members: as told, else the ranks whose files name it; and which were told."""
     groups: dict[str, tuple[int, ...]] = dict(run.profile.groups)
     for rank in run.ranks:
         groups.update({name: tuple(members) for name, members in rank.groups.items()})
+    groups.pop("", None)
+    told = frozenset(groups)
     seen: dict[str, set[int]] = defaultdict(set)
     for rank, ex in exchanges.items():
         for index in np.unique(ex.group):
@@ -103,7 +107,7 @@ def _groups(run: Run, exchanges: dict[int, Exchanges]) -> dict[str, tuple[int, .
     for name, members in seen.items():
         if name and name not in groups:
             groups[name] = tuple(sorted(members))
-    return groups
+    return groups, told
 
 
 def _roles(
@@ -119,7 +123,8 @@ def _roles(
     for ex in exchanges.values():
         per_step = Counter(zip((ex.groups[g] for g in ex.group), ex.kinds(), strict=True))
         for (group, k), count in per_step.items():
-            kinds[group][str(k)] = max(kinds[group][str(k)], count * ex.scale // max(len(ex.steps), 1))
+            if group:
+                kinds[group][str(k)] = max(kinds[group][str(k)], count * ex.scale // max(len(ex.steps), 1))
     for group, counts in kinds.items():
         if group not in roles and any(counts[k] for k in POINT_TO_POINT):
             roles[group] = "pipeline"
@@ -151,7 +156,7 @@ def _tell_tensor_from_data(
 
 
 def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: dict[int, Exchanges]) -> None:
-    """Stage of every rank: told, else its place in its pipeline group, else contiguous shares, else the data's shape."""
+    """Stage of every rank: told, else its place in its pipeline group, else equal shares, else the data's shape."""
     told = {r.rank: int(r.info["stage"]) for r in run.ranks if isinstance(r.info.get("stage"), int)}
     if len(told) == len(ranks):
         found.stage = told
@@ -213,7 +218,7 @@ def _chained(exchanges: dict[int, Exchanges], ranks: Sequence[int]) -> dict[int,
 
 
 def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:
-    """Contiguous equal blocks of ranks, where some ranks report a bubble: the split whose blocks are most alike inside."""
+    """Contiguous equal blocks of ranks, where some ranks report a bubble: the blocks that are most alike inside."""
     times = steady(run)
     if len(times) < 2 or set(times) != set(ranks) or list(ranks) != list(range(len(ranks))):
         return None

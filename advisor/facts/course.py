@@ -1,0 +1,209 @@
+"""The course of one rank's steps on its device, reduced: where it idled, how fast its kernels were, and one step as a
+chain of computing segments and collectives that `replay.py` can run again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.intervals import complement, measure, subtract, union
+from advisor.model import Source
+from advisor.sources.base import Rank
+from advisor.sources.kernels import Kernels, Signature, load_kernels
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
+MOST_WORDS = 48
+"""Kernel signatures kept for comparing speed: the most expensive ones."""
+MOST_EXCHANGES = 3000
+"""A step with more collectives is not replayed."""
+RELEASE_NS = 60_000
+"""A kernel that starts this soon after a collective's end, after idling, was waiting for it."""
+
+
+def is_communication(signature: Signature, name: str) -> bool:
+    """Whether a row of kernel_details is a collective: by core type, else by name."""
+    return signature.core in COMMUNICATION_CORES or name.rpartition("/")[2].lower().startswith("hcom")
+
+
+def is_data_fetch(signature: Signature) -> bool:
+    """GetNext and its kin take the batch from the queue: their time is waiting for data, not computation."""
+    return "getnext" in signature.type.lower().replace("_", "")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One step as a list of events in order of start: computing segments and collectives, microseconds.
+
+    A segment is kernels that run on end with nothing but `gap` between them. `after` is the collective (its place in
+    the list) whose end let the event start, −1 for none; `lag` the time from there, or else from the end of the
+    computation before, to the start.
+    """
+
+    step: str
+    name: tuple[str, ...]
+    """Empty for a computing segment."""
+    start: Floats
+    busy: Floats
+    gap: Floats
+    lag: Floats
+    after: Ints
+
+
+@dataclass(frozen=True)
+class Course:
+    """One rank, step by step."""
+
+    steps: tuple[str, ...]
+    computing_us: Floats
+    fetching_us: Floats
+    """Time in GetNext kernels, part of computing."""
+    lead_us: Floats
+    """Idle before the first kernel, from the end of the step before; NaN for the first step."""
+    gap_us: Floats
+    """Idle inside the step, with neither kernel nor collective running."""
+    exposed_us: Floats
+    kernels: Ints
+    speed: dict[tuple[str, str], tuple[float, float]]
+    """(type, input shapes) -> (kernels a step, median microseconds)."""
+    exposed_by_name: dict[str, float] = field(default_factory=dict)
+    """Collective -> exposed microseconds a step."""
+    chain: Chain | None = None
+    sources: tuple[Source, ...] = ()
+
+
+def reduce_course(rank: Rank) -> Course | None:
+    """The course from kernel_details.csv; None where it holds no kernel with a start."""
+    kernels = load_kernels(rank)
+    if kernels is None or not len(kernels):
+        return None
+    communication = _communication(kernels)
+    placed = kernels.start >= 0
+    if not placed.any():
+        return None
+    order = list(dict.fromkeys(kernels.step[placed].tolist()))
+    fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
+    rows: list[tuple[float, ...]] = []
+    exposed_by_name: dict[str, float] = {}
+    previous = None
+    for step in order:
+        inside = placed & (kernels.step == step)
+        busy = union(kernels.start[inside & ~communication], kernels.end[inside & ~communication])
+        talk = union(kernels.start[inside & communication], kernels.end[inside & communication])
+        every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
+        low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
+        lead = np.nan if previous is None else max(low - previous, 0) / 1000
+        gap = measure(complement(every, low, high)) / 1000
+        alone = subtract(talk, busy)
+        rows.append(
+            (
+                measure(busy) / 1000,
+                float(kernels.duration[inside & fetch].sum()),
+                lead,
+                gap,
+                measure(alone) / 1000,
+                int((inside & ~communication).sum()),
+            )  # fmt: skip
+        )
+        previous = high
+        for i in np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES]:
+            own = measure(subtract((kernels.start[i : i + 1], kernels.end[i : i + 1]), busy)) / 1000
+            name = kernels.names[kernels.name[i]]
+            exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / len(order)
+    columns = np.array(rows, float).T
+    steps = tuple(kernels.steps[s] or "0" for s in order)
+    middle = order[len(order) // 2]
+    return Course(
+        steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
+        _speeds(kernels, placed & ~communication & ~fetch, len(order)), exposed_by_name,
+        _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0"),
+        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),),
+    )  # fmt: skip
+
+
+def _communication(kernels: Kernels) -> npt.NDArray[np.bool_]:
+    by_signature = np.array([s.core in COMMUNICATION_CORES for s in kernels.signatures], bool)
+    by_name = np.array([n.rpartition("/")[2].lower().startswith("hcom") for n in kernels.names], bool)
+    return by_signature[kernels.signature] | by_name[kernels.name]
+
+
+def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict[tuple[str, str], tuple[float, float]]:
+    """The most expensive signatures with their count a step and median duration."""
+    signature, duration = kernels.signature[chosen], kernels.duration[chosen]
+    totals = np.bincount(signature, weights=duration, minlength=len(kernels.signatures))
+    found = {}
+    for index in np.argsort(-totals)[:MOST_WORDS]:
+        mine = duration[signature == index]
+        if mine.size and totals[index] > 0:
+            key = (kernels.signatures[index].type, kernels.signatures[index].input_shapes)
+            found[key] = (mine.size / steps, float(np.median(mine)))
+    return found
+
+
+def _chain(
+    kernels: Kernels, communication: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], step: str
+) -> Chain | None:
+    """One step as segments and collectives; None where it has no collective, or too many."""
+    talks = np.flatnonzero(inside & communication)
+    work = np.flatnonzero(inside & ~communication)
+    if not 0 < len(talks) <= MOST_EXCHANGES or not len(work):
+        return None
+    origin = int(min(kernels.start[talks[0]], kernels.start[work[0]]))
+    begin, end = (kernels.start - origin) / 1000, (kernels.end - origin) / 1000
+    talk_begin, talk_end = begin[talks], end[talks]
+    edges = np.sort(np.concatenate((talk_begin, talk_end)))
+    events: list[tuple[float, str, float, float, float, int]] = []
+    """(start, name, busy, gap, lag, place of the releasing collective among `talks`)"""
+    at = 0
+    ends = np.maximum.accumulate(end[work])
+    while at < len(work):
+        first = at
+        start = float(begin[work[first]])
+        free = float(ends[first - 1]) if first else 0.0
+        busy, gap = float(end[work[at]] - start), 0.0
+        while at + 1 < len(work):
+            following = work[at + 1]
+            if np.searchsorted(edges, begin[following], "right") != np.searchsorted(edges, begin[work[first]], "right"):
+                break
+            pause = float(begin[following] - ends[at])
+            if pause >= 0:
+                gap += pause
+                busy += float(end[following] - begin[following])
+            else:
+                busy += max(float(end[following] - ends[at]), 0.0)
+            at += 1
+        releasing = np.flatnonzero((talk_end > free) & (talk_end <= start) & (start - talk_end < RELEASE_NS / 1000))
+        if len(releasing):
+            after = int(releasing[np.argmax(talk_end[releasing])])
+            events.append((start, "", busy, gap, start - float(talk_end[after]), after))
+        else:
+            events.append((start, "", busy, gap, max(start - free, 0.0), -1))
+        at += 1
+    segments = len(events)
+    released: list[int] = [e[5] for e in events]
+    for i in talks:
+        label = kernels.names[kernels.name[i]].rpartition("/")[2]
+        start = float(begin[i])
+        done = np.searchsorted(end[work], start, "right") if np.all(np.diff(end[work]) >= 0) else (ends <= start).sum()
+        computed = float(ends[done - 1]) if done else -np.inf
+        queued = np.flatnonzero((talk_end > computed) & (talk_end <= start) & (start - talk_end < RELEASE_NS / 1000))
+        if len(queued):
+            released.append(int(queued[np.argmax(talk_end[queued])]))
+            lag = start - float(talk_end[released[-1]])
+        else:
+            released.append(-1)
+            lag = max(start - computed, 0.0) if done else start
+        events.append((start, label, float(end[i] - begin[i]), 0.0, lag, 0))
+    order = sorted(range(len(events)), key=lambda n: (events[n][0], n >= segments))
+    place = {n - segments: at for at, n in enumerate(order) if n >= segments}
+    after = np.array([place[released[n]] if released[n] >= 0 else -1 for n in order], np.int64)
+    events = [events[n] for n in order]
+    return Chain(
+        step, tuple(e[1] for e in events), np.array([e[0] for e in events]), np.array([e[2] for e in events]),
+        np.array([e[3] for e in events]), np.array([e[4] for e in events]), after,
+    )  # fmt: skip

@@ -1,0 +1,244 @@
+"""What the step would take without the cause: the step is run again with the accused durations at their peers' median.
+
+Each rank's step is a chain of computing segments and collectives (`course.Chain`). A segment starts when the one
+before has ended and the collective that released it has; a collective starts when its last member has arrived and
+takes its pure transfer time. After "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI
+2025), whose measure this is: the step as replayed minus the step replayed with the cause removed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.course import Chain, Course, reduce_course
+from advisor.facts.exchanges import Exchanges, kind_of
+from advisor.facts.parallelism import partition
+from advisor.facts.steps import steady
+from advisor.model import RUN, Fact
+
+if TYPE_CHECKING:
+    from advisor.facts.cluster import Lateness
+
+
+@dataclass
+class Change:
+    """What is put right on one rank: factors on segments and gaps, microseconds off the wait before the first kernel."""
+
+    compute: float = 1.0
+    gap: float = 1.0
+    lead_us: float = 0.0
+
+
+@dataclass
+class Model:
+    """All ranks' chains on one clock. `joint[rank][i]` numbers the meeting that event i is part of, −1 for none."""
+
+    chains: dict[int, Chain]
+    begin: dict[int, float]
+    joint: dict[int, list[int]]
+    members: list[dict[int, int]] = field(default_factory=list)
+    """meeting -> rank -> event."""
+    pure: list[float] = field(default_factory=list)
+    """Transfer time of each meeting once all have arrived."""
+    group: list[str] = field(default_factory=list)
+    absent: list[float | None] = field(default_factory=list)
+    """When a member without files arrived, on the common clock; None where all are at hand."""
+    baseline_us: float = 0.0
+
+
+def model(run: Run) -> Model | None:
+    """The replayable step of this run; None where chains are missing or do not fit together."""
+    if not hasattr(run, "_replay"):
+        run._replay = _build(run)  # type: ignore[attr-defined]
+    return run._replay  # type: ignore[attr-defined, no-any-return]
+
+
+def _build(run: Run) -> Model | None:
+    courses: dict[int, Course] = run.each("replay")
+    chains = {rank: c.chain for rank, c in courses.items() if c.chain is not None}
+    if len(chains) < 2 or set(chains) != set(steady(run)) or len({c.step for c in chains.values()}) != 1:
+        return None
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    layout = partition(run)
+    meetings: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    for rank, chain in chains.items():
+        group_of = _groups_by_name(exchanges.get(rank), chain.step)
+        for i, name in enumerate(chain.name):
+            if name:
+                key = (group_of.get(name, ""), _meeting_name(name))
+                if rank not in meetings[key]:
+                    meetings[key][rank] = i
+    found = Model(chains, {}, {rank: [-1] * len(c.name) for rank, c in chains.items()})
+    complete = (run.profile.world_size or len(chains)) <= len(chains)
+    for (group, _), events in meetings.items():
+        known = layout.groups.get(group, ())
+        everyone = complete or set(known) <= set(events)
+        if len(events) < 2 and everyone:
+            continue
+        number = len(found.members)
+        found.members.append(events)
+        for rank, i in events.items():
+            found.joint[rank][i] = number
+        found.pure.append(min(float(chains[r].busy[i]) for r, i in events.items()))
+        found.group.append(group)
+        found.absent.append(None if everyone else 0.0)
+    _one_clock(found)
+    for number, events in enumerate(found.members):
+        if found.absent[number] is not None:
+            rank, i = next(iter(events.items()))
+            chain = chains[rank]
+            found.absent[number] = found.begin[rank] + float(chain.start[i] + chain.busy[i]) - found.pure[number]
+    found.baseline_us = play(found, {}) or 0.0
+    return found if found.baseline_us > 0 else None
+
+
+def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:
+    if exchanges is None:
+        return {}
+    rows = np.flatnonzero(np.array(exchanges.steps, object)[exchanges.step] == step)
+    return {exchanges.names[exchanges.name[i]]: exchanges.groups[exchanges.group[i]] for i in rows}
+
+
+def _meeting_name(name: str) -> str:
+    """Send and receive of one transfer share what stands behind their kind."""
+    tail = name.partition("__")[2]
+    return f"p2p {tail}" if tail and kind_of(name) in ("send", "receive", "batchsendrecv") else name
+
+
+def _one_clock(found: Model) -> None:
+    """Shifts the ranks so that the first meeting of any two ends together: hosts' clocks differ."""
+    ends: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for number, events in enumerate(found.members):
+        for rank, i in events.items():
+            chain = found.chains[rank]
+            ends[rank].append((number, float(chain.start[i] + chain.busy[i])))
+    at = {rank: dict(pairs) for rank, pairs in ends.items()}
+    for root in sorted(found.chains):
+        if root in found.begin:
+            continue
+        found.begin[root] = 0.0
+        waiting = [root]
+        while waiting:
+            rank = waiting.pop()
+            for number, end in ends[rank]:
+                for other in found.members[number]:
+                    if other not in found.begin:
+                        found.begin[other] = found.begin[rank] + end - at[other][number]
+                        waiting.append(other)
+
+
+def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
+    """Runs the step; microseconds from the first start to the last end. `pure` overrides transfer times by meeting.
+
+    None where the chains cannot be run to the end (they contradict each other).
+    """
+    pure = pure or {}
+    ends = {rank: np.full(len(c.name), np.nan) for rank, c in found.chains.items()}
+    arrived: list[dict[int, float]] = [{} for _ in found.members]
+    position = dict.fromkeys(found.chains, 0)
+    computed = {r: found.begin[r] + float(c.start[0]) for r, c in found.chains.items()}
+    original_first = {r: found.begin[r] + float(c.start[0]) for r, c in found.chains.items()}
+    for rank, change in changes.items():
+        computed[rank] -= change.lead_us
+    blocked: dict[tuple[int, int], list[int]] = defaultdict(list)
+    ready = list(found.chains)
+    while ready:
+        rank = ready.pop()
+        chain, change, end = found.chains[rank], changes.get(rank), ends[rank]
+        i = position[rank]
+        while i < len(chain.name):
+            awaited = int(chain.after[i])
+            if awaited >= 0 and np.isnan(end[awaited]):
+                blocked[rank, awaited].append(rank)
+                break
+            released = computed[rank] if awaited < 0 else max(computed[rank], float(end[awaited]))
+            if chain.name[i]:
+                start = released + float(chain.lag[i])
+                number = found.joint[rank][i]
+                if number < 0:
+                    end[i] = start + float(chain.busy[i])
+                else:
+                    arrived[number][rank] = start
+                    if len(arrived[number]) == len(found.members[number]):
+                        absent = found.absent[number]
+                        begin = max([*arrived[number].values(), *([] if absent is None else [absent])])
+                        for member, event in found.members[number].items():
+                            ends[member][event] = begin + pure.get(number, found.pure[number])
+                            ready.extend(blocked.pop((member, event), ()))
+                i += 1
+                continue
+            lag = float(chain.lag[i]) * (change.gap if change and awaited < 0 else 1.0)
+            busy = float(chain.busy[i]) * (change.compute if change else 1.0)
+            gap = float(chain.gap[i]) * (change.gap if change else 1.0)
+            first = i == _first_segment(chain)
+            end[i] = (released if first else released + lag) + busy + gap
+            computed[rank] = end[i]
+            i += 1
+        position[rank] = i
+    if any(position[r] < len(c.name) for r, c in found.chains.items()) or any(np.isnan(e).any() for e in ends.values()):
+        return None
+    last = max(float(e.max()) for e in ends.values())
+    return last - min(original_first.values())
+
+
+def _first_segment(chain: Chain) -> int:
+    return next((i for i, name in enumerate(chain.name) if not name), -1)
+
+
+def what_if_rank(run: Run, rank: int, late: Lateness) -> float | None:
+    """Microseconds a step gains where this rank's cause is at its peers' median; None where it cannot be replayed."""
+    from advisor.facts.cluster import accounts
+
+    found, balance = model(run), accounts(run)
+    if found is None or balance is None or rank not in found.chains or rank not in balance.ranks:
+        return None
+    row = balance.ranks.index(rank)
+    change = Change()
+    cause = late.cause
+    over = late.parts.get(cause, 0.0)
+    own = float(np.nanmedian(balance.part(cause)[row])) if cause in ("compute", "data", "host") else 0.0
+    if own <= 0:
+        return None
+    if cause == "data":
+        change.lead_us = min(over, own)
+    elif cause == "compute":
+        change.compute = max(1 - over / own, 0.0)
+    else:
+        change.gap = max(1 - over / own, 0.0)
+    return gain(found, {rank: change})
+
+
+def gain(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
+    """The step as replayed minus the step replayed with the changes, not below 0."""
+    after = play(found, changes, pure)
+    return None if after is None else max(found.baseline_us - after, 0.0)
+
+
+KINDS = (
+    kind("replay.error_share", "ratio", "run", "how far the replayed step is from the measured one", needs="kernels"),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """How well the replay reproduces the step: what its savings are worth."""
+    del facts
+    found = model(run)
+    if found is None:
+        return
+    last = max(
+        found.begin[r] + float((c.start + c.busy + c.gap * [not n for n in c.name]).max())
+        for r, c in found.chains.items()
+    )
+    first = min(found.begin[r] + float(c.start[0]) for r, c in found.chains.items())
+    yield from fact("replay.error_share", RUN, abs(found.baseline_us - (last - first)) / (last - first))
+
+
+FAMILIES = (
+    Family("replay", KINDS, measure, reduce_course, ("kernels",), uses=("steps", "communication", "parallelism")),
+)
