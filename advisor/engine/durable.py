@@ -29,7 +29,7 @@ from advisor.engine.wire import ALIASES, IDS, SESSIONS, TYPE, Tokens
 
 MAX_SESSIONS = 1000
 """Live at once in one ruleset; the core crashes at 1,025."""
-FLAT_FACTS = 2000
+FLAT_FACTS = 500
 """Facts after which a session without joins starts afresh: the core keeps about 9 kB a fact, and nothing needs them."""
 MAX_FACTS = 100_000
 """Facts that the sessions with joins of one run may keep: somewhat less than a gigabyte."""
