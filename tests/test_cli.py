@@ -1,0 +1,111 @@
+"""The command line: exit statuses of the contract, files written whole, bad input told in words."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from advisor.cli import main
+
+HEADER = (
+    "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+    "Communication(Not Overlapped and Exclude Receive),Preparing\r\n"
+)
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """One rank with four steps, nine tenths computing."""
+    output = tmp_path / "w_1_20260101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    rows = "".join(f"{i},90000.0,1000.0,500.0,1500.0,9000.0,0,0,1000.0,100.0\r\n" for i in range(5, 9))
+    (output / "step_trace_time.csv").write_text(HEADER + rows, newline="")
+    return output.parent
+
+
+def run(capsys, *arguments):
+    status = main([str(a) for a in arguments])
+    return status, capsys.readouterr()
+
+
+def test_advise_ends_with_0_and_a_json_report(profile, capsys):
+    """The report of a readable profile goes to standard output and nothing else does."""
+    status, out = run(capsys, "advise", profile, "--format", "json")
+    report = json.loads(out.out)
+    assert status == 0
+    assert report["summary"]["step_time_us"] == pytest.approx(100_000)
+    assert report["summary"]["breakdown"]["computing"] == pytest.approx(0.9)
+    assert report["profile"]["steps"] == ["5", "6", "7", "8"]
+
+
+def test_a_folder_without_a_profile_gives_3_and_a_report_that_says_what_was_sought(tmp_path, capsys):
+    """Nothing measured is never health."""
+    status, out = run(capsys, "advise", tmp_path, "--format", "json")
+    report = json.loads(out.out)
+    assert status == 3
+    assert report["summary"]["direction"] == "undetermined" and report["problems"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["advise"], ["advise", "/no/such/folder"], ["advise", ".", "--format", "pdf"], ["advise", ".", "--select", "NOPE"],
+     ["nonsense"], ["advise", ".", "--config", "/no/such.toml"], ["explain", "NOPE999"]],
+)  # fmt: skip
+def test_wrong_usage_ends_with_2_and_says_why(arguments, capsys):
+    """A typing error is told in words, never as a traceback."""
+    status, out = run(capsys, *arguments)
+    assert status == 2
+    assert out.err.strip() and "Traceback" not in out.err
+
+
+def test_fail_on_ends_with_1_where_a_finding_is_severe_enough(tmp_path, capsys):
+    """In CI the threshold decides; without it the worst profile ends with 0."""
+    output = tmp_path / "w_1_20260101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    rows = "".join(f"{i},10000.0,80000.0,500.0,80500.0,10000.0,0,0,80000.0,100.0\r\n" for i in range(5, 9))
+    (output / "step_trace_time.csv").write_text(HEADER + rows, newline="")
+    assert run(capsys, "advise", output.parent, "-q")[0] == 0
+    assert run(capsys, "advise", output.parent, "-q", "--fail-on", "medium")[0] == 1
+    assert run(capsys, "advise", output.parent, "-q", "--fail-on", "low", "--select", "DATA")[0] == 0
+
+
+def test_formats_go_to_files_whole(profile, tmp_path, capsys):
+    """Several formats in one run, each under its final name only when complete."""
+    html, report = tmp_path / "r.html", tmp_path / "r.json"
+    assert run(capsys, "advise", profile, "--format", f"html:{html}", "--format", f"json:{report}")[0] == 0
+    assert json.loads(report.read_text())["schema_version"] == "1.0"
+    assert html.read_text().lstrip().lower().startswith("<!doctype html")
+    assert not list(tmp_path.glob(".r.*"))
+    assert run(capsys, "advise", profile, "--format", f"json:{tmp_path}/none/r.json")[0] == 2
+
+
+def test_facts_are_saved_and_judged_again_without_the_profile(profile, tmp_path, capsys):
+    """A bug report needs the facts, not gigabytes of traces."""
+    saved = tmp_path / "facts.json"
+    status, out = run(capsys, "facts", profile, "--save", saved)
+    assert status == 0 and json.loads(out.out) == json.loads(saved.read_text())
+    first = json.loads(run(capsys, "advise", profile, "--format", "json")[1].out)
+    again = json.loads(run(capsys, "advise", "--facts", saved, "--format", "json")[1].out)
+    assert again["findings"] == first["findings"] and again["summary"] == first["summary"]
+    saved.write_text("{}")
+    assert run(capsys, "advise", "--facts", saved)[0] == 2
+
+
+def test_doctor_and_explain_answer(profile, capsys):
+    """What was recognised, and why a rule fired or not."""
+    status, out = run(capsys, "doctor", profile, "--format", "json")
+    assert status == 0 and json.loads(out.out)["ranks"][0]["rank"] == 0
+    status, out = run(capsys, "explain", "DATA010", "--profile", profile)
+    assert status == 0 and "no_data" in out.out
+
+
+def test_help_answers_at_once():
+    """Nothing heavy is imported before it is needed."""
+    code = "import sys; from advisor.cli import main; main(['--help']); print(sorted(m for m in ('pandas', 'numpy', "
+    code += "'pydantic', 'polars', 'jinja2', 'yaml', 'rich') if m in sys.modules))"
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,42 @@
+"""The wheel carries rules, templates and knowledge base, and runs from any folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The wheel, built from this checkout and unpacked where no checkout is in sight."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    subprocess.run([*pip, "wheel", "--no-deps", "-w", str(folder), str(ROOT)], check=True, timeout=300)
+    wheel = next(folder.glob("advisor-*.whl"))
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(folder / "site"), str(wheel)], check=True, timeout=300)
+    return folder / "site"
+
+
+def advisor(site, *arguments, cwd):
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    return subprocess.run(
+        [sys.executable, "-m", "advisor", *map(str, arguments)],
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_the_installed_command_reports_from_another_folder(installed, tmp_path):
+    """A user who installed the wheel gets the rules and the HTML template with it."""
+    report = tmp_path / "report.html"
+    done = advisor(installed, "advise", ROOT / "examples" / "slow_rank", "--format", f"html:{report}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "<html" in report.read_text(encoding="utf-8")
+    where = subprocess.run(
+        [sys.executable, "-c", "import advisor.resources as r; print(r.resource('rules'))"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert str(installed) in where.stdout
