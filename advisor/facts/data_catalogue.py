@@ -40,6 +40,8 @@ _DATA = (
     ("loop_cpu_share", "ratio", "the same as a share of the step", "", "host_cpu"),
     ("workers", "count", "workers of all operations", "", "pipeline_ops"),
     ("busiest_share", "ratio", "busy share of the busiest operation", "", _WORK),
+    ("busiest_cpu_share", "ratio", "part of the busiest operation's work that is processor time", "", "pipeline_cpu"),
+    ("operations", "count", "operations of the pipeline that could be judged", "", "pipeline_ops|dataset_stages"),
     ("prefetch_current", "count", "batches the last queue holds", "", "pipeline_ops|batches"),
     ("prefetch_needed", "count", "batches that must lie ready to bridge the longest pause", "capacity + longest wait ÷ "
      "the loop's own step", "batches"),
@@ -88,6 +90,8 @@ _OPERATION = (
     ("workers_needed", "count", "workers with which it no longer limits the step", "work ÷ next limit, rounded up",
      _WORK),
     ("workers_proposed", "count", "the same, no more than the host has processors, no fewer than now", "", _WORK),
+    ("workers_trial", "count", "twice the workers of now, no more than the host has processors: where no time says "
+     "how many are needed", "", "pipeline_ops"),
     ("workers_capped", "bool", "more would be needed than the host has processors", "", _WORK),
     ("step_more_workers_us", "us", "the step with them", "largest remaining limit", _WORK),
     ("saving_more_workers_us", "us", "what they save", "modelled step now − then", _WORK),
@@ -97,6 +101,9 @@ _OPERATION = (
     ("limit_processes", "text", "what limits the step with them", "", _WORK),
     ("saving_removed_us", "us", "what would be saved if the operation took no time", "", _WORK),
     ("limit_removed", "text", "what limits the step then", "", _WORK),
+    ("parallel_source_workers", "count", "workers of a source that would serve in parallel", "", _WORK),
+    ("saving_parallel_source_us", "us", "what is saved if the configured workers take effect on a source that one "
+     "thread iterates so far", "modelled step now − with __next__ ÷ workers", _WORK),
     ("gil_limit_us", "us", "Python work per step that shares the interpreter lock", "", "pipeline_cpu"),
     ("processor_limit_us", "us", "processor time per step ÷ processors left by others", "", "pipeline_cpu"),
     ("loop_limit_us", "us", "the loop's own part of the step", "", _BATCH),

@@ -15,6 +15,7 @@ from advisor.facts.queueing import (
     PROCESSORS,
     Network,
     Station,
+    with_parallel_source,
     with_processes,
     with_workers,
     without,
@@ -87,6 +88,12 @@ class Judged:
             return None
         return max(0.0, 1.0 - times.undisturbed_us / times.step_mean_us)
 
+    def cpu_share(self, op: Operation) -> float | None:
+        """Part of an operation's work in which its workers were on a processor."""
+        if not op.work_us or not op.cpu_cores or not self.data.wall_us:
+            return None
+        return min(1.0, op.cpu_cores * self.data.wall_us / op.work_us)
+
     def busy_share(self, op: Operation) -> float | None:
         """Work ÷ (servers × wall). Below a Concat only the time counts in which the branch is read: the part of the
         batches that carry the waiting."""
@@ -131,6 +138,7 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
     more = with_workers(network, op_id, max(possible, station.workers))
     processes = with_processes(network, op_id, min(max(needed, 1), network.cores or max(needed, 1)))
     cheaper = without(network, op_id)
+    parallel = with_parallel_source(network, op_id)
     limits = network.limits()
     return {
         "workers_needed": needed, "workers_proposed": more.workers,
@@ -139,6 +147,7 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
         "limit_more_workers": more.limit,
         "processes_proposed": processes.workers, "saving_processes_us": processes.saving_us,
         "limit_processes": processes.limit, "saving_removed_us": cheaper.saving_us, "limit_removed": cheaper.limit,
+        "parallel_source_workers": parallel.workers, "saving_parallel_source_us": parallel.saving_us,
         "gil_limit_us": limits.get(GIL), "processor_limit_us": limits.get(PROCESSORS), "loop_limit_us": limits[LOOP],
         "limited_by": network.step_after()[1],
     }  # fmt: skip

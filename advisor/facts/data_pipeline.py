@@ -72,6 +72,8 @@ def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
         "loop_cpu_share": loop / one.step_us if loop is not None and one.step_us else None,
         "workers": sum(op.workers or 0 for op in data.operations.values()) or None,
         "busiest_share": max(shares) if shares else None,
+        "busiest_cpu_share": None if one.busiest is None else one.cpu_share(data.operations[one.busiest]),
+        "operations": len(data.operations) or None,
         "prefetch_needed": _prefetch_needed(one), "prefetch_current": _capacity(data),
     }  # fmt: skip
     for name, value in values.items():
@@ -117,10 +119,8 @@ def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fa
     """The `pipeline_op.` facts of one operation."""
     data, host, network = one.data, one.host, one.network
     cores = host.cores if host else None
+    trial = 2 * op.workers if op.workers else None
     work = op.work_us / data.produced if op.work_us is not None and data.produced else None
-    share = None
-    if op.work_us and op.cpu_cores and data.wall_us:
-        share = min(1.0, op.cpu_cores * data.wall_us / op.work_us)
     out = op.output
     values: dict[str, Any] = {
         "type": op.type, "workers": op.workers, "is_source": op.is_source, "python": op.python,
@@ -134,7 +134,9 @@ def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fa
         "output_used_share": out.used if out else None, "output_empty_share": out.empty if out else None,
         "input_used_share": op.input_used, "input_empty_share": op.input_empty,
         "queue_samples": out.samples if out else None, "queue_capacity": out.capacity if out else None,
-        "cpu_cores": op.cpu_cores, "cpu_share": share,
+        "cpu_cores": op.cpu_cores,
+        "workers_trial": max(op.workers or 0, min(trial, cores)) if trial and cores else trial,
+        "cpu_share": one.cpu_share(op),
         "cpu_per_worker": 100.0 * op.cpu_cores / op.workers if op.cpu_cores is not None and op.workers else None,
         "host_share": op.cpu_cores / cores if op.cpu_cores is not None and cores else None,
         "wait_share": one.wait_share, "wait_us": one.wait_us, "step_us": one.step_us,

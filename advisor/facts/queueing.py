@@ -115,6 +115,14 @@ def with_processes(network: Network, op_id: int, workers: int) -> Prospect:
     return _prospect(network, changed, workers)
 
 
+def with_parallel_source(network: Network, op_id: int) -> Prospect:
+    """The step if the workers that are configured took effect: a source that was iterated by one thread so far."""
+    station = network.stations[op_id]
+    workers = min(station.workers, network.cores) if network.cores else station.workers
+    changed = network.changed(op_id, replace(station, work_us=station.cycle_us, servers=workers, workers=workers))
+    return _prospect(network, changed, workers)
+
+
 def without(network: Network, op_id: int) -> Prospect:
     """The step if this operation took no time: the most that changing its code can give."""
     return _prospect(network, network.changed(op_id, None), 0)
