@@ -57,6 +57,7 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
             inapplicable=checks(report, Outcome.NOT_APPLICABLE),
             failed_rules=checks(report, Outcome.ERROR),
             missing=sorted(report.missing_evidence, key=lambda item: -len(item.rules)),
+            waiting=len({rule for item in report.missing_evidence for rule in item.rules}),
             facts_about=_facts_about(report),
             rule_title=_titles(report).get,
             style=Markup(style),

@@ -159,7 +159,9 @@
           borderWidth: (context) => (of(context)?.marked ? 3 : 0),
           labels: { display: true, color: "#fff", font: { size: 12 }, overflow: "fit", formatter: (context) => { const item = of(context); return item ? [short(item.name), item.share] : ""; } },
         }] },
-        options: { plugins: { legend: { display: false }, tooltip: { callbacks: {
+        options: { plugins: { legend: { onClick: () => {}, labels: { boxWidth: 12, color: color("ink"), generateLabels: () => groups.map((group, index) => ({
+          text: group || "–", fillStyle: color(palette[index % palette.length]), strokeStyle: "transparent", fontColor: color("ink"),
+        })) } }, tooltip: { callbacks: {
           title: () => "",
           label: (context) => { const item = of(context); return item ? `${item.name} ${item.group}: ${number(item.value)} ${spec.unit} (${item.share})` : ""; },
         } } } },
