@@ -23,7 +23,7 @@ from advisor.ruleset.expression import RESERVED, Expr, ExpressionError, FactRef,
 from advisor.ruleset.faults import Faults
 from advisor.ruleset.knowledge import text_from
 from advisor.ruleset.rule import Doubt, Explains, JoinSpec, Ladder, RemedyUse, Rule, SavingSpec, Threshold
-from advisor.ruleset.schema import LadderModel, RuleModel
+from advisor.ruleset.schema import LadderModel, RuleModel, TextModel
 from advisor.ruleset.scopes import SINGLE, fact_kind, peer_kind, place
 
 _COUNT_IS = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(.+)", re.DOTALL)
@@ -64,6 +64,7 @@ class _Builder:
             self.faults.add(("for",), f"there is no subject {self.kind!r}", "one of " + ", ".join(SUBJECT_KINDS))
             return None
         self._params()
+        self._languages()
         joins = tuple(
             j for alias, each in model.join.items() if (j := self._join(alias, each.kind, each.on)) is not None
         )
@@ -131,6 +132,18 @@ class _Builder:
         for name, param in self.model.params.items():
             if not fits_unit(param.value, param.unit):
                 self.faults.add(("params", name, "value"), f"{param.value!r} is no value in {param.unit}")
+
+    def _languages(self) -> None:
+        """Notes texts that stand in one language only."""
+        model = self.model
+        texts: list[tuple[tuple[Any, ...], TextModel]] = [(("title",), model.title), (("message",), model.message)]
+        texts += [(("doubts", index, "because"), doubt.because) for index, doubt in enumerate(model.doubts)]
+        if model.saving is not None:
+            texts.append((("saving", "basis"), model.saving.basis))
+        for where, text in texts:
+            for language in ("en", "zh"):
+                if not getattr(text, language):
+                    self.faults.add(where, f"the text is missing in {language}", "readers see the other one", "warning")
 
     def _let(self) -> None:
         areas = {name.partition(".")[0] for name in self.catalogue} | {"subject", "param"} | RESERVED | set(self.joins)

@@ -234,9 +234,9 @@ def compare(expect: ExpectModel, rule: Rule, findings: Sequence[Finding], checks
         why = check.reason or ", ".join(check.missing) if check else ""
         yield f"outcome is {outcome.value}{f' ({why})' if why else ''}, expected {expect.outcome}"
     if expect.subjects is not None:
-        found, wanted = sorted(f.subject.id for f in own), sorted(map(str, expect.subjects))
-        if found != wanted:
-            yield f"subjects are {', '.join(found) or 'none'}, expected {', '.join(wanted) or 'none'}"
+        subjects, wanted = sorted(f.subject.id for f in own), sorted(map(str, expect.subjects))
+        if subjects != wanted:
+            yield f"subjects are {', '.join(subjects) or 'none'}, expected {', '.join(wanted) or 'none'}"
     if not own:
         return
     severity = max((finding.severity for finding in own), key=lambda each: each.rank)
@@ -248,7 +248,8 @@ def compare(expect: ExpectModel, rule: Rule, findings: Sequence[Finding], checks
     if expect.saving_us is not None:
         saving = max((finding.saving.us_per_step for finding in own if finding.saving), default=None)
         if saving is None or abs(saving - expect.saving_us) > 1e-3 * max(1.0, abs(expect.saving_us)):
-            yield f"saving is {'none' if saving is None else show(saving, 'us')}, expected {show(expect.saving_us, 'us')}"
+            found = "none" if saving is None else show(saving, "us")
+            yield f"saving is {found}, expected {show(expect.saving_us, 'us')}"
     if expect.message is not None and not any(expect.message in m for f in own for m in (f.message.en, f.message.zh)):
         yield f"no message contains {expect.message!r}: {own[0].message.en}"
 

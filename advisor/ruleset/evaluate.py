@@ -243,7 +243,10 @@ class Scope:
         return list(dict.fromkeys(missing))
 
     def measured(self, ref: FactRef) -> bool:
-        """Whether the fact is known for the subject it stands for, or for any where only peers have it."""
+        """Whether the fact is known for the subject it stands for; for any, where only peers have it or it is one of a
+        joined subject that is not bound yet."""
+        if ref.alias in self.joins and ref.alias not in self.bindings:
+            return self.facts.has(ref.fact)
         try:
             return self.fact(ref) is not None
         except ExpressionError:

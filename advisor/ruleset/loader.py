@@ -82,8 +82,8 @@ def load_rules(
         catalogue = measured()
     rules, errors = read_rules(directories, catalogue)
     remedies, faults = load_remedies(directories)
-    errors.extend(faults)
-    if strict and any(error.level == "error" for error in errors):
+    errors = [error for error in (*errors, *faults) if error.level == "error"]
+    if strict and errors:
         raise RuleError(
             f"{len(errors)} defect{'s' if len(errors) > 1 else ''} in the rules\n"
             + "\n".join(map(str, sorted(errors))),
