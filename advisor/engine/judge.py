@@ -11,11 +11,11 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from advisor.engine.base import Hit
+from advisor.engine.base import Engine, EngineFailure, Hit, Record, RecordError
 from advisor.engine.evidence import missing_evidence
 from advisor.engine.findings import Draft, build
 from advisor.engine.roots import assign_roles, merge
-from advisor.engine.select import EngineFailure, make_engine
+from advisor.engine.select import make_engine
 from advisor.engine.summary import summarise
 from advisor.facts.base import FactKind, FactSet
 from advisor.facts.registry import catalogue as known_facts
@@ -66,14 +66,7 @@ def decide(
 ) -> Verdicts:
     """Findings with their roles, and the outcome of every rule. `given` findings are taken as reached already."""
     catalogue = known_facts() if catalogue is None else catalogue
-    trial = _Trial(rules, facts, catalogue, list(given))
-    problems: list[Problem] = []
-    try:
-        name = trial.run(engine)
-    except EngineFailure as failure:
-        problems.append(Problem("engine", f"{failure}; judged again with the Python engine"))
-        trial = _Trial(rules, facts, catalogue, list(given))
-        name = trial.run("python")
+    trial, name, problems = _tried(rules, facts, catalogue, list(given), engine)
     findings = assign_roles(
         merge(trial.findings),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
@@ -82,34 +75,74 @@ def decide(
     return Verdicts(findings, trial.checks(), name, problems + trial.problems)
 
 
+def _tried(
+    rules: RuleSet, facts: FactSet, catalogue: Mapping[str, FactKind], given: list[Finding], engine: str
+) -> tuple[_Trial, str, list[Problem]]:
+    """A pass that came to its end: a failing engine is replaced, then a rule that no engine can bear is left out."""
+    problems: list[Problem] = []
+    stopped: dict[str, str] = {}
+    while True:
+        trial = _Trial(rules, facts, catalogue, given, stopped)
+        try:
+            return trial, trial.run(engine), problems
+        except EngineFailure as failure:
+            rule = (failure.rule or "").partition("/")[0]
+            if engine != "python":
+                engine = "python"
+                problems.append(Problem("engine", f"{failure}; judged again with the Python engine"))
+            elif rule and rule not in stopped:
+                stopped[rule] = f"stopped: {failure}"
+            else:
+                raise
+
+
 class _Trial:
     """One pass of all rules over one set of facts."""
 
-    def __init__(self, rules: RuleSet, facts: FactSet, catalogue: Mapping[str, FactKind], given: list[Finding]) -> None:
+    def __init__(
+        self,
+        rules: RuleSet,
+        facts: FactSet,
+        catalogue: Mapping[str, FactKind],
+        given: list[Finding],
+        stopped: Mapping[str, str],
+    ) -> None:
         self.rules, self.facts, self.catalogue, self.given = rules, facts, catalogue, given
         self.findings: list[Finding] = []
         self.problems: list[Problem] = []
-        self.errors: dict[str, str] = {}
+        self.errors: dict[str, str] = dict(stopped)
         self.ready: dict[str, dict[Subject, Readiness]] = {}
 
     def run(self, engine: str) -> str:
         """Matches until nothing new follows; returns the name of the engine that did."""
         for rule in self.rules.rules:
             self._prepare(rule)
-        judged = {rule: [s for s, r in by.items() if r.state == "ready"] for rule, by in self.ready.items()}
+        judged = {
+            rule: [s for s, r in by.items() if r.state == "ready"]
+            for rule, by in self.ready.items()
+            if rule not in self.errors
+        }
         compiled = compile_rules(self.rules.rules, judged, self.facts, self.catalogue)
         self.errors.update(compiled.errors)
         machine = make_engine(compiled.rules, engine)
         machine.begin()
         try:
-            pending = [hit for record in compiled.records for hit in machine.add(record)]
-            pending += [hit for f in self.given for hit in machine.add(finding_record(f))]
+            pending = [hit for record in compiled.records for hit in self._add(machine, record)]
+            pending += [hit for f in self.given for hit in self._add(machine, finding_record(f))]
             self._chain(machine, compiled, pending)
             for record in stratum_records(compiled, self._verdicts):
-                self._chain(machine, compiled, machine.add(record))
+                self._chain(machine, compiled, self._add(machine, record))
         finally:
             machine.end()
         return machine.name
+
+    def _add(self, machine: Engine, record: Record) -> list[Hit]:
+        """A record that engines cannot hold (a name of thousands of characters) is left out and told."""
+        try:
+            return machine.add(record)
+        except RecordError as error:
+            self.problems.append(Problem("engine", f"{record.type} {record.id[:80]} was not judged: {error}"))
+            return []
 
     def _verdicts(self) -> list[Finding]:
         return [*self.given, *self.findings]
@@ -125,7 +158,7 @@ class _Trial:
     def _subjects(self, kind: str) -> list[Subject]:
         return {"run": [RUN], "collection": [COLLECTION]}.get(kind) or self.facts.subjects(kind)
 
-    def _chain(self, machine, compiled: Compiled, pending: list[Hit]) -> None:  # type: ignore[no-untyped-def]
+    def _chain(self, machine: Engine, compiled: Compiled, pending: list[Hit]) -> None:
         """Breadth first: findings of one round are the records of the next."""
         seen = {(f.rule, f.subject) for f in self.findings}
         by_id = {rule.id: rule for rule in self.rules.rules}
@@ -151,7 +184,7 @@ class _Trial:
                     log.debug("rule %s", rule, exc_info=True)
                     self.errors[rule] = f"{type(error).__name__}: {error}"
             self.findings += batch
-            pending = [hit for finding in batch for hit in machine.add(finding_record(finding))]
+            pending = [hit for finding in batch for hit in self._add(machine, finding_record(finding))]
 
     def checks(self) -> list[Check]:
         """The outcome of every rule: a rule fails if it reached a verdict about any subject."""
