@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.kernel_time import timeline_of
 from advisor.intervals import intersect, measure, union
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -38,31 +39,26 @@ def reduce(rank: Rank) -> GetNext | None:
 
 
 def _from_kernels(rank: Rank) -> GetNext | None:
-    columns = ("name", "type", "core", "start_ns", "duration_us")
-    frame = rank.read("kernels", columns)
-    if frame is None or frame.empty:
+    timeline = timeline_of(rank)
+    if timeline is None:
         return None
-    own = _is_getnext(frame["name"])
-    if "type" in frame:
-        own |= _is_getnext(frame["type"])
-    duration = frame["duration_us"].to_numpy(float, na_value=np.nan)
-    start = frame["start_ns"].to_numpy(float, na_value=np.nan)
-    usable = np.isfinite(duration) & np.isfinite(start) & (duration >= 0)
-    own = own.to_numpy(bool) & usable
+    kernels = timeline.kernels
+    named = np.array([bool(_GETNEXT.search(name)) for name in kernels.names])[kernels.name]
+    typed = np.array([bool(_GETNEXT.search(s.type)) for s in kernels.signatures])[kernels.signature]
+    known = kernels.start >= 0
+    own = (named | typed) & known
     if not own.any():
         return None
-    # nanoseconds of the day fit no float: the first start is subtracted as an integer
-    ticks = frame["start_ns"].fillna(0).to_numpy(np.int64)
-    begin = np.where(usable, ticks - ticks[usable].min(), 0)
-    end = begin + np.where(usable, duration * 1e3, 0.0).astype(np.int64)
-    core = frame["core"].astype("string").fillna("") if "core" in frame else None
-    compute = usable & ~own & (core.str.contains(_DEVICE_CORES).to_numpy(bool) if core is not None else True)
-    mine, others = union(begin[own], end[own]), union(begin[compute], end[compute])
+    told = any(s.core for s in kernels.signatures)
+    device = np.array([not told or bool(_DEVICE_CORES.search(s.core)) for s in kernels.signatures])[kernels.signature]
+    compute = known & ~own & device
+    mine = union(kernels.start[own], kernels.end[own])
     total = measure(mine)
-    overlap = measure(intersect(mine, others)) / total if total and compute.any() else None
-    return GetNext(
-        int(own.sum()), float(duration[own].mean()), overlap, (rank.source("kernels", "name", "duration_us"),)
-    )
+    overlap = None
+    if total and compute.any():
+        overlap = measure(intersect(mine, union(kernels.start[compute], kernels.end[compute]))) / total
+    source = rank.source("kernels", "name", "duration_us")
+    return GetNext(int(own.sum()), float(kernels.duration[own].mean()), overlap, (source,))
 
 
 def _from_aicpu(rank: Rank) -> GetNext | None:

@@ -1,5 +1,5 @@
 """The device's timeline: stretches in which nothing runs, what the host did in them, and what else time shows
-(S12, S13, S38, S80)."""
+(S13, S38, S80)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.kernel_time import Floats, Timeline, busy, only_us, sweep, timeline_of
-from advisor.facts.operator_kinds import is_fetch
+from advisor.facts.kernel_time import Floats, Timeline, busy, timeline_of
 from advisor.facts.operators import scale
 from advisor.intervals import complement
 from advisor.model import RUN, Fact, Source, Subject
@@ -52,11 +51,6 @@ KINDS = (
     kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
     kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
     kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
-    kind("timeline.getnext_exposed_us", "us", _BOTH, "time per step in which only the fetch of the next batch runs (S12)",
-         needs="kernels"),
-    kind("timeline.getnext_exposed_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("timeline.getnext_us", "us", _BOTH, "duration of the fetch per step", needs="kernels"),
-    kind("timeline.getnext_operator", "text", "run", "the operator that fetches", needs="kernels"),
     kind("timeline.core_mhz", "mhz", "rank", "lowest clock of the AI Core that lasted", formula="5th percentile weighted by time",
          needs="trace"),
     kind("timeline.core_mhz_highest", "mhz", "rank", "highest clock of the AI Core seen", needs="trace"),
@@ -87,9 +81,6 @@ class Idle:
     long_us: Floats
     long_count: Floats
     gaps: tuple[Gap, ...]
-    fetch_us: Floats
-    fetch_alone_us: Floats
-    fetch_name: str
     gc_us: Floats | None
     clock: tuple[float, float, float] | None
     """(5th percentile, highest, mean) in MHz."""
@@ -109,11 +100,6 @@ def reduce(rank: Rank) -> Idle | None:
     step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, steps - 1)
     length = (end - start) / 1000
     long = length >= LONG_US
-    fetch = np.array([is_fetch(s.type) for s in timeline.kernels.signatures])[timeline.kernels.signature]
-    of = windows.of
-    name = ""
-    if fetch.any():
-        name = operator_name(timeline.kernels.names[timeline.kernels.name[int(np.flatnonzero(fetch)[0])]])
     return Idle(
         windows.names,
         (windows.end - windows.start) / 1000,
@@ -121,9 +107,6 @@ def reduce(rank: Rank) -> Idle | None:
         np.bincount(step[long], length[long], steps),
         np.bincount(step[long], minlength=steps).astype(float),
         tuple(_gaps(timeline, trace, start, end, step)),
-        np.bincount(of[fetch], timeline.kernels.duration[fetch], steps),
-        only_us(timeline, sweep(timeline.kernels), fetch) if fetch.any() else np.zeros(steps),
-        name,
         None if trace is None else _collections(timeline, trace),
         None if trace is None else _clock(trace),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
@@ -199,11 +182,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if window > 0:
             row["timeline.idle_share"] = row["timeline.idle_us"] / window
             row["timeline.long_gap_share"] = row["timeline.long_gap_us"] / window
-        if idle.fetch_name:
-            row["timeline.getnext_us"] = per.per_step(idle.fetch_us)
-            row["timeline.getnext_exposed_us"] = per.per_step(idle.fetch_alone_us)
-            if window > 0:
-                row["timeline.getnext_exposed_share"] = row["timeline.getnext_exposed_us"] / window
         if idle.gc_us is not None:
             row["timeline.gc_us"] = per.per_step(idle.gc_us)
             if window > 0:
@@ -227,8 +205,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
     gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
     yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
-    names = [idle.fetch_name for idle in found.values() if idle.fetch_name]
-    yield from fact("timeline.getnext_operator", RUN, names[0] if names else None, *first.sources)
 
 
 def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, BinaryIO, Union, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 import numpy as np
@@ -40,11 +40,11 @@ Ints = npt.NDArray[np.int64]
 class _Event(msgspec.Struct, gc=False):
     ph: str = ""
     name: str = ""
-    pid: Union[int, str] = 0
-    tid: Union[int, str] = 0
+    pid: int | str = 0
+    tid: int | str = 0
     ts: msgspec.Raw = _NONE
-    dur: Union[float, str, None] = None
-    cat: Union[str, None] = ""
+    dur: float | str | None = None
+    cat: str | None = ""
     args: msgspec.Raw = _NONE
 
 
@@ -140,9 +140,7 @@ class _Collector:
                 activity.total_us += duration  # type: ignore[operator]
                 if duration > activity.longest_us:  # type: ignore[operator]
                     activity.longest_us = duration  # type: ignore[assignment]
-                if duration >= LONG_US or process.title == "Overlap Analysis":  # type: ignore[operator]
-                    process.long.append((name, event.ts, duration, event.tid))  # type: ignore[arg-type]
-                elif "ProfilerStep#" in name:
+                if duration >= LONG_US or process.title == "Overlap Analysis" or "ProfilerStep#" in name:  # type: ignore[operator]
                     process.long.append((name, event.ts, duration, event.tid))  # type: ignore[arg-type]
             elif kind == "s":
                 if event.name.startswith(_FLOW):
@@ -366,7 +364,12 @@ def stream(path: Path, note: Note) -> Iterator[list[_Event]]:
     if lost:
         note(str(path), f"{lost} bytes of it are no events and were left out")
     if not total:
-        note(str(path), "holds no events" if ended or not rest.strip() else "is no timeline: neither an array of events nor traceEvents")
+        note(
+            str(path),
+            "holds no events"
+            if ended or not rest.strip()
+            else "is no timeline: neither an array of events nor traceEvents",
+        )
         return
     if not ended:
         note(str(path), f"ends in the middle: the {total} events before the cut were read")
