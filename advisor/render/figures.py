@@ -7,6 +7,7 @@ decided here. A series that is missing or not as expected brings no picture and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from advisor.model import Report, Text
 from advisor.render.escaping import printable, shorten
@@ -19,7 +20,7 @@ BARS_SHOWN = 48
 
 
 def figures(report: Report) -> list[Figure]:
-    """Every picture whose data exist, in the order in which people ask."""
+    """Every picture whose data exist, in the order in which people ask; two side by side, an odd one across."""
     makers: tuple[tuple[str, Callable[[Series, Report], Iterator[Figure]]], ...] = (
         ("breakdown_steps", _breakdown_steps),
         ("breakdown_ranks", _breakdown_ranks),
@@ -37,6 +38,9 @@ def figures(report: Report) -> list[Figure]:
             made += maker(report.charts[name], report)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             continue
+    narrow = [index for index, figure in enumerate(made) if not figure.wide]
+    if len(narrow) % 2 and len(narrow) > 1:
+        made[narrow[-1]] = replace(made[narrow[-1]], wide=True)
     return made
 
 

@@ -63,6 +63,11 @@
   const short = (text) => (text.length > 22 ? text.slice(0, 14) + "…" + text.slice(-7) : text);
   const number = (value) => (value === null ? "–" : Number(value.toPrecision(3)).toString());
 
+  const contrast = (background) => {
+    const [r, g, b] = background.slice(1).match(/../g).map((part) => parseInt(part, 16));
+    return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#10161d" : "#ffffff";
+  };
+
   const axis = (title, more = {}) => ({
     grid: { color: color("line") }, ticks: { color: color("soft"), ...(more.ticks || {}) }, border: { color: color("line") },
     title: { display: Boolean(title), text: title, color: color("soft") }, ...more.scale,
@@ -93,7 +98,7 @@
     stacked: (spec) => barred(spec, true),
     bars: (spec) => barred(spec, false),
     spans: (spec) => {
-      const lanes = spec.series.map((series) => say(series.name) + (series.marks.length ? " ▲ " + series.marks.join(" ") : ""));
+      const lanes = spec.series.map((series) => say(series.name) + (series.marks.length ? "\n▲ " + series.marks.join(" ") : ""));
       return {
         type: "bar",
         data: { labels: lanes, datasets: spec.series.map((series, lane) => ({
@@ -102,7 +107,7 @@
         })) },
         options: {
           indexAxis: "y",
-          scales: { x: axis(spec.unit, { scale: { min: 0, max: spec.end } }), y: axis("", { ticks: { color: color("ink") } }) },
+          scales: { x: axis(spec.unit, { scale: { min: 0, max: spec.end } }), y: axis("", { ticks: { color: color("ink"), callback: (_, index) => lanes[index].split("\n") } }) },
           plugins: { legend: { display: false }, tooltip: { callbacks: {
             title: () => "",
             label: (item) => `${item.dataset.label}: ${number(item.raw.x[1] - item.raw.x[0])} ${spec.unit} (${number(item.raw.x[0])} – ${number(item.raw.x[1])})`,
@@ -141,7 +146,7 @@
         options: {
           scales: {
             x: { type: "category", labels: spec.xs, offset: true, position: "top", ...axis(say(spec.x)), grid: { display: false } },
-            y: { type: "category", labels: spec.ys, offset: true, reverse: true, ...axis(say(spec.y)), grid: { display: false } },
+            y: { type: "category", labels: spec.ys, offset: true, reverse: false, ...axis(say(spec.y)), grid: { display: false } },
           },
           plugins: { legend: { display: false }, tooltip: { callbacks: { title: () => "", label: (item) => `${item.raw.y} → ${item.raw.x}: ${number(item.raw.v)} ${spec.unit}` } } },
         },
@@ -150,14 +155,15 @@
     treemap: (spec) => {
       const groups = [...new Set(spec.items.map((item) => item.group))];
       const of = (context) => (context.raw && context.raw._data ? spec.items[context.raw._data.index] || context.raw._data.children?.[0] : null);
+      const fill = (item) => color(palette[Math.max(0, groups.indexOf(item?.group)) % palette.length]);
       return {
         type: "treemap",
         data: { datasets: [{
           tree: spec.items.map((item, index) => ({ ...item, index })), key: "value", spacing: 1, borderRadius: 3,
-          backgroundColor: (context) => { const item = of(context); return item ? color(palette[groups.indexOf(item.group) % palette.length]) : "transparent"; },
+          backgroundColor: (context) => (of(context) ? fill(of(context)) : "transparent"),
           borderColor: (context) => (of(context)?.marked ? color("mark") : "transparent"),
           borderWidth: (context) => (of(context)?.marked ? 3 : 0),
-          labels: { display: true, color: "#fff", font: { size: 12 }, overflow: "fit", formatter: (context) => { const item = of(context); return item ? [short(item.name), item.share] : ""; } },
+          labels: { display: true, color: (context) => contrast(fill(of(context))), font: { size: 12 }, overflow: "fit", formatter: (context) => { const item = of(context); return item ? [short(item.name), item.share] : ""; } },
         }] },
         options: { plugins: { legend: { onClick: () => {}, labels: { boxWidth: 12, color: color("ink"), generateLabels: () => groups.map((group, index) => ({
           text: group || "–", fillStyle: color(palette[index % palette.length]), strokeStyle: "transparent", fontColor: color("ink"),
