@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.steps import steady
 from advisor.model import COLLECTION, Fact, Source
+from advisor.sources.base import Rank
 
 KINDS = (
     kind("collection.unparsed_ranks", "count", "collection", "ranks with raw data that nothing has parsed (S53)"),
@@ -29,7 +31,14 @@ KINDS = (
          needs="steps|step_phases"),
     kind("collection.step_counts_differ", "bool", "collection", "ranks recorded different steps"),
     kind("collection.settings_differ", "list", "collection", "settings in which ranks differ"),
+    kind("collection.last_step_cut", "bool", "collection", "the last step was cut by the end of the collection (S49)",
+         needs="steps|step_phases"),
     kind("collection.problem_count", "count", "collection", "defects met while reading the files"),
+    kind("collection.database_only", "bool", "collection", "only a database was written: export without text (S44)"),
+    kind("collection.activities", "list", "collection", "what was to be recorded: CPU, NPU"),
+    kind("collection.records_device", "bool", "collection", "the device was to be recorded (activity NPU)"),
+    kind("collection.records_host", "bool", "collection", "the host was to be recorded (activity CPU)"),
+    kind("collection.bytes_per_rank", "bytes", "collection", "size of the files read, the largest of all ranks"),
 )  # fmt: skip
 
 
@@ -41,15 +50,24 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts about the collection from settings, folders and the steps that were found."""
     del facts
     profile = run.profile
-    unparsed = [path for rank in profile.ranks for path in rank.unparsed]
-    yield from fact("collection.unparsed_ranks", COLLECTION, sum(bool(rank.unparsed) for rank in profile.ranks))
+    unparsed = [rank for rank in profile.ranks if rank.unparsed]
+    yield from fact("collection.unparsed_ranks", COLLECTION, len(unparsed))
     if unparsed:
-        names = tuple(rank.relative(path) for rank in profile.ranks for path in rank.unparsed)[:10]
+        names = tuple(name if (name := rank.relative(rank.root)) != "." else rank.root.name for rank in unparsed[:10])
         yield from fact("collection.unparsed_folders", COLLECTION, names)
     recorded = sum(len(rank.problems) for rank in profile.ranks) + len(profile.problems)
     yield from fact("collection.problem_count", COLLECTION, recorded)
+    yield from fact("collection.bytes_per_rank", COLLECTION, max(map(_bytes, profile.ranks), default=None))
     yield from _settings(run, [s for s in profile.settings if s])
     yield from _steps(run)
+
+
+def _bytes(rank: Rank) -> int:
+    total = 0
+    for path in {path for reference in rank.tables.values() for path in reference.paths}:
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:
@@ -59,19 +77,26 @@ def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:
     for name, key in (("level", "level"), ("data_process", "data_process"), ("with_stack", "with_stack")):
         if first.get(key) is not None:
             yield from fact(f"collection.{name}", COLLECTION, first[key], source)
-    differing = tuple(sorted(k for k in first if any(other.get(k) != first[k] for other in settings)))
+    keys = {key for each in settings for key in each} - {"rank"}
+    differing = tuple(sorted(k for k in keys if any(other.get(k) != first.get(k) for other in settings)))
     yield from fact("collection.settings_differ", COLLECTION, differing, source, samples=len(settings))
+    if activities := first.get("activities"):
+        yield from fact("collection.activities", COLLECTION, tuple(activities), source)
+        yield from fact("collection.records_device", COLLECTION, "NPU" in activities, source)
+        yield from fact("collection.records_host", COLLECTION, "CPU" in activities, source)
+    if exports := first.get("export_type"):
+        yield from fact("collection.database_only", COLLECTION, "db" in exports and "text" not in exports, source)
     schedule = first.get("schedule")
     has_schedule = first.get("is_set_schedule", bool(schedule))
     yield from fact("collection.has_schedule", COLLECTION, bool(schedule and has_schedule), source)
     if isinstance(schedule, Mapping) and has_schedule:
+        wrong = tuple(first.get("schedule_wrong", ()))
+        yield from fact("collection.invalid_schedule", COLLECTION, wrong, source)
         yield from _schedule({k: int(v) for k, v in schedule.items() if isinstance(v, (int, float))}, source)
 
 
 def _schedule(schedule: Mapping[str, int], source: Source) -> Iterator[Fact]:
     get = lambda name, default=0: schedule.get(name, default)  # noqa: E731
-    wrong = tuple(f"{k}={v}" for k, v in schedule.items() if v < (1 if k == "active" else 0))
-    yield from fact("collection.invalid_schedule", COLLECTION, wrong, source)
     yield from fact("collection.repeat", COLLECTION, get("repeat"), source)
     yield from fact("collection.active", COLLECTION, get("active", 1), source)
     yield from fact("collection.warmup", COLLECTION, get("warmup"), source)
@@ -88,6 +113,8 @@ def _steps(run: Run) -> Iterator[Fact]:
     counts = [len(t.steps) + len(t.excluded) for t in times.values()]
     sources = next(iter(times.values())).sources
     yield from fact("collection.steps_recorded", COLLECTION, int(np.min(counts)), *sources, samples=len(counts))
+    cut = any(reason.startswith("incomplete") for t in times.values() for _, reason, _ in t.excluded)
+    yield from fact("collection.last_step_cut", COLLECTION, cut, *sources, samples=len(counts))
     yield from fact("collection.step_counts_differ", COLLECTION, len(set(counts)) > 1, *sources, samples=len(counts))
 
 

@@ -83,6 +83,15 @@ def _words(value: Any) -> list[str]:
     return [str(item).rpartition(".")[2] for item in items if str(item)]
 
 
+def wrong_schedule(schedule: Mapping[str, Any]) -> list[str]:
+    """Entries outside their range, as "active=0": all are numbers from 0 on, active from 1 on (S49)."""
+    return [
+        f"{name}={value}"
+        for key, value in sorted(schedule.items())
+        if isinstance(value, int) and value < (1 if (name := str(key).lstrip("_")) == "active" else 0)
+    ]
+
+
 def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
     """The profiler's configuration with one spelling: level, activities, schedule, flags; unknown is absent."""
     config = _mapping(info.get("config"))
@@ -108,6 +117,8 @@ def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
     }
     if schedule and found.get("is_set_schedule") is not False:
         settings["schedule"] = schedule
+    if wrong := wrong_schedule(_mapping(found.get("schedule"))):
+        settings["schedule_wrong"] = wrong
     for flag in _FLAGS:
         if isinstance(found.get(flag), bool):
             settings[flag] = found[flag]
