@@ -42,6 +42,7 @@ _DATA = (
     ("busiest_share", "ratio", "busy share of the busiest operation", "", _WORK),
     ("busiest_cpu_share", "ratio", "part of the busiest operation's work that is processor time", "", "pipeline_cpu"),
     ("operations", "count", "operations of the pipeline that could be judged", "", "pipeline_ops|dataset_stages"),
+    ("steepest_rise", "ratio", "largest pipeline_op.starvation_rise", "", "pipeline_ops"),
     ("prefetch_current", "count", "batches the last queue holds", "", "pipeline_ops|batches"),
     ("prefetch_needed", "count", "batches that must lie ready to bridge the longest pause", "capacity + longest wait ÷ "
      "the loop's own step", "batches"),

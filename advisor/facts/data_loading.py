@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from advisor.facts.batches import BatchTimes, read_batches
-from advisor.facts.pipeline_tree import Operation, Queue, measure_queue, read_tree
+from advisor.facts.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree
 from advisor.model import Source
 from advisor.sources.base import Rank
 
@@ -44,8 +44,8 @@ class DataPipeline:
         """The queue before the loop or the sending thread: as each batch found it, else as it was sampled."""
         if self.times is not None and self.times.queue is not None:
             return self.times.queue
-        known = [op for _, op in sorted(self.operations.items()) if op.output is not None]
-        return known[0].output if known else None
+        last = find_last(self.operations)
+        return last.output if last is not None else None
 
 
 def reduce(rank: Rank) -> DataPipeline | None:
@@ -66,8 +66,8 @@ def reduce(rank: Rank) -> DataPipeline | None:
     acquisitions, lock_time = sum(c for c, _ in locks), sum(t for _, t in locks) * scale
     mode = times.mode if times is not None else _mode_of(rank, bool(waits))
     delivered = times.batches if times is not None else int(waits)
-    first = min(operations) if operations else None
-    made = operations[first].rows if first is not None else None
+    last = find_last(operations)
+    made = last.rows if last is not None else None
     data = DataPipeline(
         mode, delivered, times.step_us if times else None, times, operations,
         wait_us=_wait(times, waits, wait_total * scale),

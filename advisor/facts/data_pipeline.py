@@ -74,6 +74,7 @@ def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
         "busiest_share": max(shares) if shares else None,
         "busiest_cpu_share": None if one.busiest is None else one.cpu_share(data.operations[one.busiest]),
         "operations": len(data.operations) or None,
+        "steepest_rise": None if one.steepest is None else starvation_rise(data.operations[one.steepest]),
         "prefetch_needed": _prefetch_needed(one), "prefetch_current": _capacity(data),
     }  # fmt: skip
     for name, value in values.items():
@@ -83,9 +84,7 @@ def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
 def _capacity(data: DataPipeline) -> int | None:
     if data.times and data.times.queue and data.times.queue.capacity:
         return data.times.queue.capacity
-    last = min(data.operations, default=None)
-    queue = data.operations[last].output if last is not None else None
-    return queue.capacity if queue else None
+    return data.host_queue.capacity if data.host_queue else None
 
 
 def _prefetch_needed(one: Judged) -> int | None:

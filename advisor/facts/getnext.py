@@ -24,7 +24,7 @@ class GetNext:
     """GetNext of one rank: executions, their mean time, and the part of it in which compute kernels ran beside it."""
 
     count: int
-    time_us: float
+    time_us: float | None
     overlap: float | None
     sources: tuple[Source, ...]
 
@@ -35,7 +35,7 @@ def _is_getnext(names: Any) -> Any:
 
 def reduce(rank: Rank) -> GetNext | None:
     """From the kernels, which also tell what ran beside it; else from the AI CPU operators."""
-    return _from_kernels(rank) or _from_aicpu(rank)
+    return _from_kernels(rank) or _from_aicpu(rank) or _from_queue(rank)
 
 
 def _from_kernels(rank: Rank) -> GetNext | None:
@@ -71,9 +71,17 @@ def _from_aicpu(rank: Rank) -> GetNext | None:
     return GetNext(len(times), float(times.mean()), None, (rank.source("aicpu", "name", "total_us"),))
 
 
+def _from_queue(rank: Rank) -> GetNext | None:
+    """Only that it ran and found the data queue so full; its own time is not in that file."""
+    frame = rank.read("data_queue")
+    if frame is None or frame.empty:
+        return None
+    return GetNext(len(frame), None, None, (rank.source("data_queue", "node"),))
+
+
 _NEEDS = "kernels|aicpu"
 KINDS = (
-    kind("getnext.count", "count", "operator", "executions of GetNext", needs=_NEEDS),
+    kind("getnext.count", "count", "operator", "executions of GetNext", needs="kernels|aicpu|data_queue"),
     kind("getnext.time_us", "us", "operator", "mean time of GetNext", needs=_NEEDS),
     kind("getnext.share_of_step", "ratio", "operator", "time of GetNext as a share of the step", needs=_NEEDS,
          formula="mean time × executions per step ÷ step time"),
@@ -91,11 +99,12 @@ def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
         steps: Any = facts.value("step.count", of_rank)
         excluded: Any = facts.value("step.excluded_count", of_rank, 0)
         each = max(1.0, found.count / (steps + excluded)) if steps else 1.0
+        spent = None if found.time_us is None else each * found.time_us
         for name, value in (
             ("count", found.count), ("time_us", found.time_us),
-            ("share_of_step", each * found.time_us / step if step else None), ("overlap_share", found.overlap),
+            ("share_of_step", spent / step if step and spent is not None else None), ("overlap_share", found.overlap),
         ):  # fmt: skip
             yield from fact(f"getnext.{name}", subject, value, *found.sources, samples=found.count)
 
 
-FAMILIES = (Family("getnext", KINDS, measure_getnext, reduce, ("kernels", "aicpu"), uses=("steps",)),)
+FAMILIES = (Family("getnext", KINDS, measure_getnext, reduce, ("kernels", "aicpu", "data_queue"), uses=("steps",)),)

@@ -211,6 +211,12 @@ def _below_concat(tree: Mapping[int, Operation], children: Mapping[int, tuple[in
     return found
 
 
+def find_last(tree: Mapping[int, Operation]) -> Operation | None:
+    """The operation nearest the consumer: the one that feeds no other."""
+    feeding = {i for op in tree.values() for i in op.inputs}
+    return next((op for i, op in sorted(tree.items()) if i not in feeding), None)
+
+
 def walk_from_sources(tree: Mapping[int, Operation]) -> list[Operation]:
     """Operations from the sources to the consumer: each after all that feed it."""
     order: list[Operation] = []
