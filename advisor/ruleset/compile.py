@@ -31,6 +31,8 @@ from advisor.ruleset.scopes import SINGLE, fact_kind, place
 from advisor.ruleset.strata import stratify
 
 MAX_PATTERNS = 15
+MAX_PAIRS = 50_000
+"""Combinations of joined subjects that one rule may look at where a clause does arithmetic on them."""
 _ENGINE_OPS = ("==", "!=", "<", "<=", ">", ">=")
 
 
@@ -322,9 +324,12 @@ class _RuleCompiler:
         return Join(left, "==", "subject", text_of(right))
 
     def _pairs(self) -> Iterator[_Pair]:
-        facts, catalogue = self.wire.facts, self.wire.catalogue
+        facts, catalogue, count = self.wire.facts, self.wire.catalogue, 0
         for subject in self.judged:
             for bound in bindings(self.rule, subject, facts, catalogue):
+                count += 1
+                if count > MAX_PAIRS:
+                    raise RuleError(f"joins more than {MAX_PAIRS} combinations of subjects", hint="join on more facts")
                 yield _Pair(subject, bound, Scope(self.rule, subject, facts, catalogue, bound))
 
     def _pair_pattern(self, name: str, clauses: list[Condition], pairs: list[_Pair]) -> Pattern:

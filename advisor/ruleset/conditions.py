@@ -114,20 +114,20 @@ def push_down(condition: Condition, negative: bool = False) -> Condition:
     return Leaf(Not(expr), condition.line)
 
 
-def parts(condition: Condition) -> Iterator[Condition]:
-    """The condition and everything in it, outermost first."""
+def parts(condition: Condition, counted: bool = True) -> Iterator[Condition]:
+    """The condition and everything in it, outermost first; what `count` looks at only where `counted`."""
     yield condition
     if isinstance(condition, (All, AnyOf)):
         for item in condition.items:
-            yield from parts(item)
+            yield from parts(item, counted)
     elif isinstance(condition, Negation):
-        yield from parts(condition.item)
-    elif isinstance(condition, CountOf):
+        yield from parts(condition.item, counted)
+    elif isinstance(condition, CountOf) and counted:
         yield from parts(condition.where)
 
 
 def expressions(condition: Condition) -> Iterator[Expr]:
-    """Every expression in the condition, outside of `count` only where it limits one."""
+    """Every expression in the condition, those inside of `count` too."""
     for part in parts(condition):
         if isinstance(part, Leaf):
             yield part.expr

@@ -198,9 +198,8 @@ class Scope:
         if isinstance(condition, CountOf):
             low, high = self._counted(condition)
             limit = self.value(condition.limit)
-            least, most = compare(condition.op, low, limit), compare(condition.op, high, limit)
-            certain = low == high or (least == most and condition.op not in ("==", "!="))
-            return least if certain else None
+            possible = {compare(condition.op, number, limit) for number in range(low, high + 1)}
+            return possible.pop() if len(possible) == 1 else None
         return (self.reached(condition, findings) is not None) is not condition.absent
 
     def reached(self, condition: FindingIs, findings: Sequence[Reached]) -> Reached | None:
@@ -220,13 +219,13 @@ class Scope:
         _, peers = self.population.around(self.subject, condition.kind)
         return [each for each in peers if self.at(each).truth(condition.where) is True]
 
-    def _counted(self, condition: CountOf) -> tuple[float, float]:
+    def _counted(self, condition: CountOf) -> tuple[int, int]:
         """Fewest and most subjects that can meet the conditions: those of unknown truth make the difference."""
         group, peers = self.population.around(self.subject, condition.kind)
         key = ("count", self.rule.id, condition, group, tuple(t.value for t in self.rule.params.values()))
         if key not in self.population.cache:
             truths = [self.at(each).truth(condition.where) for each in peers]
-            known = float(truths.count(True))
+            known = truths.count(True)
             self.population.cache[key] = (known, known + truths.count(None))
         return self.population.cache[key]
 
@@ -298,7 +297,7 @@ def readiness(
 def _unknown(scope: Scope, condition: Condition) -> list[str]:
     """Facts that leave a condition unknown."""
     missing: list[str] = []
-    for part in parts(condition):
+    for part in parts(condition, counted=False):
         if isinstance(part, Leaf) and scope.truth(part) is None:
             missing += scope.unmeasured(part.expr)
         elif isinstance(part, CountOf) and scope.truth(part) is None:

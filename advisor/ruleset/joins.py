@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor.errors import RuleError
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import Subject
 from advisor.ruleset.arithmetic import normal
@@ -13,26 +12,18 @@ from advisor.ruleset.evaluate import Scope
 from advisor.ruleset.population import Population, population_of
 from advisor.ruleset.rule import JoinSpec, Rule
 
-MAX_BINDINGS = 200_000
-"""Combinations of joined subjects that one rule may look at."""
-
 
 def bindings(
-    rule: Rule, subject: Subject, facts: FactSet, catalogue: Mapping[str, FactKind], limit: int = MAX_BINDINGS
+    rule: Rule, subject: Subject, facts: FactSet, catalogue: Mapping[str, FactKind]
 ) -> Iterator[dict[str, Subject]]:
     """Every way to bind the rule's aliases for this subject; a rule without joins has exactly one, the empty one.
 
-    Two names never stand for the same subject. Raises RuleError beyond `limit` combinations.
+    Two names never stand for the same subject.
     """
     population = population_of(facts, catalogue)
-    count = 0
 
     def extend(index: int, bound: dict[str, Subject]) -> Iterator[dict[str, Subject]]:
-        nonlocal count
         if index == len(rule.join):
-            count += 1
-            if count > limit:
-                raise RuleError(f"{rule.id} joins more than {limit} combinations", hint="join on more facts")
             yield dict(bound)
             return
         join = rule.join[index]

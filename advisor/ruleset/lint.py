@@ -14,7 +14,7 @@ from advisor.model import Text
 from advisor.resources import resource
 from advisor.ruleset.alternatives import expand
 from advisor.ruleset.cases import cases_path, facts_of, given_finding, load_cases
-from advisor.ruleset.conditions import All, AnyOf, Condition, CountOf, Leaf, expressions, parts, push_down
+from advisor.ruleset.conditions import All, AnyOf, Condition, Leaf, push_down
 from advisor.ruleset.document import read_document
 from advisor.ruleset.expression import Call, Expr, FactRef, Literal, Logic, Name, Param, children, walk
 from advisor.ruleset.faults import Faults, LintError
@@ -163,8 +163,6 @@ class _Linter:
 
     def _params(self) -> None:
         used = {part.name for expr in self.rule.expressions() for part in walk(expr) if isinstance(part, Param)}
-        counted = [expr for condition in self.rule.conditions() for expr in _inside_counts(condition)]
-        used |= {part.name for expr in counted for part in walk(expr) if isinstance(part, Param)}
         for template in self.rule.templates():
             used |= {name.split(".")[1] for name in _names(template) if name.startswith("param.")}
         for name in self.rule.params:
@@ -259,12 +257,6 @@ def _names(template: str) -> frozenset[str]:
         return placeholders(template)
     except RuleError:
         return frozenset()
-
-
-def _inside_counts(condition: Condition) -> Iterator[Expr]:
-    for part in parts(condition):
-        if isinstance(part, CountOf):
-            yield from expressions(part.where)
 
 
 def _certain(condition: Condition, rule: Rule) -> Iterator[str]:

@@ -20,13 +20,8 @@ Expression = Annotated[
     bool | int | float | str | None,
     WithJsonSchema({"type": ["string", "number", "boolean", "null"], "description": "an expression"}),
 ]
-Condition = Annotated[Any, WithJsonSchema({"$ref": "#/$defs/condition"})]
-Conditions = Annotated[
-    Any,
-    WithJsonSchema(
-        {"oneOf": [{"type": "array", "items": {"$ref": "#/$defs/condition"}}, {"$ref": "#/$defs/condition"}]}
-    ),
-]
+Conditions = Annotated[Any, WithJsonSchema({"description": "conditions"})]
+"""Parsed by the builder, which knows the grammar; `json_schema` fills its shape in."""
 
 CONDITION_SCHEMA: dict[str, Any] = {
     "description": "an expression that is true or false, or a combination",
@@ -245,6 +240,19 @@ class PackModel(Model):
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of rule files, for editors (`reports/schemas/rule.schema.json`)."""
-    schema = RuleModel.model_json_schema(by_alias=True)
-    schema["$defs"] = {**schema.get("$defs", {}), "condition": CONDITION_SCHEMA}
+    schema = _filled(RuleModel.model_json_schema(by_alias=True))
+    schema["$defs"]["condition"] = CONDITION_SCHEMA
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "advisor rule"}
+
+
+def _filled(schema: Any) -> Any:
+    """The schema with the shape of conditions in their place."""
+    if isinstance(schema, list):
+        return [_filled(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    filled = {key: _filled(value) for key, value in schema.items()}
+    if schema.get("description") == "conditions" or (schema.get("title") == "When" and "type" not in schema):
+        one = {"$ref": "#/$defs/condition"}
+        filled = {**filled, "oneOf": [{"type": "array", "items": one}, one]}
+    return filled

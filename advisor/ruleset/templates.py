@@ -189,8 +189,8 @@ def _finalize(strict: bool) -> Any:
             if strict:
                 raise TemplateError(f"{value.name} is unknown")
             return "unknown"
-        if isinstance(value, (Namespace, Group)):
-            raise TemplateError("a placeholder names a group of facts, not one")
+        if not isinstance(value, (str, int, float, tuple, Measured, StrictUndefined)):
+            raise TemplateError("a placeholder names a group of facts, or nothing that can be shown")
         return show(value, "number") if isinstance(value, (float, tuple)) else value
 
     return finalize
