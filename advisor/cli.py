@@ -169,6 +169,20 @@ def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int
     return DONE
 
 
+@cli.command()
+@click.argument("folder", default=".", type=click.Path())
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; there is no login.")
+@click.option("--port", default=8350, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="Language pages open in.")
+def serve(folder: str, host: str, port: int, lang: str) -> int:
+    """Shows the saved JSON reports of a folder in a browser: list, search, trend, report, comparison."""
+    from advisor.serve import serve as run_server
+
+    click.echo(f"advisor: http://{host}:{port}/  (Ctrl-C ends it)", err=True)
+    run_server(folder, host, port, lang)
+    return DONE
+
+
 def _rules(given: dict[str, Any]) -> tuple[Config, RuleSet]:
     from advisor.config import load_config
     from advisor.facts.registry import catalogue

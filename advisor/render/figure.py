@@ -33,13 +33,18 @@ def name_of(text: Text) -> dict[str, str]:
     return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
+_SCALES = {
+    "us": ((1e6, "s"), (1e3, "ms"), (1.0, "us")),
+    "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "bytes_per_s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
+}
+
+
 def scale(values: Sequence[float | None], unit: str) -> tuple[float, str]:
     """Factor and unit in which the largest value reads well."""
-    steps = {
-        "us": ((1e6, "s"), (1e3, "ms"), (1.0, "us")),
-        "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
-        "bytes_per_s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
-    }[unit]
+    steps = _SCALES.get(unit)
+    if steps is None:
+        return (100.0, "%") if unit == "ratio" else (1.0, "")
     largest = max((abs(value) for value in values if value is not None), default=0.0)
     return next(((1 / size, name) for size, name in steps if largest >= size), (1 / steps[-1][0], steps[-1][1]))
 

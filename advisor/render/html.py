@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -35,36 +35,46 @@ _KNOWN_PHASES = (
 
 def render_html(report: Report, lang: str = "en", **_: Any) -> str:
     """The report as one HTML document; `lang` is the language it opens in."""
-    language = lang if lang in wording.LANGUAGES else "en"
     trees = branches(report)
     pictures = figures(report)
+    return render_page(
+        "report.html",
+        lang,
+        {picture.id: picture.spec for picture in pictures if picture.spec},
+        report=report,
+        trees=trees,
+        cards=CARDS,
+        figures=pictures,
+        breakdown=_breakdown(report),
+        direction_class=_direction_class(report),
+        extent=_extent(report),
+        passed=checks(report, Outcome.PASS),
+        unjudged=checks(report, Outcome.NO_DATA),
+        inapplicable=checks(report, Outcome.NOT_APPLICABLE),
+        failed_rules=checks(report, Outcome.ERROR),
+        missing=sorted(report.missing_evidence, key=lambda item: -len(item.rules)),
+        waiting=len({rule for item in report.missing_evidence for rule in item.rules}),
+        facts_about=_facts_about(report),
+        rule_title=_titles(report).get,
+    )
+
+
+def render_page(template: str, lang: str, specs: Mapping[str, Any], **values: Any) -> str:
+    """A template of `reports/templates` with the style, the script and the pictures' data in it, and a policy that
+    allows nothing else."""
     style, script = _style(), _script()
     return (
         _environment()
-        .get_template("report.html")
+        .get_template(template)
         .render(
-            report=report,
-            lang=language,
-            trees=trees,
-            cards=CARDS,
-            figures=pictures,
-            figures_data=_data({picture.id: picture.spec for picture in pictures if picture.spec}),
-            breakdown=_breakdown(report),
-            direction_class=_direction_class(report),
-            extent=_extent(report),
-            passed=checks(report, Outcome.PASS),
-            unjudged=checks(report, Outcome.NO_DATA),
-            inapplicable=checks(report, Outcome.NOT_APPLICABLE),
-            failed_rules=checks(report, Outcome.ERROR),
-            missing=sorted(report.missing_evidence, key=lambda item: -len(item.rules)),
-            waiting=len({rule for item in report.missing_evidence for rule in item.rules}),
-            facts_about=_facts_about(report),
-            rule_title=_titles(report).get,
+            lang=lang if lang in wording.LANGUAGES else "en",
             style=Markup(style),
             script=Markup(script),
             style_hash=Markup(_hash(style)),
             script_hash=Markup(_hash(script)),
+            figures_data=_data(specs),
             version=tool_version(),
+            **values,
         )
     )
 
@@ -185,9 +195,9 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
-def _data(specs: dict[str, Any]) -> Markup:
+def _data(specs: Mapping[str, Any]) -> Markup:
     """JSON that can stand in a script element: nothing in it can end the element or start a comment."""
-    text = json.dumps(specs, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(dict(specs), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)

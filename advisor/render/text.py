@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
-import sys
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -27,21 +24,20 @@ def render_text(
     report: Report,
     lang: str = "en",
     *,
-    color: bool | None = None,
-    width: int | None = None,
+    color: bool = False,
+    width: int | None = 100,
     limit: int = 3,
     verbose: bool = False,
     **_: Any,
 ) -> str:
-    """The report for a terminal. `color` and `width` default to what standard output and NO_COLOR allow;
-    `limit` causes are told in full, all of them if `verbose`."""
-    colored = _colors() if color is None else color
+    """The report for a terminal of `width` columns, with escape codes if `color`; `limit` causes are told in full,
+    all of them if `verbose`."""
     console = Console(
         file=io.StringIO(),
-        width=max(40, min(width or shutil.get_terminal_size((100, 24)).columns, 120)),
-        force_terminal=colored,
-        no_color=not colored,
-        color_system="standard" if colored else None,
+        width=max(40, min(width or 100, 120)),
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
         markup=False,
         highlight=False,
         emoji=False,
@@ -51,12 +47,6 @@ def render_text(
         console.print(part)
     output = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in output.splitlines()) + "\n"
-
-
-def _colors() -> bool:
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def _line(*parts: tuple[str, str] | str) -> Line:

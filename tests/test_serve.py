@@ -1,0 +1,208 @@
+"""`advisor serve`, asked over a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UsageError
+
+pytest.importorskip("starlette")
+uvicorn = pytest.importorskip("uvicorn")
+sys.path.insert(0, str(Path(__file__).parent / "render"))
+
+from fake_reports import cluster, data_bound, healthy, hostile  # noqa: E402
+
+from advisor.render import render  # noqa: E402
+from advisor.runs import RunFolder, contrast, metrics, trend  # noqa: E402
+from advisor.serve import build_application  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Four reports of different ages, and files that are none."""
+    root = tmp_path_factory.mktemp("runs")
+    (root / "deep" / "er").mkdir(parents=True)
+    for age, (name, report) in enumerate(
+        {
+            "a.json": data_bound(),
+            "b.json": healthy(),
+            "deep/er/c.json": cluster(),
+            "deep/x<script>.json": hostile(),
+        }.items()
+    ):
+        path = root / name
+        path.write_text(render(report, "json", facts="all"), encoding="utf-8")
+        os.utime(path, (1_700_000_000 - 1000 * age,) * 2)
+    (root / "notes.json").write_text('{"tool": "advisor"}')
+    (root / "broken.json").write_text(render(healthy(), "json")[:-400] + '"advisor"')
+    (root / "secret.txt").write_text("do not serve")
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """host:port of a running server."""
+    config = uvicorn.Config(build_application(folder), host="127.0.0.1", port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    end = time.monotonic() + 10
+    while not server.started and time.monotonic() < end:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    thread.join(5)
+
+
+def _ask(address, path, method="GET", host=None):
+    connection = http.client.HTTPConnection(*address, timeout=10)
+    try:
+        connection.request(method, path, headers={"Host": host or f"127.0.0.1:{address[1]}"})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), dict(answer.getheaders())
+    finally:
+        connection.close()
+
+
+def _keys(folder):
+    return {run.name: run.key for run in RunFolder(folder).runs()}
+
+
+def test_lists_reports_only_newest_first(folder, address):
+    """Traces, notes and damaged files in the folder are passed over."""
+    assert [run.name for run in RunFolder(folder).runs()] == [
+        "a.json",
+        "b.json",
+        "deep/er/c.json",
+        "deep/x<script>.json",
+    ]
+    status, text, headers = _ask(address, "/")
+    assert status == 200 and text.index("a.json") < text.index("deep/er/c.json")
+    assert "notes.json" not in text and "<script>.json" not in text
+    assert headers["x-frame-options"] == "DENY" and "default-src 'none'" in text
+
+
+def test_search(address):
+    """Runs are found by name, headline and verdict, in both languages."""
+    for query, name, other in (
+        ("slow-link", "c.json", "b.json"),
+        ("%E5%A4%AA%E6%85%A2", "a.json", "b.json"),
+        ("deep+slow-link", "c.json", "a.json"),
+    ):
+        text = _ask(address, f"/?q={query}")[1]
+        assert name in text and f">{other}<" not in text
+    assert "No saved report" in _ask(address, "/?q=nothing-of-this-name")[1]
+
+
+def test_report_json_trend_and_comparison(folder, address):
+    """Everything a list leads to."""
+    keys = _keys(folder)
+    assert "Map(2)" in _ask(address, f"/run/{keys['a.json']}")[1]
+    assert json.loads(_ask(address, f"/run/{keys['deep/er/c.json']}/json")[1])["profile"]["world_size"] == 8
+    text = _ask(address, "/trend?metric=step.idle_share")[1]
+    assert "69 %" in text and "1.7 %" in text
+    text = _ask(address, f"/compare?before={keys['a.json']}&after={keys['b.json']}")[1]
+    assert "Resolved</span>" in text and "59.7 ms" in text and "84.2 ms" in text and "+41.1 %" in text
+
+
+def test_hostile_reports_are_inert(folder, address):
+    """A name in a report or of a file has no markup anywhere."""
+    keys = _keys(folder)
+    for path in (
+        "/",
+        "/?q=%3Cscript%3Ealert(1)%3C/script%3E",
+        f"/run/{keys['deep/x<script>.json']}",
+        "/trend?metric=%22%3E%3Cscript%3E",
+        f"/compare?before={keys['a.json']}&after={keys['deep/x<script>.json']}",
+    ):
+        status, text, _ = _ask(address, path)
+        assert status == 200 and text.count("<script") == 2 and "<img" not in text and "<svg onload" not in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/secret.txt",
+        "/run/secret.txt",
+        "/run/../secret.txt",
+        "/run/..%2fsecret.txt",
+        "/run/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/../../etc/passwd",
+        "/run/",
+        "/compare",
+        "/compare?before=../a.json&after=x",
+        "/run/a.json",
+    ],
+)
+def test_nothing_outside_is_served(address, path):
+    """Addresses are keys, never paths."""
+    status, text, _ = _ask(address, path)
+    assert status == 404 and "do not serve" not in text and "root:x:" not in text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.1:80", ""])
+def test_foreign_host_names_are_refused(address, host):
+    """A web page that rebinds its name to this machine must not read reports."""
+    connection = http.client.HTTPConnection(*address, timeout=10)
+    connection.putrequest("GET", "/", skip_host=True)
+    connection.putheader("Host", host)
+    connection.endheaders()
+    assert connection.getresponse().status == 400
+    connection.close()
+    assert _ask(address, "/", host="localhost")[0] == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_reading_only(address, method):
+    """Nothing can be changed over the network."""
+    assert _ask(address, "/", method)[0] == 405
+
+
+def test_files_that_change_are_read_again_and_others_are_not(folder, monkeypatch):
+    """A folder of thousands of runs stays quick, and a new result shows at once."""
+    runs = RunFolder(folder)
+    first = runs.runs()
+    monkeypatch.setattr("advisor.runs._looks_like_a_report", lambda path: pytest.fail("read again"))
+    assert runs.runs() == first
+    monkeypatch.undo()
+    path = folder / "late.json"
+    path.write_text(render(healthy(), "json"), encoding="utf-8")
+    try:
+        assert len(runs.runs()) == len(first) + 1
+    finally:
+        path.unlink()
+    assert len(runs.runs()) == len(first)
+
+
+def test_contrast_matches_findings_by_verdict_and_subject():
+    """The same finding with another number is the same finding."""
+    before = data_bound()
+    after = replace(before, findings=(replace(before.findings[0], id="F9", rule="X"), cluster().findings[0]))
+    found = contrast(before, after)
+    assert [f.id for f in found.resolved] == ["F2", "F3", "F4"]
+    assert [f.id for f in found.remaining] == ["F9"] and [f.rule for f in found.new] == ["RANK003"]
+    assert found.metrics[0] == ("step.time_us", "us", 59700.0, 59700.0)
+    same = contrast(before, before)
+    assert not same.new and not same.resolved and all(first == second for _, _, first, second in same.metrics)
+
+
+def test_trend_is_in_the_order_of_time(folder):
+    """A row of numbers in another order would show another trend."""
+    points = trend(RunFolder(folder).runs(), "step.time_us")
+    assert [run.name for run, _ in points][-1] == "a.json" and len(points) == 4
+    assert metrics(healthy())["step.idle_share"].unit == "ratio"
+
+
+def test_a_missing_folder_is_said(tmp_path):
+    """A typo ends in a sentence."""
+    with pytest.raises(UsageError, match="no such folder"):
+        build_application(tmp_path / "nope")
