@@ -20,6 +20,8 @@ from advisor.facts.peers import excess, others_median, spread
 from advisor.facts.steps import StepTimes, steady
 from advisor.model import Fact, Source, Subject
 
+REPLAYS = 6
+"""Sets of late ranks whose mending is replayed, the latest first."""
 PARTS = ("compute", "data", "host")
 """What a rank can be late from by itself."""
 
@@ -53,7 +55,7 @@ def accounts(run: Run) -> Accounts | None:
     """The accounts of this run, worked out once; None where no rank has steps."""
     if not hasattr(run, "_accounts"):
         run._accounts = _balance(run)  # type: ignore[attr-defined]
-    return run._accounts  # type: ignore[attr-defined, no-any-return]
+    return run._accounts  # type: ignore[attr-defined]
 
 
 def _balance(run: Run) -> Accounts | None:
@@ -163,7 +165,7 @@ def latenesses(run: Run) -> dict[int, Lateness]:
     """Every rank against its peers; ranks without peers only where their kernels can be compared with others'."""
     if not hasattr(run, "_latenesses"):
         run._latenesses = _compare(run)  # type: ignore[attr-defined]
-    return run._latenesses  # type: ignore[attr-defined, no-any-return]
+    return run._latenesses  # type: ignore[attr-defined]
 
 
 def _compare(run: Run) -> dict[int, Lateness]:
@@ -172,36 +174,50 @@ def _compare(run: Run) -> dict[int, Lateness]:
         return {}
     speeds = kernel_speeds(run)
     row = {rank: i for i, rank in enumerate(balance.ranks)}
+    anywhere = {p: excess(balance.part(p)) for p in ("data", "host")}
     found: dict[int, Lateness] = {}
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
-        if len(rows) == 1:
-            rank = balance.ranks[rows[0]]
-            if rank in speeds:
-                found[rank] = _alone(balance, rows[0], speeds[rank])
-            continue
-        own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
-        parts = {p: excess(balance.part(p)[rows]) for p in PARTS if p != "data" or balance.data_known}
-        over = excess(own)
-        exposed = excess(balance.exposed[rows])
-        steadily = (own - others_median(own) > 0).mean(axis=1)
-        noise = spread(over)
-        for i, r in enumerate(rows):
+        slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1
+        peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
+        for r in rows:
             rank = balance.ranks[r]
-            if not np.isfinite(over[i]):
-                continue
-            found[rank] = Lateness(
-                rank, {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
-                float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise, speeds.get(rank),
-            )  # fmt: skip
+            entry = peers.get(rank)
+            if len(rows) == 1 or slow_stage:
+                alone = _alone(balance, r, speeds.get(rank), {p: float(v[r]) for p, v in anywhere.items()})
+                if entry is None or alone.own_us > max(entry.own_us, 0.0):
+                    entry = alone
+            if entry is not None:
+                found[rank] = entry
     return dict(sorted(found.items()))
 
 
-def _alone(balance: Accounts, row: int, speed: float) -> Lateness:
-    """A stage of one rank has no peer; that its kernels are slower than the same kernels elsewhere can still be told."""
-    computing = float(np.nanmedian(balance.compute[row]))
-    slower = computing * (1 - 1 / speed)
-    return Lateness(balance.ranks[row], {"compute": slower}, slower, None, 1.0 if slower > 0 else 0.0, None, speed)
+def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -> dict[int, Lateness]:
+    own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
+    parts = {p: excess(balance.part(p)[rows]) for p in PARTS if p != "data" or balance.data_known}
+    over = excess(own)
+    exposed = excess(balance.exposed[rows])
+    steadily = (own - others_median(own) > 0).mean(axis=1)
+    noise = spread(over)
+    return {
+        balance.ranks[r]: Lateness(
+            balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
+            float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
+            speeds.get(balance.ranks[r]),
+        )
+        for i, r in enumerate(rows)
+        if np.isfinite(over[i])
+    }  # fmt: skip
+
+
+def _alone(balance: Accounts, row: int, speed: float | None, parts: dict[str, float]) -> Lateness:
+    """A rank whose stage has no other, or is slow as a whole: the same kernels elsewhere, and the wait for data and the
+    gaps between kernels of all ranks, which do not depend on what a stage computes."""
+    parts = {p: us for p, us in parts.items() if np.isfinite(us) and (p != "data" or balance.data_known)}
+    if speed is not None:
+        parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
+    own = sum(max(us, 0.0) for us in parts.values())
+    return Lateness(balance.ranks[row], parts, own, None, 1.0 if own > 0 else 0.0, None, speed)
 
 
 def kernel_speeds(run: Run) -> dict[int, float]:
@@ -298,6 +314,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     step_us = balance.step_us
     savings = _savings(run, late, layout)
     peers = layout.peers()
+    idling = _idling(balance, peers)
     for row, rank in enumerate(balance.ranks):
         subject = Subject("rank", str(rank), (rank,))
         sources = balance.sources.get(rank, ())
@@ -309,11 +326,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry is None:
             continue
         yield from _facts_of(entry, subject, step_us, sources, n)
-        idle = balance.idle[[balance.ranks.index(r) for r in peers[layout.stage[rank]] if r in late]]
-        if np.isfinite(idle).any() and len(idle) > 1:
-            mine = [r for r in peers[layout.stage[rank]] if r in late].index(rank)
-            over = excess(idle)[mine]
-            yield from fact("rank.idle_excess_share", subject, float(over / step_us), *sources, samples=n)
+        if rank in idling:
+            yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
         if entry.late_us > 0 and entry.cause == "compute":
             names = slow_operators(run, rank, peers[layout.stage[rank]])
             yield from fact("rank.slow_operators", subject, names or None, *sources)
@@ -341,20 +355,34 @@ def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
 
 
+def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
+    """rank -> idle time above that of its peers, microseconds a step."""
+    found = {}
+    for members in peers.values():
+        known = [r for r in members if r in balance.ranks]
+        over = excess(balance.idle[[balance.ranks.index(r) for r in known]]) if len(known) > 1 else ()
+        found.update({rank: float(us) for rank, us in zip(known, over, strict=False) if np.isfinite(us)})
+    return found
+
+
 def _savings(run: Run, late: dict[int, Lateness], layout: Partition) -> dict[int, tuple[float, str]]:
-    """What each late rank costs. Of many late ranks the worst are replayed; where two are equally late, mending one
-    alone gains nothing, and that is what is said."""
-    from advisor.facts.replay import what_if_rank
+    """What each late rank costs. Ranks about as late as each other gain only together, so each gets its part of what
+    mending all of them gives; the worst are replayed."""
+    from advisor.facts.replay import what_if_late
 
     found: dict[int, tuple[float, str]] = {}
-    worst = sorted((r for r in late if late[r].late_us > 0), key=lambda r: -late[r].late_us)[:8]
+    worst = sorted((r for r in late if late[r].late_us > 0), key=lambda r: -late[r].late_us)
+    replays: dict[tuple[int, ...], float | None] = {}
     for rank in worst:
-        replayed = what_if_rank(run, rank, late[rank])
+        alike = tuple(sorted(r for r in worst if 2 * late[r].late_us >= late[rank].late_us >= late[r].late_us / 2))
+        if alike not in replays and len(replays) < REPLAYS:
+            replays[alike] = what_if_late(run, [late[r] for r in alike])
+        replayed = replays.get(alike)
         if replayed is not None:
-            found[rank] = (replayed, "replay")
+            found[rank] = (replayed / len(alike), "replay")
             continue
-        others = [late[r].late_us for r in late if r != rank and layout.stage[r] == layout.stage[rank]]
-        found[rank] = (max(late[rank].late_us - max(others, default=0.0), 0.0), "comparison")
+        others = [late[r].late_us for r in late if r not in alike and layout.stage[r] == layout.stage[rank]]
+        found[rank] = (max(late[rank].late_us - max(others, default=0.0), 0.0) / len(alike), "comparison")
     return found
 
 

@@ -30,7 +30,7 @@ def joints(run: Run) -> list[Joint]:
         told = {group: layout.groups[group] for group in layout.told}
         found = join(exchanges, told, len({r.rank for r in run.ranks}) >= world)
         run._joints = [j for j in (_steady_part(j, run) for j in found) if j is not None]  # type: ignore[attr-defined]
-    return run._joints  # type: ignore[attr-defined, no-any-return]
+    return run._joints  # type: ignore[attr-defined]
 
 
 def step_names(run: Run, seen: list[str]) -> set[str]:
@@ -72,7 +72,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of, worked out once."""
     if not hasattr(run, "_exposures"):
         run._exposures = _expose(run)  # type: ignore[attr-defined]
-    return run._exposures  # type: ignore[attr-defined, no-any-return]
+    return run._exposures  # type: ignore[attr-defined]
 
 
 def _expose(run: Run) -> dict[int, Exposure]:

@@ -179,8 +179,8 @@ def _chain(
             at += 1
         releasing = np.flatnonzero((talk_end > free) & (talk_end <= start) & (start - talk_end < RELEASE_NS / 1000))
         if len(releasing):
-            after = int(releasing[np.argmax(talk_end[releasing])])
-            events.append((start, "", busy, gap, start - float(talk_end[after]), after))
+            by = int(releasing[np.argmax(talk_end[releasing])])
+            events.append((start, "", busy, gap, start - float(talk_end[by]), by))
         else:
             events.append((start, "", busy, gap, max(start - free, 0.0), -1))
         at += 1

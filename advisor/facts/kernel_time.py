@@ -24,7 +24,9 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _COMMUNICATION_CORES = frozenset(("HCCL", "COMMUNICATION"))
-_COMMUNICATION_NAME = re.compile(r"^(hcom_|hccl|allreduce|allgather|alltoall|reducescatter|broadcast_?$)", re.IGNORECASE)
+_COMMUNICATION_NAME = re.compile(
+    r"^(hcom_|hccl|allreduce|allgather|alltoall|reducescatter|broadcast_?$)", re.IGNORECASE
+)
 _COMMUNICATION_END = ("AicpuKernel", "AivKernel")
 """Kernels that carry out collectives on AI CPU or vector cores: the profiler does not count them as computation."""
 
@@ -101,10 +103,14 @@ def _windows(rank: Rank, kernels: Kernels) -> Windows:
     if not known.any():
         return Windows(("0",), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(len(kernels), np.int64))
     if named.any():
-        firsts = [(int(kernels.start[m].min()), i) for i in np.flatnonzero(named) if (m := (kernels.step == i) & known).any()]
+        firsts = [
+            (int(kernels.start[m].min()), i) for i in np.flatnonzero(named) if (m := (kernels.step == i) & known).any()
+        ]
         if firsts:
             firsts.sort()
-            return _from_firsts(kernels, [kernels.steps[i] for _, i in firsts], np.array([s for s, _ in firsts], np.int64))
+            return _from_firsts(
+                kernels, [kernels.steps[i] for _, i in firsts], np.array([s for s, _ in firsts], np.int64)
+            )
     trace = load_trace(rank) if rank.has("trace") else None
     if trace is not None and trace.steps:
         return _from_firsts(kernels, [s for s, _, _ in trace.steps], np.array([t for _, t, _ in trace.steps], np.int64))

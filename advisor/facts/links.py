@@ -133,7 +133,7 @@ def links_of(run: Run) -> dict[Key, Link]:
     """Every link with its bandwidth ratio, worked out once."""
     if not hasattr(run, "_links"):
         run._links = _judge(run)  # type: ignore[attr-defined]
-    return run._links  # type: ignore[attr-defined, no-any-return]
+    return run._links  # type: ignore[attr-defined]
 
 
 def _judge(run: Run) -> dict[Key, Link]:

@@ -31,6 +31,8 @@ class Partition:
     pipeline: int | None = None
     expert: int | None = None
     source: str = "assumed: no partition is told"
+    sharded: bool = False
+    """Operators are sharded, over a number of ranks that is not told."""
     stage: dict[int, int] = field(default_factory=dict)
     host: dict[int, str] = field(default_factory=dict)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -44,7 +46,7 @@ class Partition:
         """Which metrics apply: pipeline before model before data parallel; single for one rank."""
         if (self.pipeline or 1) > 1:
             return "pipeline"
-        if (self.tensor or 1) > 1 or (self.expert or 1) > 1:
+        if (self.tensor or 1) > 1 or (self.expert or 1) > 1 or self.sharded:
             return "model"
         return "data" if (self.data or 1) > 1 else "single"
 
@@ -75,6 +77,10 @@ def _work_out(run: Run) -> Partition:
     if any((told.data, told.tensor, told.pipeline, told.expert)):
         found.data, found.tensor, found.pipeline, found.expert = told.data, told.tensor, told.pipeline, told.expert
         found.source = told.source
+    modes = {str(rank.info.get("legacy_mode") or "") for rank in run.ranks} - {""}
+    if modes:
+        found.source = "names of the cluster analysis files"
+        found.sharded = any(mode.startswith("model") for mode in modes)
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
     found.role = _roles(found.groups, names, exchanges)
     _find_stages(run, found, ranks, exchanges)
@@ -101,12 +107,12 @@ def _groups(run: Run, exchanges: dict[int, Exchanges]) -> tuple[dict[str, tuple[
     groups.pop("", None)
     told = frozenset(groups)
     seen: dict[str, set[int]] = defaultdict(set)
-    for rank, ex in exchanges.items():
+    for number, ex in exchanges.items():
         for index in np.unique(ex.group):
-            seen[ex.groups[index]].add(rank)
-    for name, members in seen.items():
+            seen[ex.groups[index]].add(number)
+    for name, present in seen.items():
         if name and name not in groups:
-            groups[name] = tuple(sorted(members))
+            groups[name] = tuple(sorted(present))
     return groups, told
 
 
@@ -227,7 +233,7 @@ def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:
     computing = np.array(
         [t.share("computing") * np.median(t.time) if t.share("computing") else np.nan for t in times.values()]
     )
-    bubble = np.array([(t.share("bubble") or 0.0) * np.median(t.time) for t in times.values()])
+    bubble = np.array([float(t.share("bubble") or 0.0) * float(np.median(t.time)) for t in times.values()])
     if not np.isfinite(computing).all():
         return None
     best, best_cost = None, np.inf

@@ -9,7 +9,7 @@ takes its pure transfer time. After "Understanding Stragglers in Large Model Tra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ def model(run: Run) -> Model | None:
     """The replayable step of this run; None where chains are missing or do not fit together."""
     if not hasattr(run, "_replay"):
         run._replay = _build(run)  # type: ignore[attr-defined]
-    return run._replay  # type: ignore[attr-defined, no-any-return]
+    return run._replay  # type: ignore[attr-defined]
 
 
 def _build(run: Run) -> Model | None:
@@ -150,7 +150,7 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
     ready = list(found.chains)
     while ready:
         rank = ready.pop()
-        chain, change, end = found.chains[rank], changes.get(rank), ends[rank]
+        chain, own, end = found.chains[rank], changes.get(rank), ends[rank]
         i = position[rank]
         while i < len(chain.name):
             awaited = int(chain.after[i])
@@ -173,9 +173,9 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
                             ready.extend(blocked.pop((member, event), ()))
                 i += 1
                 continue
-            lag = float(chain.lag[i]) * (change.gap if change and awaited < 0 else 1.0)
-            busy = float(chain.busy[i]) * (change.compute if change else 1.0)
-            gap = float(chain.gap[i]) * (change.gap if change else 1.0)
+            lag = float(chain.lag[i]) * (own.gap if own and awaited < 0 else 1.0)
+            busy = float(chain.busy[i]) * (own.compute if own else 1.0)
+            gap = float(chain.gap[i]) * (own.gap if own else 1.0)
             first = i == _first_segment(chain)
             end[i] = (released if first else released + lag) + busy + gap
             computed[rank] = end[i]
@@ -191,27 +191,26 @@ def _first_segment(chain: Chain) -> int:
     return next((i for i, name in enumerate(chain.name) if not name), -1)
 
 
-def what_if_rank(run: Run, rank: int, late: Lateness) -> float | None:
-    """Microseconds a step gains where this rank's cause is at its peers' median; None where it cannot be replayed."""
+def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
+    """Microseconds a step gains where these ranks' causes are at their peers' median; None without a replay."""
     from advisor.facts.cluster import accounts
 
     found, balance = model(run), accounts(run)
-    if found is None or balance is None or rank not in found.chains or rank not in balance.ranks:
+    if found is None or balance is None:
         return None
-    row = balance.ranks.index(rank)
-    change = Change()
-    cause = late.cause
-    over = late.parts.get(cause, 0.0)
-    own = float(np.nanmedian(balance.part(cause)[row])) if cause in ("compute", "data", "host") else 0.0
-    if own <= 0:
-        return None
-    if cause == "data":
-        change.lead_us = min(over, own)
-    elif cause == "compute":
-        change.compute = max(1 - over / own, 0.0)
-    else:
-        change.gap = max(1 - over / own, 0.0)
-    return gain(found, {rank: change})
+    changes: dict[int, Change] = {}
+    for entry in late:
+        if entry.rank not in found.chains or entry.rank not in balance.ranks or entry.cause == "unknown":
+            return None
+        over = entry.parts[entry.cause]
+        own = float(np.nanmedian(balance.part(entry.cause)[balance.ranks.index(entry.rank)]))
+        if own <= 0:
+            return None
+        rest = max(1 - over / own, 0.0)
+        changes[entry.rank] = {
+            "data": Change(lead_us=min(over, own)), "compute": Change(compute=rest), "host": Change(gap=rest)
+        }[entry.cause]  # fmt: skip
+    return gain(found, changes)
 
 
 def gain(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:

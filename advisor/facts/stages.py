@@ -43,7 +43,7 @@ class Stage:
     bubble: float | None
     exposed_transfer: float
     speed: float
-    """The same kernels take this many times as long as on other ranks."""
+    """The same kernels take this many times as long as on other ranks, not below 1."""
     flop: float | None
 
     @property
@@ -73,7 +73,7 @@ def stages_of(run: Run) -> list[Stage]:
                 index, tuple(known), float(np.median([np.nanmedian(balance.compute[row[r]]) for r in known])),
                 float(np.median(bubbles)) if bubbles and any(e.bubble > 0 for e in exposed.values()) else None,
                 float(np.median(transfer)) if transfer else 0.0,
-                float(np.median([speeds.get(r, 1.0) for r in known])),
+                max(float(np.median([speeds.get(r, 1.0) for r in known])), 1.0),
                 float(np.median(flops)) if flops else None,
             )
         )  # fmt: skip
