@@ -29,7 +29,7 @@ CARDS = 120
 _LIBRARIES = ("chart.js", "chartjs-chart-matrix.js", "chartjs-chart-treemap.js")
 _KNOWN_PHASES = (
     "computing", "exposed_communication", "communication", "overlapped", "idle", "bubble", "preparing", "interval",
-    "fp_bp", "tail",
+    "fp_bp", "tail", "unknown",
 )  # fmt: skip
 
 
@@ -99,6 +99,7 @@ def _environment() -> Environment:
         meaning=wording.meaning,
         measured=wording.measured,
         show=show,
+        telling=wording.telling,
         two=_two,
         where=wording.where,
         word=wording.word,
@@ -130,7 +131,7 @@ def chains(branch: Branch) -> list[list[Finding]]:
 
 
 def _breakdown(report: Report) -> list[dict[str, Any]]:
-    parts = [(name, share) for name, share in report.summary.breakdown.items() if share > 0]
+    parts = wording.breakdown(report)
     total = sum(share for _, share in parts)
     shown, at = [], 0.0
     for name, share in parts:

@@ -7,7 +7,7 @@ from typing import Any
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import markdown, markdown_block, markdown_code, shorten
 from advisor.render.outline import Branch, branches, checks, next_collection
-from advisor.render.wording import change, check, expected, gain, measured, where, word
+from advisor.render.wording import breakdown, change, check, expected, gain, measured, telling, where, word
 from advisor.units import show
 
 LIMIT = 60_000
@@ -47,10 +47,10 @@ def _head(report: Report, lang: str) -> str:
 
 
 def _breakdown(report: Report, lang: str) -> str:
-    shares = report.summary.breakdown
+    shares = breakdown(report)
     if not shares:
         return ""
-    parts = [f"{_say(word(lang, f'phases.{name}'))} **{show(share, 'ratio')}**" for name, share in shares.items()]
+    parts = [f"{_say(word(lang, f'phases.{name}'))} **{show(share, 'ratio')}**" for name, share in shares]
     step = report.summary.step_time_us
     lead = f"{_say(word(lang, 'report.step_time'))} **{show(step, 'us')}**: " if step is not None else ""
     return lead + " · ".join(parts)
@@ -83,7 +83,7 @@ def _cause(branch: Branch, lang: str) -> str:
     finding = branch.finding
     title = f"{finding.rule} · {finding.title.get(lang)} · {where(finding.subject, lang)}"
     lines = [f"<details><summary>{_say(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
-    for evidence in finding.evidence[:12]:
+    for evidence in telling(finding.evidence)[:12]:
         limit = f" ({_say(word(lang, 'report.expected'))} {_say(expected(evidence))})" if evidence.condition else ""
         lines.append(f"- {_code(evidence.fact)}: **{_say(measured(evidence))}**{limit}")
     for remedy in finding.remedies:

@@ -12,12 +12,19 @@ from rich.text import Text as Line
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import printable, shorten
 from advisor.render.outline import Branch, branches, checks, next_collection
-from advisor.render.wording import change, check, expected, extent, gain, measured, where, word
+from advisor.render.wording import breakdown, change, check, expected, extent, gain, measured, telling, where, word
 from advisor.units import show
 
-PHASE_STYLES = {"computing": "green", "exposed_communication": "yellow", "idle": "bright_black", "bubble": "magenta"}
+PHASE_STYLES = {
+    "computing": "green",
+    "exposed_communication": "yellow",
+    "idle": "bright_black",
+    "bubble": "magenta",
+    "unknown": "dim",
+}
 _SEVERITY_STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
 _FILLS = "█▓░▒"
+_UNKNOWN = "·"
 
 
 def render_text(
@@ -85,9 +92,9 @@ def _head(report: Report, lang: str) -> RenderableType:
 
 def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
     """The step as one bar with its legend; nothing where no breakdown was measured."""
-    parts = [(name, share) for name, share in report.summary.breakdown.items() if share > 0]
+    parts = breakdown(report)
     total = sum(share for _, share in parts)
-    if not parts or not total > 0:
+    if not parts:
         return []
     room = min(width, 80)
     edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
@@ -95,7 +102,8 @@ def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
     if report.summary.step_time_us is not None:
         legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}   ")
     for index, (name, share) in enumerate(parts):
-        style, fill = PHASE_STYLES.get(name, "blue"), _FILLS[index % len(_FILLS)]
+        style = PHASE_STYLES.get(name, "blue")
+        fill = _UNKNOWN if name == "unknown" else _FILLS[index % len(_FILLS)]
         bar.append(fill * (edges[index + 1] - edges[index]), style)
         legend.append(f"{fill} ", style)
         legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
@@ -122,7 +130,7 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
     ]
     body += [
         _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
-        for evidence in finding.evidence[: None if everything else 2]
+        for evidence in telling(finding.evidence)[: None if everything else 2]
     ]
     if finding.saving is not None:
         body.append(_line(f"{word(lang, 'report.could_give')} ", (gain(finding.saving, lang), "bold green")))

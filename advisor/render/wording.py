@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from advisor.model import Evidence, Remedy, Report, Saving, Subject, Text
+from advisor.render.escaping import shorten
 from advisor.resources import resource
 from advisor.units import show
 
 log = logging.getLogger("advisor")
 
 LANGUAGES = ("en", "zh")
-_CONDITION = re.compile(r"^\s*(<=|>=|==|!=|<|>|≤|≥)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$")
+SMALLEST_REST = 0.005
+"""Shares are rounded: less than this is no missing part of a step."""
+_CLAUSE = re.compile(
+    r"^(?:(?P<what>.+?) = (?P<value>\S.*?) )?(?P<op><=|>=|==|!=|<|>|≤|≥) ?(?P<limit>.+?)(?: \((?P<origin>.*)\))?$"
+)
+_NUMBER = re.compile(r"^-?\d+(\.\d+)?([eE][-+]?\d+)?$")
+_OR_ELSE = re.compile(r"or_else\(([\w.]+), [^(),]+\)")
 _OPPOSITE = {"<": "≥", "<=": ">", "≤": ">", ">": "≤", ">=": "<", "≥": "<", "==": "≠", "!=": "="}
 
 
@@ -42,11 +50,36 @@ def both(key: str, **values: object) -> Text:
 
 
 def expected(evidence: Evidence) -> str:
-    """What would have been in order: the opposite of the failing condition, in the fact's unit; else its own text."""
-    match = _CONDITION.match(evidence.condition)
+    """What would have been in order: the opposite of the failing condition in people's units.
+
+    A condition on something computed from the fact names it with its value: "lost ≤ 10 %, is 76.3 %". A condition that
+    cannot be turned round is shown as it stands.
+    """
+    if evidence.condition in ("is true", "is false") or (evidence.value is True and evidence.unit == "bool"):
+        return show(evidence.condition == "is false", "bool")
+    return " / ".join(_turned(clause, evidence.unit) for clause in _clauses(evidence.condition))
+
+
+def _turned(clause: str, unit: str) -> str:
+    match = _CLAUSE.match(clause)
     if match is None:
-        return evidence.condition
-    return f"{_OPPOSITE[match[1]]} {show(float(match[2]), evidence.unit)}"
+        return clause
+    limit = show(float(match["limit"]), unit) if _NUMBER.match(match["limit"]) and not match["what"] else match["limit"]
+    turned = f"{_OPPOSITE[match['op']]} {limit}"
+    if not match["what"]:
+        return turned
+    return f"{shorten(_OR_ELSE.sub(lambda m: m[1], match['what']), 60)} {turned}, is {match['value']}"
+
+
+def _clauses(condition: str) -> list[str]:
+    """Parts between commas that stand in no parentheses."""
+    parts, depth, start = [], 0, 0
+    for index, character in enumerate(condition):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth <= 0:
+            parts.append(condition[start:index].strip())
+            start = index + 1
+    return [part for part in (*parts, condition[start:].strip()) if part]
 
 
 def measured(evidence: Evidence) -> str:
@@ -60,7 +93,8 @@ def where(subject: Subject, lang: str) -> str:
         return kind
     ranks = ""
     if subject.ranks and subject.kind not in ("rank", "link"):
-        ranks = f" ({word(lang, 'report.ranks')} {rank_list(subject.ranks)})"
+        kind_of_rank = word(lang, "kinds.rank" if len(subject.ranks) == 1 else "report.ranks")
+        ranks = f" ({kind_of_rank} {rank_list(subject.ranks)})"
     return f"{kind} {subject.id}{ranks}"
 
 
@@ -74,6 +108,18 @@ def rank_list(ranks: tuple[int, ...], limit: int = 6) -> str:
             runs.append([rank, rank])
     shown = [f"{a}-{b}" if b > a else f"{a}" for a, b in runs[:limit]]
     return ", ".join(shown) + (f", … ({len(set(ranks))})" if len(runs) > limit else "")
+
+
+def breakdown(report: Report) -> list[tuple[str, float]]:
+    """(phase, share) of the step, largest parts as given; what no phase accounts for is said as "unknown"."""
+    parts = [(name, share) for name, share in report.summary.breakdown.items() if share > 0]
+    rest = 1 - sum(share for _, share in parts)
+    return [*parts, ("unknown", rest)] if parts and rest > SMALLEST_REST else parts
+
+
+def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Measured numbers against a limit first, then truth values, then what only gives the context."""
+    return sorted(evidence, key=lambda item: (not item.condition, isinstance(item.value, bool)))
 
 
 def extent(report: Report, lang: str) -> list[str]:
