@@ -1,0 +1,329 @@
+"""The decision: every metric, budget and finding judged on its own, then pass, fail or "could not tell".
+
+Nothing measured is never a pass. What was not judged, and why, stands in the decision like what was.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from statistics import median
+
+from advisor.gate.changes import Change, explain
+from advisor.gate.metrics import Metric, title_of, value_of
+from advisor.gate.policy import Budget, Judging, Policy, WaiverTable
+from advisor.gate.sample import Difference, Sample, differences
+from advisor.gate.statistics import Comparison, compare
+from advisor.model import Finding, Outcome, Problem, Subject, Text
+
+
+class Verdict(str, Enum):
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Result(str, Enum):
+    """What became of one thing the gate looked at."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_CONFIRMED = "not_confirmed"
+    WAIVED = "waived"
+    WATCHED = "watched"
+    """Looked at and shown; the policy does not let it fail the gate."""
+    NOT_JUDGED = "not_judged"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One metric, budget or finding. `reason` is a word of the locale's group `gate`, filled with `values`."""
+
+    kind: str
+    """metric, budget, finding or findings (all of them together)"""
+    name: str
+    title: Text
+    result: Result
+    reason: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+    unit: str = ""
+    comparison: Comparison | None = None
+    value: float | None = None
+    limit: float | None = None
+    at_most: bool = True
+    finding: Finding | None = None
+    waiver: WaiverTable | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The whole answer of the gate."""
+
+    verdict: Verdict
+    judgements: tuple[Judgement, ...]
+    changes: tuple[Change, ...]
+    runs: tuple[Sample, ...]
+    confirming: tuple[Sample, ...]
+    history: tuple[Sample, ...]
+    baseline: str | None
+    differences: tuple[Difference, ...] = ()
+    """Why no run of the baseline could be compared: the fields in which the nearest key differs."""
+    notes: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def of(self, *results: Result) -> list[Judgement]:
+        return [judgement for judgement in self.judgements if judgement.result in results]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is to be judged, and against what."""
+
+    runs: tuple[Sample, ...]
+    confirming: tuple[Sample, ...] = ()
+    baseline: str | None = None
+    """Its name; None where the gate was asked for none."""
+    candidates: tuple[Sample, ...] = ()
+    """Runs of the baseline, oldest first, comparable or not."""
+    problems: tuple[Problem, ...] = ()
+
+
+def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | None = None) -> Decision:
+    """Applies the policy. `case.runs` is not empty, and its runs (and confirming ones) have one key."""
+    first = case.runs[0]
+    judging = policy.for_run(first.attributes, fail_on)
+    ignored = policy.key_ignored
+    apart = [differences(other.key, first.key, ignored) for other in case.candidates]
+    history = tuple(s for s, d in zip(case.candidates, apart, strict=True) if not d)
+    nearest = min(apart, key=len) if apart and not history else []
+    court = _Court(case, history, judging, policy.waivers, today, not_comparable=bool(nearest))
+    judgements = tuple((*court.metrics(), *court.budgets(), *court.findings()))
+    verdict = _verdict(judgements, not_comparable=bool(nearest))
+    step = next((m for m in judging.metrics if m.name == "step.time_us"), None)
+    changes = explain(history[-step.limits.recent :], case.runs, step.limits) if step and history else ()
+    notes = (*_notes(case, history, policy, first), *court.expired())
+    return Decision(
+        verdict, judgements, changes, case.runs, case.confirming, history, case.baseline, tuple(nearest),
+        notes, case.problems,
+    )  # fmt: skip
+
+
+def _verdict(judgements: Sequence[Judgement], *, not_comparable: bool) -> Verdict:
+    """Fail where anything failed; pass where something was judged and nothing that had to be is missing.
+
+    Metrics that too few runs leave open do not stand in the way of budgets and findings that were judged; a budget, a
+    named metric or findings that could not be judged do, and so does a baseline with nothing comparable in it.
+    """
+    if any(j.result is Result.FAIL for j in judgements):
+        return Verdict.FAIL
+    open_ = [j for j in judgements if j.result is Result.NOT_JUDGED]
+    if not_comparable or any(j.required for j in open_):
+        return Verdict.INCONCLUSIVE
+    judged = [j for j in judgements if j.result in (Result.PASS, Result.WAIVED, Result.NOT_CONFIRMED)]
+    return Verdict.PASS if judged else Verdict.INCONCLUSIVE
+
+
+_TOO_FEW = ("no_baseline", "few_runs", "few_history")
+"""Reasons for which a metric stays open without anything being wrong with it."""
+
+
+@dataclass
+class _Court:
+    case: Case
+    history: tuple[Sample, ...]
+    judging: Judging
+    waivers: Sequence[WaiverTable]
+    today: datetime.date
+    not_comparable: bool
+    used: list[WaiverTable] = field(default_factory=list)
+
+    def metrics(self) -> Iterator[Judgement]:
+        for metric in self.judging.metrics:
+            judgement = self._metric(metric)
+            if judgement is not None:
+                yield self._waive(judgement)
+
+    def _metric(self, metric: Metric) -> Judgement | None:
+        get = lambda samples: [  # noqa: E731
+            v for s in samples if (v := value_of(s.facts, metric.name, metric.lower_is_better)) is not None
+        ]
+        before, after, confirming = get(self.history), get(self.case.runs), get(self.case.confirming)
+        reason, values = self._why_open(metric, before, after)
+        if reason:
+            if not metric.gates or not (after or before or metric.required):
+                return None
+            return Judgement(
+                "metric", metric.name, metric.title, Result.NOT_JUDGED, reason, values, metric.unit,
+                value=median(after) if after else None,
+                required=metric.required and reason not in _TOO_FEW,
+            )  # fmt: skip
+        found = compare(
+            before, after, metric.limits, lower_is_better=metric.lower_is_better, confirming=confirming
+        )
+        result, reason = Result.PASS, "better" if found.better else "same"
+        if found.worse:
+            result, reason = Result.FAIL, "worse"
+            if found.confirmed is False:
+                result, reason = Result.NOT_CONFIRMED, "not_confirmed"
+        if not metric.gates:
+            result = Result.WATCHED
+        return Judgement(
+            "metric", metric.name, metric.title, result, reason, {}, metric.unit, found, found.after,
+            at_most=metric.lower_is_better, required=metric.required,
+        )  # fmt: skip
+
+    def _why_open(
+        self, metric: Metric, before: Sequence[float], after: Sequence[float]
+    ) -> tuple[str, Mapping[str, str]]:
+        """Why the metric cannot be judged; empty where it can."""
+        needed, needed_before = self.judging.min_runs, self.judging.min_history
+        if self.case.baseline is None:
+            return "no_baseline", {}
+        if not after:
+            return "not_measured", {}
+        if self.not_comparable:
+            return "not_comparable", {}
+        if len(after) < needed:
+            return "few_runs", {"runs": str(len(after)), "needed": str(needed)}
+        if self.history and not before:
+            return "not_in_baseline", {}
+        if len(before) < needed_before:
+            return "few_history", {"runs": str(len(before)), "needed": str(needed_before)}
+        return "", {}
+
+    def budgets(self) -> Iterator[Judgement]:
+        for budget in self.judging.budgets:
+            yield self._waive(self._budget(budget))
+
+    def _budget(self, budget: Budget) -> Judgement:
+        values = self._budget_values(budget, self.case.runs)
+        title = title_of(budget.name)
+        if not values:
+            return Judgement(
+                "budget", budget.name, title, Result.NOT_JUDGED, "not_measured", {}, budget.unit, limit=budget.limit,
+                at_most=budget.at_most, required=True,
+            )  # fmt: skip
+        value = median(values)
+        result, reason = Result.PASS, "within"
+        if _breaks(value, budget):
+            result, reason = Result.FAIL, "over" if budget.at_most else "under"
+            again = self._budget_values(budget, self.case.confirming)
+            if again and not _breaks(median(again), budget):
+                result, reason = Result.NOT_CONFIRMED, "not_confirmed"
+        return Judgement(
+            "budget", budget.name, title, result, reason, {}, budget.unit, None, value, budget.limit, budget.at_most
+        )
+
+    @staticmethod
+    def _budget_values(budget: Budget, samples: Sequence[Sample]) -> list[float]:
+        return [v for s in samples if (v := value_of(s.facts, budget.name, budget.at_most)) is not None]
+
+    def findings(self) -> Iterator[Judgement]:
+        """Findings that most of the runs have, that are severe and certain enough, and that the baseline's runs do not
+        have at that severity."""
+        limit = self.judging.fail_on
+        if limit is None:
+            return
+        title = Text("findings", "结论")
+        judged = {c.rule for s in self.case.runs for c in s.checked if c.outcome in (Outcome.PASS, Outcome.FAIL)}
+        if not judged and not any(s.findings for s in self.case.runs):
+            yield Judgement("findings", "findings", title, Result.NOT_JUDGED, "no_rules", required=True)
+            return
+        serious = [self._serious(sample) for sample in self.case.runs]
+        again = [self._serious(sample) for sample in self.case.confirming]
+        known = [self._serious(sample) for sample in self.history[-self.judging.window :]]
+        count = 0
+        for identity in sorted({identity for found in serious for identity in found}):
+            having = [found[identity] for found in serious if identity in found]
+            if 2 * len(having) <= len(serious):
+                continue
+            worst = max(having, key=lambda finding: finding.severity.rank)
+            result, reason = self._about(identity, worst, known)
+            if result is Result.FAIL and again and 2 * sum(identity in found for found in again) <= len(again):
+                result, reason = Result.NOT_CONFIRMED, "not_confirmed"
+            count += result is Result.FAIL
+            yield self._waive(
+                Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst)
+            )
+        if not count:
+            values = {"severity": limit.value, "count": str(len(judged))}
+            yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
+
+    def _about(self, identity: tuple[str, str, str], finding: Finding, known: list) -> tuple[Result, str]:
+        if not self.judging.only_new or not known:
+            return Result.FAIL, "finding" if not self.judging.only_new else "finding_no_history"
+        if sum(identity in found for found in known) > self.judging.known_share * len(known):
+            return Result.WATCHED, "known"
+        outcomes = {c.outcome for s in self.history for c in s.checked if c.rule == finding.rule}
+        if not outcomes & {Outcome.PASS, Outcome.FAIL}:
+            return Result.WATCHED, "first_judged"
+        return Result.FAIL, "new"
+
+    def _serious(self, sample: Sample) -> dict[tuple[str, str, str], Finding]:
+        limit = self.judging.fail_on
+        assert limit is not None
+        return {
+            (f.verdict, f.subject.kind, f.subject.id): f
+            for f in sample.findings
+            if f.status != "experimental"
+            and f.severity.rank >= limit.rank
+            and f.confidence.rank >= self.judging.min_confidence.rank
+        }
+
+    def _waive(self, judgement: Judgement) -> Judgement:
+        """The judgement as the waivers leave it: an expired one waives nothing and says so."""
+        if judgement.result is not Result.FAIL:
+            return judgement
+        fitting = [w for w in self.waivers if _covers(w, judgement)]
+        self.used += fitting
+        valid = [w for w in fitting if w.until >= self.today]
+        if valid:
+            waiver = max(valid, key=lambda w: w.until)
+            return replace(judgement, result=Result.WAIVED, waiver=waiver)
+        if fitting:
+            return replace(judgement, waiver=max(fitting, key=lambda w: w.until))
+        return judgement
+
+    def expired(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Waivers that are over and were not needed: they should go."""
+        for waiver in self.waivers:
+            if waiver.until < self.today and waiver not in self.used:
+                about = waiver.finding or waiver.metric or waiver.budget or ""
+                yield "waiver_over", {"name": about, "until": waiver.until.isoformat(), "reason": waiver.reason}
+
+
+def _breaks(value: float, budget: Budget) -> bool:
+    return value > budget.limit if budget.at_most else value < budget.limit
+
+
+def _covers(waiver: WaiverTable, judgement: Judgement) -> bool:
+    if judgement.kind == "finding" and judgement.finding is not None and waiver.finding is not None:
+        finding = judgement.finding
+        named = fnmatchcase(finding.verdict, waiver.finding) or fnmatchcase(finding.rule, waiver.finding)
+        return named and _about_subject(waiver.subject, finding.subject)
+    wanted = {"metric": waiver.metric, "budget": waiver.budget}.get(judgement.kind)
+    return wanted is not None and fnmatchcase(judgement.name, wanted)
+
+
+def _about_subject(pattern: str, subject: Subject) -> bool:
+    return any(fnmatchcase(text, pattern) for text in (subject.id, str(subject), f"{subject.kind}/{subject.id}"))
+
+
+def _notes(
+    case: Case, history: Sequence[Sample], policy: Policy, first: Sample
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """What a reader of the decision should know besides."""
+    known = {sample.digest for sample in history if sample.digest}
+    same = sum(sample.digest in known for sample in case.runs)
+    if same:
+        yield "in_baseline", {"count": str(same)}
+    if history and len(history) < len(case.candidates):
+        yield "others", {"count": str(len(case.candidates) - len(history)), "all": str(len(case.candidates))}
+    attributes = {name for sample in (first, *case.candidates) for name in sample.attributes}
+    unknown = sorted({name for when in policy.table.when for name in when.match} - attributes)
+    for name in unknown:
+        yield "unknown_attribute", {"name": name}

@@ -1,0 +1,146 @@
+"""One run as the gate sees it: facts, verdicts, and the key that says with what it may be compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.facts.base import FactSet
+from advisor.gate.metrics import defaults
+from advisor.model import Check, Finding, Problem, ProfileInfo, Report, Summary
+from advisor.render.wording import rank_list
+
+if TYPE_CHECKING:
+    from advisor.pipeline import Measured, Options
+    from advisor.ruleset.loader import RuleSet
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A run that was measured and judged. `digest` tells whether two samples are of the same measurement."""
+
+    id: str
+    key: Mapping[str, str]
+    info: ProfileInfo
+    summary: Summary
+    facts: FactSet
+    findings: tuple[Finding, ...] = ()
+    checked: tuple[Check, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    added: str = ""
+    digest: str = ""
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What `[[gate.when]]` may ask for: the key, and metadata as `metadata.NAME`."""
+        return {**self.key, **{f"metadata.{name}": value for name, value in self.metadata.items()}}
+
+    def report(self) -> Report:
+        return Report(
+            self.info, self.summary, self.findings, self.checked, (), self.problems, tuple(self.facts), "", {}
+        )
+
+
+def take_sample(
+    path: str | Path,
+    rules: RuleSet,
+    options: Options,
+    given: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str] | None = None,
+    more_facts: Sequence[str] = (),
+) -> Sample:
+    """Measures and judges one profile. `given` are key fields that no profile tells (model, hardware, …).
+
+    Raises NoVerdict where nothing was recognised.
+    """
+    from advisor.engine.judge import judge
+    from advisor.pipeline import measure
+
+    wanted = {*rules.uses_facts(), *gate_facts(), *more_facts}
+    measured = measure([path], wanted, options)
+    report = judge(measured, rules, options.engine)
+    facts = FactSet(report.facts)
+    return Sample(
+        id=str(path),
+        key=key_of(measured, given or {}),
+        info=report.profile,
+        summary=report.summary,
+        facts=facts,
+        findings=report.findings,
+        checked=report.checked,
+        problems=report.problems,
+        metadata=dict(metadata or {}),
+        digest=digest_of(facts),
+    )
+
+
+def gate_facts() -> set[str]:
+    """Names of the facts that gate metrics and explanations are made of."""
+    changes = defaults()["changes"]
+    return {*defaults()["metrics"], *changes["parts"], *(entry["fact"] for entry in changes["subjects"])}
+
+
+def digest_of(facts: FactSet) -> str:
+    """The same for the same measurement, whatever folder it lies in."""
+    text = "\n".join(f"{f.name} {f.subject.kind} {f.subject.id} {f.value!r}" for f in facts)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def key_of(measured: Measured, given: Mapping[str, str]) -> dict[str, str]:
+    """Everything that must be equal for two runs to be compared, as a flat mapping; unknown fields are absent."""
+    info = measured.info
+    key: dict[str, str] = {
+        "framework": info.framework,
+        "layout": info.layout,
+        "ranks": rank_list(info.ranks, limit=len(info.ranks) + 1),
+        **{f"versions.{name}": value for name, value in info.versions.items()},
+    }
+    if info.world_size is not None:
+        key["world_size"] = str(info.world_size)
+    for name in ("data", "tensor", "pipeline", "expert"):
+        size = getattr(info.parallelism, name)
+        if size is not None:
+            key[f"parallelism.{name}"] = str(size)
+    settings = measured.run.profile.settings if measured.run is not None else []
+    if settings:
+        key.update(_flat(settings[0], "profiler."))
+    key.update({name: str(value) for name, value in given.items()})
+    return dict(sorted(key.items()))
+
+
+def _flat(table: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    ignored = defaults()["key"]["settings_ignored"]
+    flat: dict[str, str] = {}
+    for name, value in table.items():
+        full = prefix + str(name)
+        if full.removeprefix("profiler.") in ignored:
+            continue
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, full + "."))
+        else:
+            flat[full] = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    return flat
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field in which two keys differ; None where one of them does not have it."""
+
+    field: str
+    before: str | None
+    after: str | None
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str], ignored: Sequence[str] = ()) -> list[Difference]:
+    """Fields that differ, except those `ignored` names (`*` allowed)."""
+    return [
+        Difference(name, before.get(name), after.get(name))
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name) and not any(fnmatchcase(name, pattern) for pattern in ignored)
+    ]
