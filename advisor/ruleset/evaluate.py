@@ -274,6 +274,7 @@ def readiness(
     """
     scope = Scope(rule, subject, facts, catalogue, bindings)
     missing: list[str] = []
+    unknown = False
     for condition in rule.applies:
         if any(isinstance(part, FindingIs) for part in parts(condition)):
             continue
@@ -281,11 +282,13 @@ def readiness(
         if truth is False:
             return Readiness("not_applicable")
         if truth is None:
+            unknown = True
             missing += _unknown(scope, condition)
     for alternatives in rule.required:
         if not any(scope.measured(ref) for ref in alternatives):
+            unknown = True
             missing += [ref.fact for ref in alternatives]
-    if missing:
+    if unknown:
         return Readiness("no_data", tuple(dict.fromkeys(missing)))
     if rule.join or any(isinstance(part, FindingIs) for part in parts(rule.when)):
         return Readiness("ready")

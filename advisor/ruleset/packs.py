@@ -122,15 +122,15 @@ def resolve(config: Config) -> tuple[list[Path], Config]:
 
 
 def _collect(name: str, packs: list[Pack], path: tuple[str, ...]) -> None:
-    if name in path:
-        raise RuleError(f"packs extend each other: {' → '.join((*path, name))}")
-    folder = find_pack(name)
-    if any(pack.folder.resolve() == folder.resolve() for pack in packs):
+    folder = find_pack(name).resolve()
+    if str(folder) in path:
+        raise RuleError(f"packs extend each other: {' → '.join(Path(each).name for each in (*path, str(folder)))}")
+    if any(pack.folder == folder for pack in packs):
         return
     pack = read_pack(folder, name)
     for other in pack.extend:
         inner = other if "/" not in other else str(folder / other)
-        _collect(inner, packs, (*path, name))
+        _collect(inner, packs, (*path, str(folder)))
     packs.append(pack)
 
 
