@@ -7,8 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -51,7 +52,22 @@ def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _LazyGroup(click.Group):
+    """Finds further subcommands in modules that are imported only when they are asked for."""
+
+    lazy: ClassVar[dict[str, str]] = dict.fromkeys(("collect", "compare", "rules"), "advisor.cli_extra")
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.lazy:
+            command: click.Command = getattr(import_module(self.lazy[cmd_name]), cmd_name)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="advisor", prog_name="advisor")
 def cli() -> None:
     """Tells why AI training on Ascend NPUs is slow, and what to change."""
@@ -76,7 +92,7 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
     _log(given["verbose"], given["quiet"])
     outputs = _outputs(given["formats"])
-    config, rules = _rules(given)
+    config, rules = load_ruleset(given)
     if bool(profiles) == bool(saved):
         raise click.UsageError("name a PROFILE, or saved --facts")
     if saved:
@@ -147,7 +163,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
     from advisor.doctor import examine, show
 
     _log(0, False)
-    config, rules = _rules(given)
+    config, rules = load_ruleset(given)
     diagnosis = examine(profiles, rules)
     click.echo(show(diagnosis, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE if diagnosis.recognised else NO_VERDICT
@@ -164,7 +180,7 @@ def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int
     """A rule, its thresholds and their origin, the document it encodes; with a profile, what each clause saw."""
     from advisor.explain import explain as tell
 
-    config, rules = _rules(given)
+    config, rules = load_ruleset(given)
     click.echo(tell(rule, profile, rules, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE
 
@@ -183,7 +199,7 @@ def serve(folder: str, host: str, port: int, lang: str) -> int:
     return DONE
 
 
-def _rules(given: dict[str, Any]) -> tuple[Config, RuleSet]:
+def load_ruleset(given: dict[str, Any]) -> tuple[Config, RuleSet]:
     from advisor.config import load_config
     from advisor.facts.registry import catalogue
     from advisor.ruleset.loader import load_rules

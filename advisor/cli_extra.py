@@ -1,0 +1,241 @@
+"""Subcommands that are imported only when used: compare, rules, collect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from advisor.ruleset.loader import RuleSet
+
+DONE, FAILED, USAGE, NO_VERDICT = 0, 1, 2, 3
+
+_RULES = click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR", help="A further pack.")
+_CONFIG = click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+_LANG = click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of texts [default: en].")
+
+
+@click.command()
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write there instead.")
+@click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N")
+@_RULES
+@_CONFIG
+@_LANG
+def compare(before: str, after: str, form: str, output: str | None, jobs: int, **given: Any) -> int:
+    """What a change did: metrics, findings, and whether each remedy had its promised effect.
+
+    BEFORE and AFTER are profiles, reports (`advise --format json:FILE`) or saved facts. Ends with 3 where the two
+    cannot be compared.
+    """
+    from advisor.cli import load_ruleset
+    from advisor.compare import compare as run_compare
+    from advisor.compare import read_report
+    from advisor.compare.show import render_comparison
+    from advisor.pipeline import Options
+
+    config, rules = load_ruleset(given)
+    options = Options(jobs=jobs, engine=config.engine)
+    comparison = run_compare(read_report(before, rules, options), read_report(after, rules, options))
+    _print(render_comparison(comparison, form, given["lang"] or config.lang or "en"), output)
+    return DONE if comparison.comparable else NO_VERDICT
+
+
+def _print(text: str, output: str | None) -> None:
+    if output is None or output == "-":
+        click.echo(text, nl=False)
+        return
+    from advisor.files import write_atomically
+
+    write_atomically(output, text)
+
+
+@click.group()
+def rules() -> None:
+    """Work on rule packs: list, show, lint, test, new."""
+
+
+@rules.command(name="list")
+@click.option("--format", "form", type=click.Choice(["text", "md", "json"]), default="text")
+@_RULES
+@_CONFIG
+@_LANG
+def list_rules(form: str, **given: Any) -> int:
+    """Every rule: id, verdict, direction, what it judges, title."""
+    from advisor.cli import load_ruleset
+
+    config, ruleset = load_ruleset(given)
+    _print(_listed(ruleset, form, given["lang"] or config.lang or "en"), None)
+    for error in ruleset.errors:
+        click.echo(str(error), err=True)
+    return DONE
+
+
+def _listed(ruleset: RuleSet, form: str, lang: str) -> str:
+    rows = [(r.id, r.verdict, r.direction.value, r.subject_kind, r.status, r.title.get(lang)) for r in ruleset.rules]
+    names = ("id", "verdict", "direction", "for", "status", "title")
+    if form == "json":
+        return json.dumps([dict(zip(names, row, strict=True)) for row in rows], ensure_ascii=False, indent=1) + "\n"
+    if form == "md":
+        head = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+        return (
+            "\n".join([*head, *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)])
+            + "\n"
+        )
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
+    lines = [
+        "  ".join(
+            [*(row[i].ljust(widths[i]) for i in range(4)), row[5] + ("" if row[4] == "stable" else f" [{row[4]}]")]
+        )
+        for row in rows
+    ]
+    return "\n".join(lines) + f"\n{len(rows)} rules\n"
+
+
+@rules.command()
+@click.argument("rule")
+@_RULES
+@_CONFIG
+@_LANG
+def show(rule: str, **given: Any) -> int:
+    """A rule as it is in force, with what it encodes; --raw files are named there."""
+    from advisor.cli import load_ruleset
+    from advisor.explain import explain
+
+    config, ruleset = load_ruleset(given)
+    click.echo(explain(rule, (), ruleset, "text", given["lang"] or config.lang or "en"), nl=False)
+    return DONE
+
+
+def _folders(paths: Sequence[str]) -> list[Path]:
+    """Folders or files named, or the shipped rules."""
+    from advisor.errors import UsageError
+    from advisor.resources import resource
+
+    missing = [path for path in paths if not Path(path).exists()]
+    if missing:
+        raise UsageError("no such file or folder", place=missing[0])
+    return [Path(path) for path in paths] or [resource("rules")]
+
+
+@rules.command(name="lint")
+@click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def lint_rules(paths: tuple[str, ...], form: str) -> int:
+    """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
+    from advisor.ruleset.lint import lint
+
+    found = lint(_folders(paths))
+    if form == "json":
+        click.echo(json.dumps([vars(error) for error in found], ensure_ascii=False, indent=1, default=str))
+    else:
+        for error in found:
+            click.echo(str(error))
+        click.echo(f"{len(found)} defects" if found else "no defects", err=True)
+    return USAGE if any(error.level == "error" for error in found) else DONE
+
+
+@rules.command(name="test")
+@click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
+@click.option("-v", "--verbose", is_flag=True, help="Show the cases that hold as well.")
+def test_rules(paths: tuple[str, ...], verbose: bool) -> int:
+    """Runs the cases beside the rules. Ends with 1 where one does not hold."""
+    from advisor.ruleset.cases import run_cases
+    from advisor.ruleset.loader import rule_files
+
+    results = run_cases([file for folder in _folders(paths) for file in rule_files(folder)])
+    failed = [result for result in results if not result.passed]
+    for result in results if verbose else failed:
+        click.echo(f"{'ok  ' if result.passed else 'FAIL'} {result.rule}: {result.case}  {result.file}:{result.line}")
+        for failure in result.failures:
+            click.echo(f"     {failure}")
+        for line in result.near if result.failures else ():
+            click.echo(f"       {line}")
+    click.echo(f"{len(results)} cases, {len(failed)} do not hold", err=True)
+    return FAILED if failed else DONE
+
+
+@rules.command()
+@click.argument("directory", type=click.Path(file_okay=False))
+@click.option("--id", "name", prompt="Rule id, e.g. ACME001")
+@click.option("--verdict", prompt="Verdict: a known word, or your own such as acme/slow-save")
+@click.option("--fact", prompt="Fact (advisor facts list)")
+@click.option("--op", type=click.Choice([">", ">=", "<", "<="]), default=">", prompt="Fires where the fact is")
+@click.option("--threshold", type=float, prompt="Threshold")
+@click.option("--origin", prompt="Where the threshold comes from", default="chosen because …")
+@click.option("--title", prompt="Title in English")
+@click.option("--title-zh", prompt="Title in Chinese", default="")
+def new(directory: str, name: str, **answers: Any) -> int:
+    """Writes a rule and its cases from a few answers; both load and pass as they are."""
+    from advisor.facts.registry import catalogue
+    from advisor.ruleset.new import NewRule, write_rule
+
+    for path in write_rule(NewRule(id=name, **answers), Path(directory), catalogue()):
+        click.echo(str(path))
+    return DONE
+
+
+@click.command()
+@click.option("--for", "profile", metavar="PROFILE", help="Ask for what its rules lack most.")
+@click.option(
+    "--evidence", multiple=True, metavar="NAME", help="steps, operators, communication, data, memory, …; repeatable."
+)
+@click.option("--framework", type=click.Choice(["mindspore", "pytorch"]), default=None)
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["call", "callback", "dynamic", "environment"]),
+    default="call",
+    help="Python call, MindSpore callback, profiler_config.json, or MS_PROFILER_OPTIONS.",
+)
+@click.option("--steps", type=click.IntRange(min=1), default=None, help="Steps to record.")
+@click.option("--start", type=click.IntRange(min=0), default=None, help="First step to record.")
+@click.option("--output-path", default="./profile", help="Where the profiler is to write.")
+@click.option(
+    "--check", "checked", type=click.Path(), metavar="FILE", help="Check a script, profiler_config.json or options."
+)
+@click.option(
+    "--total-steps", type=click.IntRange(min=1), default=None, help="Steps that the training runs, for --check."
+)
+@click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks that take part, for --check.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE")
+@_LANG
+def collect(profile: str | None, checked: str | None, **given: Any) -> int:
+    """Writes a correct profiler configuration for the evidence wanted, or checks an existing one.
+
+    Without --for and --evidence: what most diagnoses need. --check ends with 1 where something is wrong.
+    """
+    from advisor import collect as collecting
+
+    lang = given["lang"] or "en"
+    if checked:
+        faults = collecting.check_file(checked, total_steps=given["total_steps"], ranks=given["ranks"])
+        for fault in faults:
+            click.echo(fault.show(lang))
+        click.echo(f"{len(faults)} defects" if faults else "no defects", err=True)
+        return FAILED if any(fault.level == "error" for fault in faults) else DONE
+    evidence, framework = tuple(given["evidence"]), given["framework"]
+    if profile:
+        report = _report(profile)
+        framework = framework or (report.profile.framework if report.profile.framework != "unknown" else None)
+        click.echo(collecting.next_collection(report).get(lang), err=True)
+        evidence = evidence or collecting.next_evidence(report)
+    text = collecting.write_configuration(
+        evidence, framework or "mindspore", given["form"], steps=given["steps"], start=given["start"],
+        path=given["output_path"], lang=lang,
+    )  # fmt: skip
+    _print(text, given["output"])
+    return DONE
+
+
+def _report(profile: str) -> Any:
+    from advisor.cli import load_ruleset
+    from advisor.pipeline import advise
+
+    return advise([profile], load_ruleset({})[1])

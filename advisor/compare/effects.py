@@ -1,0 +1,136 @@
+"""Findings on both sides, and whether remedies kept their promise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from advisor.compare.facts import FactTable, Key, key_of, number
+from advisor.compare.model import Effect, Matched, Metric, settings
+from advisor.model import Check, Direction, Finding, Outcome, Remedy, Report, Value
+
+_JUDGED = (Outcome.PASS, Outcome.FAIL)
+_LIMIT = re.compile(r"^\s*(<=|>=|=|<|>|≤|≥)\s*(.+?)\s*$")
+
+
+def match_findings(before: Report, after: Report) -> Iterator[Matched]:
+    """Every verdict about a subject, on whichever side it was reached: remaining, resolved, unjudged, new.
+
+    Resolved means that a rule which reaches the verdict was judged afterwards and did not; a rule without data has
+    resolved nothing.
+    """
+    old, new = _by_key(before), _by_key(after)
+    checks = {check.rule: check for check in after.checked}
+    for key, finding in old.items():
+        if key in new:
+            yield Matched("remaining", finding.verdict, finding.subject, finding, new[key])
+            continue
+        reason = _unjudged(checks.get(finding.rule))
+        state = "unjudged" if reason else "resolved"
+        yield Matched(state, finding.verdict, finding.subject, finding, None, reason)
+    for key, finding in new.items():
+        if key not in old:
+            reason = _unjudged(next((c for c in before.checked if c.rule == finding.rule), None))
+            note = f"not judged before: {reason}" if reason else ""
+            yield Matched("new", finding.verdict, finding.subject, None, finding, note)
+
+
+def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
+    found: dict[tuple[str, Key], Finding] = {}
+    for finding in report.findings:
+        found.setdefault((finding.verdict, key_of(finding.subject)), finding)
+    return found
+
+
+def _unjudged(check: Check | None) -> str:
+    """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find."""
+    if check is None:
+        return "the rule was not run"
+    if check.outcome in _JUDGED or check.outcome == Outcome.NOT_APPLICABLE:
+        return ""
+    return ", ".join(check.missing[:3]) or check.reason or check.outcome.value
+
+
+def effects(
+    before: Report, old: FactTable, new: FactTable, units: dict[str, str], step: Metric | None
+) -> Iterator[Effect]:
+    """For each remedy that names a fact to watch: before, after, and the outcome. `step` is None where step times
+    may not be compared: then only facts that are no times are judged by themselves, and no gain is stated."""
+    for finding in before.findings:
+        for remedy in finding.remedies:
+            if remedy.verify is not None:
+                yield _effect(finding, remedy, old, new, units, step)
+
+
+def _effect(
+    finding: Finding, remedy: Remedy, old: FactTable, new: FactTable, units: dict[str, str], step: Metric | None
+) -> Effect:
+    assert remedy.verify is not None
+    name, expect = remedy.verify.fact, remedy.verify.expect
+    unit = units.get(name, "")
+    a, b = old.value(name, finding.subject), _after(name, finding, old, new)
+    if step is None and finding.direction != Direction.EVIDENCE:
+        return Effect(finding, remedy, name, unit, expect, a, b, "unmeasured")
+    outcome = judge_expectation(expect, a, b, _noise(unit, step))
+    promised = finding.saving.us_per_step if finding.saving is not None else None
+    gained = None
+    if step is not None and step.before is not None and step.after is not None:
+        gained = step.before - step.after
+    if outcome == "kept" and promised and gained is not None and gained < settings().limits["kept_promise"] * promised:
+        outcome = "partly"
+    return Effect(finding, remedy, name, unit, expect, a, b, outcome, promised, gained)
+
+
+def _after(name: str, finding: Finding, old: FactTable, new: FactTable) -> Value | None:
+    """The fact afterwards. A subject that had time and is gone where the others of its kind were measured takes
+    none any more: a removed operator, a collective that no longer happens."""
+    key = key_of(finding.subject)
+    if key in old.of(name) and key not in new.of(name):
+        siblings = [k for k in new.of(name) if k[0] == key[0]]
+        return 0.0 if siblings and number(old.of(name)[key].value) is not None else None
+    return new.value(name, finding.subject)
+
+
+def _noise(unit: str, step: Metric | None) -> float:
+    least = settings().limits["least_change"]
+    return max(least, step.noise) if step is not None and unit == "us" else least
+
+
+def judge_expectation(expect: str, before: Value | None, after: Value | None, noise: float) -> str:
+    """kept, unmoved, opposite or unmeasured: did the value go where it was expected? `expect` is "falls", "rises",
+    or a limit such as "= 0", "< 0.1", "= Level1", "= false"."""
+    if after is None:
+        return "unmeasured"
+    limit = _LIMIT.match(expect)
+    if limit:
+        return "kept" if _meets(limit.group(1), limit.group(2), after) else "unmoved"
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        before, after = float(len(before)), float(len(after))
+    a, b = number(before), number(after)
+    if a is None or b is None:
+        return "unmeasured"
+    if abs(b - a) <= noise * max(abs(a), abs(b)):
+        return "unmoved"
+    return "kept" if (b < a) == expect.strip().lower().startswith("fall") else "opposite"
+
+
+def _meets(op: str, text: str, value: Value) -> bool:
+    wanted = _plain(text)
+    if op == "=":
+        return value == wanted or str(value).lower() == text.lower()
+    a, b = number(value), number(wanted)
+    if a is None or b is None:
+        return False
+    return {"<": a < b, ">": a > b, "<=": a <= b, "≤": a <= b, ">=": a >= b, "≥": a >= b}[op]
+
+
+def _plain(text: str) -> Value:
+    if text.endswith("%"):
+        try:
+            return float(text[:-1]) / 100
+        except ValueError:
+            return text
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,151 @@
+"""The nouns of a comparison. Plain frozen dataclasses; units stand beside values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from advisor.model import Finding, ProfileInfo, Remedy, Subject, Text, Value
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Something besides the change under test that differs. `blocks`: times of the two sides mean different things."""
+
+    what: str
+    """framework, ranks, world size, parallelism, batch, profiler level, profiler settings, device, versions, …"""
+    before: str
+    after: str
+    blocks: bool
+    why: Text
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One quantity of the run on both sides; None where a side did not measure it."""
+
+    fact: str
+    unit: str
+    meaning: str
+    before: float | None
+    after: float | None
+    noise: float
+    """Relative change below which nothing is said: what runs differ by anyway."""
+    floor: float = 0.0
+    """The same as an amount: a part of the step has not moved where the step would not notice."""
+
+    @property
+    def change(self) -> float | None:
+        """Relative change, -0.2 is a fall by a fifth; None where a side is missing or nothing was there before."""
+        if self.before is None or self.after is None or self.before == 0:
+            return None
+        return self.after / self.before - 1
+
+    @property
+    def moved(self) -> bool:
+        if self.before is None or self.after is None:
+            return False
+        largest = max(abs(self.before), abs(self.after))
+        return abs(self.after - self.before) > max(self.noise * largest, self.floor)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A verdict about a subject on both sides. `state`: resolved, remaining, new, or unjudged (it was found before,
+    and afterwards its evidence is missing: nothing is known, least of all that it is resolved)."""
+
+    state: str
+    verdict: str
+    subject: Subject
+    before: Finding | None = None
+    after: Finding | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Whether the fact that a remedy promised to move has moved.
+
+    `outcome`: kept, partly, unmoved, opposite, or unmeasured. Savings in microseconds per step.
+    """
+
+    finding: Finding
+    remedy: Remedy
+    fact: str
+    unit: str
+    expect: str
+    before: Value | None
+    after: Value | None
+    outcome: str
+    promised_us: float | None = None
+    gained_us: float | None = None
+    """What the step became shorter by; negative where it became longer."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who accounts for a part's change: an operator type, a rank, a collective, … Microseconds per step."""
+
+    part: str
+    part_change_us: float
+    fact: str
+    subject: Subject
+    before: float | None
+    after: float | None
+    """None: the subject is not there on that side."""
+    findings: tuple[str, ...] = ()
+    """Ids of findings about this subject: resolved or remaining ones as before/F1, new ones as after/F1."""
+
+    @property
+    def change_us(self) -> float:
+        return (self.after or 0.0) - (self.before or 0.0)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of it all. `comparable` is false where an obstacle blocks: then nothing is claimed about speed."""
+
+    before: ProfileInfo
+    after: ProfileInfo
+    comparable: bool
+    headline: Text
+    outcome: str
+    """faster, slower, same, unknown or incomparable"""
+    obstacles: tuple[Obstacle, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    findings: tuple[Matched, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    accounts: tuple[Account, ...] = ()
+
+    def of(self, state: str) -> tuple[Matched, ...]:
+        """Findings in this state."""
+        return tuple(m for m in self.findings if m.state == state)
+
+    def metric(self, fact: str) -> Metric | None:
+        """The metric of this name, where it was compared."""
+        return next((m for m in self.metrics if m.fact == fact), None)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """knowledge_base/comparison.yaml."""
+
+    limits: dict[str, float] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    accounts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """What is compared, and the limits."""
+    import yaml
+
+    from advisor.resources import resource
+
+    document: dict[str, Any] = yaml.safe_load(resource("knowledge_base", "comparison.yaml").read_text(encoding="utf-8"))
+    return Settings(
+        {name: float(entry["value"]) for name, entry in document["limits"].items()},
+        tuple(document["metrics"]),
+        {part: tuple(facts) for part, facts in document["accounts"].items()},
+    )

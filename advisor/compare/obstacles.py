@@ -1,0 +1,126 @@
+"""What else differs between two profiles: the reasons why times may not be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from advisor.compare.facts import FactTable, number
+from advisor.compare.model import Obstacle, settings
+from advisor.model import ProfileInfo, Text, Value
+
+_WHY = {
+    "framework": Text("another framework runs other operators", "框架不同，执行的算子也不同"),
+    "world size": Text("more or fewer ranks share the work", "参与训练的rank数不同，每卡承担的工作量不同"),
+    "parallelism": Text("the model is partitioned differently", "并行切分策略不同"),
+    "ranks": Text("the files are of other ranks: means over them are means over other work",
+                  "数据来自不同的rank，均值的含义不同"),
+    "batch": Text("the operators' leading dimensions differ: a step does another amount of work",
+                  "算子首维不同：每步的工作量不同"),
+    "shapes": Text("operators were called with other shapes", "算子的输入shape不同"),
+    "profiler level": Text("other levels slow the step by other amounts, and see other things",
+                           "profiler级别不同，开销和可见数据都不同"),
+    "profiler settings": Text("what is recorded slows the step", "采集内容不同，对step的拖慢程度不同"),
+    "device": Text("the clock or the number of processors differs", "设备频率或规格不同"),
+    "layout": Text("files of another kind measure the step from other points", "数据格式不同，step的起止点不同"),
+    "versions": Text("another version may be faster or slower by itself", "版本差异本身就可能带来快慢变化"),
+    "host": Text("another host has other processors", "主机CPU不同"),
+}  # fmt: skip
+
+
+def obstacles(before: ProfileInfo, after: ProfileInfo, old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """Every difference that stands between two profiles; those that block come first."""
+    found = [*_profile(before, after), *_collection(old, new), *_work(old, new)]
+    yield from sorted(found, key=lambda o: not o.blocks)
+
+
+def _differs(what: str, old: object, new: object, blocks: bool) -> Iterator[Obstacle]:
+    if old not in (None, "", "unknown", ()) and new not in (None, "", "unknown", ()) and old != new:
+        yield Obstacle(what, _say(old), _say(new), blocks, _WHY[what])
+
+
+def _say(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value[:8])) + (" …" if len(value) > 8 else "")
+    return str(value)
+
+
+def _profile(before: ProfileInfo, after: ProfileInfo) -> Iterator[Obstacle]:
+    yield from _differs("framework", before.framework, after.framework, True)
+    yield from _differs("world size", before.world_size, after.world_size, True)
+    if before.world_size == after.world_size:
+        yield from _differs("ranks", before.ranks, after.ranks, True)
+    yield from _differs("layout", before.layout, after.layout, False)
+    sizes = ("data", "tensor", "pipeline", "expert")
+    pairs = [(name, getattr(before.parallelism, name), getattr(after.parallelism, name)) for name in sizes]
+    other = [(name, a, b) for name, a, b in pairs if a and b and a != b]
+    if other:
+        yield from _differs(
+            "parallelism",
+            ", ".join(f"{name} {a}" for name, a, _ in other),
+            ", ".join(f"{name} {b}" for name, _, b in other),
+            False,
+        )
+    versions = {name: (before.versions.get(name), after.versions.get(name)) for name in sorted(before.versions)}
+    other_versions = {name: pair for name, pair in versions.items() if all(pair) and pair[0] != pair[1]}
+    if other_versions:
+        yield from _differs(
+            "versions",
+            ", ".join(f"{name} {a}" for name, (a, _) in other_versions.items()),
+            ", ".join(f"{name} {b}" for name, (_, b) in other_versions.items()),
+            False,
+        )
+
+
+def _collection(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    yield from _differs("profiler level", old.value("collection.level"), new.value("collection.level"), True)
+    names = ("collection.with_stack", "collection.data_process", "collection.activities", "collection.has_schedule")
+    pairs = [(name.partition(".")[2], old.value(name), new.value(name)) for name in names]
+    other = [(name, a, b) for name, a, b in pairs if a is not None and b is not None and a != b]
+    if other:
+        yield from _differs(
+            "profiler settings",
+            ", ".join(f"{name}={_say(a)}" for name, a, _ in other),
+            ", ".join(f"{name}={_say(b)}" for name, _, b in other),
+            False,
+        )
+
+
+def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    cores = (old.value("host.cores"), new.value("host.cores"))
+    yield from _differs("host", *cores, False)
+    clocks = [_highest(table.of("timeline.core_mhz_highest")) for table in (old, new)]
+    if all(clocks) and clocks[0] != clocks[1]:
+        yield from _differs("device", f"{clocks[0]:.0f} MHz", f"{clocks[1]:.0f} MHz", True)
+    yield from _shapes(old, new)
+
+
+def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
+    values = [number(getattr(fact, "value", None)) for fact in facts.values()]
+    return max((v for v in values if v is not None), default=None)
+
+
+def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """Another batch: the leading dimension of most operators' inputs has changed by one and the same factor."""
+    before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
+    times = old.of("operator_type.time_us")
+    by_factor: dict[float, float] = {}
+    for key in sorted(set(before) & set(after)):
+        a, b = _leading(before[key].value), _leading(after[key].value)
+        if a and b:
+            weight = (number(times[key].value) if key in times else None) or 1.0
+            factor = round(b / a, 3)
+            by_factor[factor] = by_factor.get(factor, 0.0) + weight
+    total, limit = sum(by_factor.values()), settings().limits["shape_change"]
+    if not total:
+        return
+    factor, weight = max(by_factor.items(), key=lambda item: item[1])
+    if factor != 1 and weight / total >= limit:
+        yield Obstacle("batch", "× 1", f"× {factor:g}", True, _WHY["batch"])
+    elif 1 - by_factor.get(1.0, 0.0) / total >= limit:
+        yield Obstacle("shapes", "-", f"{100 * (1 - by_factor.get(1.0, 0.0) / total):.0f} %", False, _WHY["shapes"])
+
+
+def _leading(shapes: Value) -> int | None:
+    """The first dimension of the first input: "4096,4096;4096,1024" has 4096."""
+    first = str(shapes).strip().strip('"').partition(";")[0].partition(",")[0].strip()
+    return int(first) if first.isdecimal() else None

@@ -1,0 +1,145 @@
+"""Two reports → one comparison; and what a user may name as a side of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.compare.effects import effects, match_findings
+from advisor.compare.facts import FactTable
+from advisor.compare.metrics import accounts, metrics
+from advisor.compare.model import Comparison, Matched, Metric, Obstacle, settings
+from advisor.compare.obstacles import obstacles
+from advisor.errors import UsageError
+from advisor.facts.base import FactKind
+from advisor.model import Report, Text
+from advisor.units import show
+
+if TYPE_CHECKING:
+    from advisor.pipeline import Options
+    from advisor.ruleset.loader import RuleSet
+
+_FURTHER = (
+    "operator_type.shapes", "timeline.core_mhz_highest", "host.cores", "step.jitter", "step.count",
+    "collection.level", "collection.with_stack", "collection.data_process", "collection.activities",
+    "collection.has_schedule",
+)  # fmt: skip
+"""Facts that tell whether two sides may be compared, and how sure a difference is."""
+
+_STEP = ("step.time_us", "data.step_us")
+"""How long a step takes: on the device, or where only the host was recorded, from batch to batch."""
+
+
+def compared_facts() -> frozenset[str]:
+    """Names of all facts that a comparison looks at, for measuring."""
+    chosen = settings()
+    return frozenset(
+        (*chosen.metrics, *chosen.accounts, *_FURTHER, *(f for fs in chosen.accounts.values() for f in fs))
+    )
+
+
+def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] | None = None) -> Comparison:
+    """What became of metrics, findings and promises. Pure: reads no profile. Reports with all their facts explain
+    the change best; those read back from JSON carry only what was written there."""
+    if catalogue is None:
+        from advisor.facts.registry import catalogue as known
+
+        catalogue = known()
+    old, new = FactTable(before.facts), FactTable(after.facts)
+    between = tuple(obstacles(before.profile, after.profile, old, new))
+    comparable = not any(obstacle.blocks for obstacle in between)
+    found = tuple(metrics(old, new, catalogue))
+    matched = tuple(match_findings(before, after))
+    step = next((m for name in _STEP for m in found if m.fact == name and m.before and m.after), None)
+    usable = step if comparable else None
+    units = {name: kind.unit for name, kind in catalogue.items()}
+    outcome = _outcome(step, comparable)
+    return Comparison(
+        before=before.profile,
+        after=after.profile,
+        comparable=comparable,
+        headline=_headline(outcome, step, matched, between),
+        outcome=outcome,
+        obstacles=between,
+        metrics=found,
+        findings=matched,
+        effects=tuple(effects(before, old, new, units, usable)),
+        accounts=tuple(accounts(found, old, new, matched, usable)) if usable is not None else (),
+    )
+
+
+def _outcome(step: Metric | None, comparable: bool) -> str:
+    if not comparable:
+        return "incomparable"
+    if step is None:
+        return "unknown"
+    if not step.moved:
+        return "same"
+    return "faster" if (step.change or 0.0) < 0 else "slower"
+
+
+def _headline(outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle]) -> Text:
+    counts = {state: sum(m.state == state for m in matched) for state in ("resolved", "remaining", "new", "unjudged")}
+    en = f"{counts['resolved']} resolved, {counts['remaining']} remaining, {counts['new']} new"
+    zh = f"已解决{counts['resolved']}项，仍存在{counts['remaining']}项，新增{counts['new']}项"
+    if counts["unjudged"]:
+        en += f", {counts['unjudged']} can no longer be judged"
+        zh += f"，{counts['unjudged']}项已无法判断"
+    if outcome == "incomparable":
+        what = [o for o in between if o.blocks]
+        names = ", ".join(f"{o.what} ({o.before} → {o.after})" for o in what)
+        return Text(f"Not comparable: {names}. Findings: {en}.", f"不可比较：{names}。发现：{zh}。")
+    if step is None or step.before is None or step.after is None:
+        return Text(f"No step time on both sides. Findings: {en}.", f"两侧没有共同的step耗时。发现：{zh}。")
+    times = f"{show(step.before, 'us')} → {show(step.after, 'us')}"
+    change = f"{100 * (step.change or 0.0):+.1f} %"
+    words = {
+        "faster": ("Faster", "变快"),
+        "slower": ("Slower", "变慢"),
+        "same": (
+            f"No difference beyond noise (±{100 * step.noise:.1f} %)",
+            f"差异未超出波动（±{100 * step.noise:.1f} %）",
+        ),
+    }[outcome]
+    return Text(
+        f"{words[0]}: step {times} ({change}). Findings: {en}.", f"{words[1]}：单步{times}（{change}）。发现：{zh}。"
+    )
+
+
+def read_report(path: str, rules: RuleSet, options: Options | None = None) -> Report:
+    """The report on a profile, or the one a file holds: `advise --format json:FILE`, `facts --save FILE`.
+
+    Raises UsageError and NoVerdict as `advise` does.
+    """
+    from advisor.engine.judge import judge
+    from advisor.pipeline import Options, measure
+
+    options = options or Options()
+    document = _document(Path(path))
+    if document is not None and "findings" in document:
+        from advisor.render.json import report_from_json
+
+        return report_from_json(document)
+    if document is not None and "facts" in document:
+        from advisor.facts.saved import load
+
+        return judge(load(path), rules, options.engine)
+    measured = measure([path], rules.uses_facts() | compared_facts(), options)
+    return judge(measured, rules, options.engine)
+
+
+def _document(path: Path) -> dict[str, object] | None:
+    """The JSON object of a report or facts file; None for everything else, profiles among it."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or "schema_version" not in document:
+        return None
+    if "findings" not in document and "facts" not in document:
+        raise UsageError("neither a report nor saved facts", place=str(path))
+    return document
