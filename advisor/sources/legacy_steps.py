@@ -13,6 +13,7 @@ triples a collective: `stream_<id>_<n>_<operation>`, `…_start_point`, `…_end
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,9 +41,6 @@ class StepSheet:
 
     def _ticks(self, note: Note, *names: str) -> pd.Series | None:
         return numbers(self.frame, names, self.path, note)
-
-    def _cells(self, heading: str, note: Note) -> pd.Series:
-        return to_numbers(self.frame[heading], heading, self.path, note)
 
     def phases(self, note: Note) -> dict[str, Any]:
         """Columns of step_phases, microseconds. Rows that don't add up are mended from their points or left out."""
@@ -102,27 +100,39 @@ class StepSheet:
         """Columns of step_collectives: one row a step and operation. `stream_<id>_<n>_` is taken off the name."""
         import pandas as pd
 
-        steps = texts(self.frame, "step_num")
-        rows, doubtful = [], 0
         columns = {str(heading) for heading in self.frame.columns}
-        for label in sorted(c for c in columns if c.startswith("stream_") and not c.endswith(_ENDS)):
-            if not columns.issuperset((label + _ENDS[0], label + _ENDS[1])):
-                continue
-            lengths, starts, ends = (self._cells(label + ending, note) for ending in ("", *_ENDS))
-            span = ends - starts
-            bad = span.isna() | (span < 0) | ((lengths - span).abs() > 3)
-            doubtful += int(bad.sum())
-            stream, name = split_label(label)
-            part = pd.DataFrame({"step": steps, "name": name, "stream": stream, "start_us": starts * TICK_US,
-                                 "end_us": ends * TICK_US, "duration_us": span * TICK_US})  # fmt: skip
-            rows.append(part[~bad])
-        if doubtful:
+        labels = sorted(c for c in columns if c.startswith("stream_") and not c.endswith(_ENDS))
+        labels = [label for label in labels if columns.issuperset((label + _ENDS[0], label + _ENDS[1]))]
+        if not labels:
+            return {"step": pd.Series(dtype=object), "name": pd.Series(dtype=object)}
+        lengths, starts, ends = (self._stacked(labels, ending, note) for ending in ("", *_ENDS))
+        span = ends - starts
+        bad = span.isna() | (span < 0) | ((lengths - span).abs() > 3)
+        if bad.any():
             note(
                 str(self.path),
-                f"{doubtful} collectives have a start, end and duration that disagree; they are left out",
+                f"{int(bad.sum())} collectives have a start, end and duration that disagree; they are left out",
             )
-        table = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame({"step": [], "name": []})
-        return {str(name): table[name] for name in table.columns}
+        streams, names = zip(*map(split_label, labels), strict=True)
+        steps = texts(self.frame, "step_num")
+        table = pd.DataFrame(
+            {
+                "step": pd.concat([steps] * len(labels), ignore_index=True),
+                "name": pd.Series(names, dtype=object).repeat(len(self.frame)).reset_index(drop=True),
+                "stream": pd.Series(streams, dtype=object).repeat(len(self.frame)).reset_index(drop=True),
+                "start_us": starts * TICK_US,
+                "end_us": ends * TICK_US,
+                "duration_us": span * TICK_US,
+            }
+        )[~bad]
+        return {str(name): table[name].reset_index(drop=True) for name in table.columns}
+
+    def _stacked(self, labels: Sequence[str], ending: str, note: Note) -> pd.Series:
+        """The cells of these columns one below the other: one conversion instead of one per operation."""
+        import pandas as pd
+
+        cells = pd.concat([self.frame[label + ending] for label in labels], ignore_index=True)
+        return to_numbers(cells, f"stream_*{ending}", self.path, note)
 
 
 def _zeros_unknown(columns: dict[str, pd.Series | None]) -> dict[str, pd.Series | None]:
