@@ -14,7 +14,7 @@ from advisor.sources.base import Rank, TableRef
 from advisor.sources.textfiles import read_text
 
 _MOST_BYTES = 32 << 20
-_OPERATION = re.compile(r'"[^"@]*@([^"@]+)"\s*:\s*\{|"(\d{1,7})-(\d{1,7})"\s*:\s*\{')
+_OPERATION = re.compile(r'"(?:[^"@]*@)+([^"@]+)"\s*:\s*\{|"(\d{1,7})-(\d{1,7})"\s*:\s*\{')
 
 
 def local_numbers(path: Path) -> tuple[dict[str, int], dict[str, int]]:
