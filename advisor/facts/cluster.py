@@ -287,7 +287,7 @@ KINDS = (
     kind("rank.lateness_us", "us", "rank", "how long its peers wait for this rank, per step",
          formula="the lesser of own work above the peers' and their exposed communication above its own", needs=_NEEDS),
     kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
-    kind("rank.late_cause", "text", "rank", "compute, data, host or unknown: what the rank has more of than its peers", needs=_NEEDS),
+    kind("rank.late_cause", "text", "rank", "compute, data, host, unknown, or none on a rank nobody waits for: what it has more of than its peers", needs=_NEEDS),
     kind("rank.lateness_steadiness", "ratio", "rank", "share of the steps in which its own work was above its peers'", needs=_NEEDS),
     kind("rank.lateness_deviation", "number", "rank", "lateness in robust standard deviations of its peers' own work",
          formula="excess ÷ (1.4826 × median absolute deviation of the peers' excesses)", needs=_NEEDS),
@@ -347,8 +347,7 @@ def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[
     yield from fact("rank.exposed_excess_us", subject, entry.exposed_us, *sources, samples=n)
     yield from fact("rank.lateness_us", subject, entry.late_us, *sources, samples=n)
     yield from fact("rank.lateness_share", subject, entry.late_us / step_us, *sources, samples=n)
-    if entry.late_us > 0:
-        yield from fact("rank.late_cause", subject, entry.cause, *sources, samples=n)
+    yield from fact("rank.late_cause", subject, entry.cause if entry.late_us > 0 else "none", *sources, samples=n)
     yield from fact("rank.lateness_steadiness", subject, entry.steadiness, *sources, samples=n)
     if entry.noise_us:
         yield from fact("rank.lateness_deviation", subject, entry.own_us / entry.noise_us, *sources, samples=n)

@@ -201,6 +201,8 @@ KINDS = (
          formula="weighted median of (α + size ÷ β) ÷ time, α and β fitted over all links", needs=_NEEDS),
     kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends", needs=_NEEDS),
     kind("link.host_ratio", "ratio", "link", "the best card of the worse of the hosts at its ends", needs=_NEEDS),
+    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport", needs=_NEEDS),
+    kind("link.host", "text", "link", "host of the card, where it has several cards with links to other hosts", needs=_NEEDS),
     kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
     kind("link.message_bytes", "bytes", "link", "mean size of its messages", needs=_NEEDS),
     kind("link.transfer_us", "us", "link", "time it transfers, per step", needs=_NEEDS),
@@ -214,7 +216,6 @@ KINDS = (
     kind("host.bandwidth_ratio", "ratio", "host", "bandwidth of the best card among those whose links leave the host", needs=_NEEDS),
     kind("host.card_count", "count", "host", "cards of the host with links to other hosts", needs=_NEEDS),
     kind("host.bandwidth_saving_us", "us", "host", "what the step gains where its links are as fast as others'", needs=_NEEDS),
-    kind("host.bandwidth_saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -245,16 +246,22 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         host = min((m[0] for m in ends), default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
         back = found.get((b, a, transport))
         yield from _facts_of_link(run, [link], subject, step, least)
+        yield from fact("link.is_card", subject, False, *link.sources)
         yield from fact("link.card_ratio", subject, card, *link.sources)
         yield from fact("link.host_ratio", subject, host, *link.sources)
         worse = back is None or back.ratio is None or (link.ratio or 0.0, key) < (back.ratio, (b, a, transport))
         yield from fact("link.is_worse_direction", subject, worse, *link.sources)
         yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
+    gains = {name: _gain(run, m[1], _excess(m[1]) >= least) for name, m in machines.items()}
     for (rank, transport), (best, own) in sorted(cards.items()):
         subject = Subject("link", f"{rank}-*", (rank,))
-        machine = machines.get(hosts.get(rank, ""))
-        yield from _facts_of_link(run, own, subject, step, least, best)
+        name = hosts.get(rank, "")
+        machine = machines.get(name) if any(hosts.get(k.source) != hosts.get(k.destination) for k in own) else None
+        part = (gains[name] or 0.0) / len(machine[2]) if machine else 0.0
+        yield from _facts_of_link(run, own, subject, step, least, best, part)
+        yield from fact("link.host", subject, name if machine else None, *own[0].sources)
         yield from fact("link.host_ratio", subject, machine[0] if machine else 1.0, *own[0].sources)
+        yield from fact("link.is_card", subject, True, *own[0].sources)
         yield from fact("link.card_ratio", subject, best, *own[0].sources)
         yield from fact("link.peer_count", subject, len(own), *own[0].sources)
         yield from fact("link.is_worse_direction", subject, True, *own[0].sources)
@@ -262,10 +269,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
         yield from fact("host.bandwidth_ratio", subject, best, *own[0].sources, samples=len(own))
         yield from fact("host.card_count", subject, len(ranks), *own[0].sources)
-        gain = _gain(run, own, _excess(own) >= least)
-        yield from fact("host.bandwidth_saving_us", subject, gain, *own[0].sources)
-        if step and gain is not None:
-            yield from fact("host.bandwidth_saving_share", subject, gain / step, *own[0].sources)
+        yield from fact("host.bandwidth_saving_us", subject, gains[name], *own[0].sources)
 
 
 MOST_LINKS = 64
@@ -273,7 +277,13 @@ MOST_LINKS = 64
 
 
 def _facts_of_link(
-    run: Run, links: list[Link], subject: Subject, step: float | None, least: float, ratio: float | None = None
+    run: Run,
+    links: list[Link],
+    subject: Subject,
+    step: float | None,
+    least: float,
+    ratio: float | None = None,
+    part: float = 0.0,
 ) -> Iterator[Fact]:
     link = max(links, key=lambda one: one.ratio or 0.0) if ratio is not None else links[0]
     sources = link.sources
@@ -290,6 +300,7 @@ def _facts_of_link(
     excess = _excess(links)
     yield from fact("link.excess_us", subject, excess, *sources, samples=n)
     gain = _gain(run, links, excess >= least) if excess > 0 else 0.0
+    gain = max(gain, part) if gain is not None else None
     yield from fact("link.saving_us", subject, gain, *sources, samples=n)
     if step and gain is not None:
         yield from fact("link.saving_share", subject, gain / step, *sources, samples=n)

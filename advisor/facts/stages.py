@@ -166,7 +166,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("stage.bubble_share", subject, stage.bubble / step, *sources, samples=n)
             if least is not None:
                 yield from fact("stage.bubble_excess_share", subject, stage.bubble / step - least, *sources, samples=n)
-        if stage.work > mean:
+        if stage.work <= mean:
+            yield from fact("stage.saving_share", subject, 0.0, *sources, samples=n)
+        else:
             yield from fact("stage.move_share", subject, 1 - mean / stage.work, *sources, samples=n)
             yield from fact("stage.move_to", subject, lightest.index, *sources)
             part = (stage.work - mean) / max(max(s.work for s in found) - mean, 1e-9)
