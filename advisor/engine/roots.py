@@ -97,7 +97,7 @@ def assign_roles(findings: Sequence[Finding], explains: Explains, kinds: dict[st
                 if fits and i not in causes[j] and _outweighs(cause, symptom) and not reaches(i, j):
                     causes[j].append(i)
     roles = [_role(ordered[i], bool(causes[i]), kinds.get(ordered[i].rule, "cause")) for i in range(len(ordered))]
-    return _numbered(ordered, causes, roles)
+    return _numbered(ordered, causes, _without_trifles(ordered, roles))
 
 
 def _role(finding: Finding, explained: bool, kind: str) -> Role:
@@ -108,6 +108,18 @@ def _role(finding: Finding, explained: bool, kind: str) -> Role:
     if kind == "symptom" and finding.severity == Severity.LOW:
         return Role.CONTRIBUTING
     return Role.ROOT_CAUSE
+
+
+def _without_trifles(findings: Sequence[Finding], roles: Sequence[Role]) -> list[Role]:
+    """Beside a root cause of weight, causes of low severity only contribute."""
+    heavy = any(
+        role == Role.ROOT_CAUSE and finding.severity.rank >= Severity.MEDIUM.rank
+        for finding, role in zip(findings, roles, strict=True)
+    )
+    return [
+        Role.CONTRIBUTING if heavy and role == Role.ROOT_CAUSE and finding.severity == Severity.LOW else role
+        for finding, role in zip(findings, roles, strict=True)
+    ]
 
 
 _ROLE_ORDER = {Role.ROOT_CAUSE: 0, Role.CONTRIBUTING: 1, Role.SYMPTOM: 1}

@@ -68,3 +68,10 @@ def test_subjects_are_related_as_the_rule_says():
     one, two = Subject("rank", "1", (1,)), Subject("link", "1-2", (1, 2))
     assert related(one, two, "overlapping") and not related(one, two, "same")
     assert related(RUN, one, "overlapping") and not related(one, Subject("rank", "2", (2,)), "overlapping")
+
+
+def test_beside_a_cause_of_weight_a_trifle_only_contributes():
+    """The first screen names what matters; alone, even a small cause is the cause."""
+    both = roles([finding("A", "a"), finding("B", "b", "low", saving=1)], {}, {"A": "cause", "B": "cause"})
+    assert both["A"].role is Role.ROOT_CAUSE and both["B"].role is Role.CONTRIBUTING
+    assert roles([finding("B", "b", "low", saving=1)], {}, {"B": "cause"})["B"].role is Role.ROOT_CAUSE
