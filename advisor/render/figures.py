@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from advisor.model import Report, Text
 from advisor.render.escaping import printable, shorten
@@ -17,6 +18,8 @@ from advisor.render.wording import both
 from advisor.units import show
 
 BARS_SHOWN = 48
+MATRIX_PAIRS = 9
+"""Fewer links than this are easier to compare as bars than in an almost empty matrix."""
 
 
 def figures(report: Report) -> list[Figure]:
@@ -170,20 +173,31 @@ def _links(data: Series, report: Report) -> Iterator[Figure]:
         return
     found = about(report, "link")
     flagged = {finding.subject.id for finding in found}
+    transport = printable(data.get("transport", ""))
+    title = both("figures.links", transport=transport)
+    slowest = sorted(pairs, key=lambda pair: pair[2])
+    rows = tuple((f"{a} → {b}", show(value, "bytes_per_s")) for a, b, value in slowest[:200])
+    head = (both("kinds.link"), both("figures.bandwidth"))
     factor, unit = scale([value for _, _, value in pairs], "bytes_per_s")
     cells = [
         {"x": b, "y": a, "v": rounded(value, factor), "marked": bool({f"{a}-{b}", f"{a}-*", f"*-{b}"} & flagged)}
         for a, b, value in pairs
     ]
-    transport = printable(data.get("transport", ""))
-    spec = {
+    spec: dict[str, Any] = {
         "kind": "matrix", "unit": unit, "xs": destinations, "ys": sources, "cells": cells,
         "x": name_of(both("figures.destination")), "y": name_of(both("figures.source")),
     }  # fmt: skip
-    slowest = sorted(pairs, key=lambda pair: pair[2])[:200]
-    rows = tuple((f"{a} → {b}", show(value, "bytes_per_s")) for a, b, value in slowest)
-    head = (both("kinds.link"), both("figures.bandwidth"))
-    yield Figure("links", both("figures.links", transport=transport), head, rows, spec, None, ids(found))
+    if len(pairs) < MATRIX_PAIRS:
+        spec = {
+            "kind": "bars", "labels": [f"{a} → {b}" for a, b, _ in slowest], "unit": unit,
+            "x": name_of(both("kinds.link")),
+            "marked": [index for index, (a, b, _) in enumerate(slowest) if f"{a}-{b}" in flagged],
+            "series": [{
+                "name": name_of(both("figures.bandwidth")), "color": "accent",
+                "values": [rounded(value, factor) for _, _, value in slowest],
+            }],
+        }  # fmt: skip
+    yield Figure("links", title, head, rows, spec, None, ids(found))
 
 
 def _stages(data: Series, report: Report) -> Iterator[Figure]:

@@ -29,7 +29,7 @@ CARDS = 120
 _LIBRARIES = ("chart.js", "chartjs-chart-matrix.js", "chartjs-chart-treemap.js")
 _KNOWN_PHASES = (
     "computing", "exposed_communication", "communication", "overlapped", "idle", "bubble", "preparing", "interval",
-    "fp_bp", "tail", "unknown",
+    "fp_bp", "tail", "data_wait", "own", "unknown",
 )  # fmt: skip
 
 

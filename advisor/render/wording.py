@@ -57,16 +57,20 @@ def expected(evidence: Evidence) -> str:
     """
     if evidence.condition in ("is true", "is false") or (evidence.value is True and evidence.unit == "bool"):
         return show(evidence.condition == "is false", "bool")
-    return " / ".join(_turned(clause, evidence.unit) for clause in _clauses(evidence.condition))
+    return " / ".join(_turned(clause, evidence) for clause in _clauses(evidence.condition))
 
 
-def _turned(clause: str, unit: str) -> str:
+def _turned(clause: str, evidence: Evidence) -> str:
     match = _CLAUSE.match(clause)
     if match is None:
         return clause
-    limit = show(float(match["limit"]), unit) if _NUMBER.match(match["limit"]) and not match["what"] else match["limit"]
+    limit = (
+        show(float(match["limit"]), evidence.unit)
+        if _NUMBER.match(match["limit"]) and not match["what"]
+        else match["limit"]
+    )
     turned = f"{_OPPOSITE[match['op']]} {limit}"
-    if not match["what"]:
+    if not match["what"] or match["value"] == measured(evidence):
         return turned
     return f"{shorten(_OR_ELSE.sub(lambda m: m[1], match['what']), 60)} {turned}, is {match['value']}"
 

@@ -33,10 +33,16 @@ def test_a_report_survives_the_way_through_json(report):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_keys_are_sorted_and_the_schema_holds(name):
     """Diffs of two reports stay small, and the published schema describes what is written."""
+
+    def check(pairs):
+        keys = [key for key, _ in pairs]
+        assert keys == sorted(keys)
+        return dict(pairs)
+
     text = render(SAMPLES[name](), "json")
-    document = json.loads(text)
-    VALIDATOR.validate(document)
-    assert text == json.dumps(document, sort_keys=True, ensure_ascii=False, indent=2)
+    VALIDATOR.validate(json.loads(text, object_pairs_hook=check))
+    before = text[: text.index('"checked"')]
+    assert len(before.splitlines()) < 15, "pictures bury the findings"
 
 
 def test_numbers_that_are_none_become_null():
