@@ -10,9 +10,9 @@ _WORK = "dataset_stages"
 _DATA = (
     ("mode", "text", "iterator (the loop fetches batches) or sink (a thread sends them to the device)", "", _ANY),
     ("batches", "count", "batches that reached the loop or the device", "", _BATCH),
-    ("step_us", "us", "typical interval between batches", "median over the steady part: without the batches that "
-     "filled the queue and those that emptied it", "batches"),
-    ("step_mean_us", "us", "mean interval between batches in the steady part", "", "batches"),
+    ("step_us", "us", "interval between batches", "mean over the steady part: without the batches that filled the "
+     "queue and those that emptied it", "batches"),
+    ("step_median_us", "us", "typical interval between batches", "median over the steady part", "batches"),
     ("wait_us", "us", "time a step waits for its data", "iterator: mean time in GetNext, steady part; sink: the "
      "iteration gap of the step trace", _BATCH),
     ("wait_share", "ratio", "the wait as a share of the step", "wait ÷ mean interval, or gap ÷ step", _BATCH),
@@ -105,6 +105,8 @@ _OPERATION = (
     ("parallel_source_workers", "count", "workers of a source that would serve in parallel", "", _WORK),
     ("saving_parallel_source_us", "us", "what is saved if the configured workers take effect on a source that one "
      "thread iterates so far", "modelled step now − with __next__ ÷ workers", _WORK),
+    ("holds_lock", "bool", "it runs Python and more than half of its work is processor time: threads of it stand in "
+     "each other's way", "", "pipeline_cpu"),
     ("gil_limit_us", "us", "Python work per step that shares the interpreter lock", "", "pipeline_cpu"),
     ("processor_limit_us", "us", "processor time per step ÷ processors left by others", "", "pipeline_cpu"),
     ("loop_limit_us", "us", "the loop's own part of the step", "", _BATCH),

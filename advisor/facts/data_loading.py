@@ -19,8 +19,8 @@ CLOCK_MINIMUM_US = 50_000.0
 
 @dataclass(frozen=True)
 class DataPipeline:
-    """One rank's data loading. `step_us` is the typical interval between batches (None where no batch was timed);
-    other families use it as the step where the device recorded none."""
+    """One rank's data loading. `step_us` is the mean interval between batches in the steady part (None where no batch
+    was timed); other families use it as the step where the device recorded none."""
 
     mode: str | None
     batches: int
@@ -69,7 +69,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
     last = find_last(operations)
     made = last.rows if last is not None else None
     data = DataPipeline(
-        mode, delivered, times.step_us if times else None, times, operations,
+        mode, delivered, times.step_mean_us if times else None, times, operations,
         wait_us=_wait(times, waits, wait_total * scale),
         wall_us=times.wall_us if times else None,
         produced=max(float(delivered), made or 0.0) or None,

@@ -56,10 +56,24 @@ def build_network(
     loop = 0.0
     if host is not None and host.loop_cores is not None:
         loop = host.loop_cores * step_us
+    _charge_source(stations, data, loop - own)
+    loop = min(loop, own)
     available = None
     if host is not None and host.cores:
         available = max(1.0, host.cores - (host.other_cores or 0.0))
     return Network(step_us, own, stations, loop, host.cores if host else None, available)
+
+
+def _charge_source(stations: dict[int, Station], data: DataPipeline, excess_us: float) -> None:
+    """Processor time outside the pipeline's threads beyond what fits into the loop's own part was spent by Python
+    threads of a source, which no per-operation figure shows: it goes to the generator that works most."""
+    sources = [i for i in stations if data.operations[i].type == "Generator"]
+    if excess_us <= 0 or not sources:
+        return
+    i = max(sources, key=lambda i: stations[i].work_us)
+    stations[i] = replace(
+        stations[i], cpu_us=max(stations[i].cpu_us, min(stations[i].work_us, stations[i].cpu_us + excess_us))
+    )
 
 
 @dataclass(frozen=True)
@@ -148,6 +162,7 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
         "processes_proposed": processes.workers, "saving_processes_us": processes.saving_us,
         "limit_processes": processes.limit, "saving_removed_us": cheaper.saving_us, "limit_removed": cheaper.limit,
         "parallel_source_workers": parallel.workers, "saving_parallel_source_us": parallel.saving_us,
+        "holds_lock": station.python and 2.0 * station.cpu_us > station.work_us,
         "gil_limit_us": limits.get(GIL), "processor_limit_us": limits.get(PROCESSORS), "loop_limit_us": limits[LOOP],
         "limited_by": network.step_after()[1],
     }  # fmt: skip

@@ -52,7 +52,7 @@ def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
     values: dict[str, Any] = {
         "mode": data.mode, "batches": data.batches or None,
         "step_us": data.step_us, "wait_us": one.wait_us, "wait_share": one.wait_share,
-        "step_mean_us": times.step_mean_us if times else None,
+        "step_median_us": times.step_us if times else None,
         "own_us": one.network.own_us if one.network else None,
         "first_wait_us": times.first_wait_us if times and times.mode == "iterator" else None,
         "first_wait_share": times.first_wait_us / wall

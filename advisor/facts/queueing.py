@@ -102,15 +102,24 @@ def with_workers(network: Network, op_id: int, workers: int) -> Prospect:
     return _prospect(network, changed, workers)
 
 
-def with_processes(network: Network, op_id: int, workers: int) -> Prospect:
-    """The step with this many worker processes: they share no interpreter lock, only the processors.
+def unlocked_work(network: Network, op_id: int) -> float:
+    """An operation's work per batch without waiting for the interpreter lock, microseconds.
 
-    Where the lock is the tighter limit already, the threads' measured work is mostly waiting for it, and what remains
-    is their processor time; elsewhere the work is what it was.
+    While one thread of `w` runs Python, the others wait: up to (w − 1) × processor time of their own, and w × that of
+    the loop. What remains is at least the processor time itself.
     """
     station = network.stations[op_id]
-    locked = station.python and network.limits().get(GIL, 0.0) >= station.cycle_us
-    work = station.cpu_us if locked else station.cycle_us * station.workers
+    if not station.python or not station.cpu_us:
+        return station.cycle_us * station.workers
+    loop = min(network.loop_cpu_us, network.own_us)
+    waiting = (station.servers - 1) * station.cpu_us + station.servers * loop
+    return max(station.cpu_us, station.work_us - waiting)
+
+
+def with_processes(network: Network, op_id: int, workers: int) -> Prospect:
+    """The step with this many worker processes: they share no interpreter lock, only the processors."""
+    station = network.stations[op_id]
+    work = unlocked_work(network, op_id)
     changed = network.changed(op_id, replace(station, work_us=work, servers=workers, workers=workers, python=False))
     return _prospect(network, changed, workers)
 
