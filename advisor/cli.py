@@ -55,7 +55,10 @@ def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
 class _LazyGroup(click.Group):
     """Finds further subcommands in modules that are imported only when they are asked for."""
 
-    lazy: ClassVar[dict[str, str]] = dict.fromkeys(("collect", "compare", "rules"), "advisor.cli_extra")
+    lazy: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("collect", "compare", "rules"), "advisor.cli_extra"),
+        **dict.fromkeys(("baseline", "gate"), "advisor.cli_gate"),
+    }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self.lazy})

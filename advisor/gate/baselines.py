@@ -98,7 +98,8 @@ def load_baseline(reference: Reference) -> Baseline:
     events = _read_all(reference.path)
     promotions = [mark for mark in events.marks if mark["kind"] == "promote"]
     current = promotions[-1] if promotions else None
-    runs, earlier = [], []
+    runs: list[Sample] = []
+    earlier: list[Sample] = []
     for promotion, sample in events.runs:
         if current is None:
             counts = not promotion
@@ -122,7 +123,9 @@ def freeze(reference: Reference, reason: str, *, thaw: bool = False) -> Path:
     """Closes a baseline to further runs, or opens it again. Raises UsageError where there is none."""
     baseline = load_baseline(reference)
     if not baseline.runs:
-        raise UsageError("has no runs", place=str(reference), hint="`advisor baseline add PROFILE --baseline REF` first")
+        raise UsageError(
+            "has no runs", place=str(reference), hint="`advisor baseline add PROFILE --baseline REF` first"
+        )
     return _write(reference, "thaw" if thaw else "freeze", {"reason": reason})
 
 

@@ -101,7 +101,7 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
     history = tuple(s for s, d in zip(case.candidates, apart, strict=True) if not d)
     nearest = min(apart, key=len) if apart and not history else []
     court = _Court(case, history, judging, policy.waivers, today, not_comparable=bool(nearest))
-    judgements = tuple((*court.metrics(), *court.budgets(), *court.findings()))
+    judgements = (*court.metrics(), *court.budgets(), *court.findings())
     verdict = _verdict(judgements, not_comparable=bool(nearest))
     step = next((m for m in judging.metrics if m.name == "step.time_us"), None)
     changes = explain(history[-step.limits.recent :], case.runs, step.limits) if step and history else ()
@@ -161,9 +161,7 @@ class _Court:
                 value=median(after) if after else None,
                 required=metric.required and reason not in _TOO_FEW,
             )  # fmt: skip
-        found = compare(
-            before, after, metric.limits, lower_is_better=metric.lower_is_better, confirming=confirming
-        )
+        found = compare(before, after, metric.limits, lower_is_better=metric.lower_is_better, confirming=confirming)
         result, reason = Result.PASS, "better" if found.better else "same"
         if found.worse:
             result, reason = Result.FAIL, "worse"
@@ -246,9 +244,7 @@ class _Court:
             if result is Result.FAIL and again and 2 * sum(identity in found for found in again) <= len(again):
                 result, reason = Result.NOT_CONFIRMED, "not_confirmed"
             count += result is Result.FAIL
-            yield self._waive(
-                Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst)
-            )
+            yield self._waive(Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst))
         if not count:
             values = {"severity": limit.value, "count": str(len(judged))}
             yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)

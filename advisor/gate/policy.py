@@ -30,7 +30,7 @@ class MetricTable(_Table):
     better: Literal["lower", "higher"] | None = None
     relative: float | str | None = None
     absolute: float | str | None = None
-    sigmas: float | None = Field(None, ge=0, allow_inf_nan=False)
+    sigmas: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     gates: bool | None = None
     required: bool | None = None
 
@@ -43,13 +43,13 @@ class BudgetTable(_Table):
 class StatisticsTable(_Table):
     """Overrides of defaults.yaml: what each means stands there."""
 
-    window: int | None = Field(None, ge=1)
-    recent: int | None = Field(None, ge=1)
+    window: int | None = Field(default=None, ge=1)
+    recent: int | None = Field(default=None, ge=1)
     relative: float | str | None = None
-    sigmas: float | None = Field(None, ge=0, allow_inf_nan=False)
-    agreement: float | None = Field(None, ge=0, le=1)
-    dissent: float | None = Field(None, ge=0, lt=0.5)
-    assumed_noise: float | None = Field(None, ge=0, allow_inf_nan=False)
+    sigmas: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    agreement: float | None = Field(default=None, ge=0, le=1)
+    dissent: float | None = Field(default=None, ge=0, lt=0.5)
+    assumed_noise: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class RulesTable(_Table):
@@ -60,8 +60,8 @@ class RulesTable(_Table):
     fail_on: SeverityName | Literal["never"] | None = None
     findings: Literal["new", "all"] | None = None
     min_confidence: Literal["low", "medium", "high"] | None = None
-    min_runs: int | None = Field(None, ge=1)
-    min_history: int | None = Field(None, ge=1)
+    min_runs: int | None = Field(default=None, ge=1)
+    min_history: int | None = Field(default=None, ge=1)
     statistics: StatisticsTable = StatisticsTable()
 
 
@@ -216,7 +216,7 @@ def _with_date(waiver: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _explain(error: ValidationError, table: Mapping[str, Any]) -> Iterator[str]:
-    said = set()
+    said: set[str] = set()
     for item in error.errors():
         where = [str(part) for part in item["loc"] if not str(part).endswith("Table")]
         where = [part for part in where if part not in ("float", "str", "bool")]
@@ -287,9 +287,7 @@ def unit_of(name: str, kinds: Mapping[str, FactKind]) -> str:
     return kinds[name].unit if name in kinds else name.rpartition("_")[2]
 
 
-def _metric_faults(
-    place: str, layer: RulesTable, whole: PolicyTable, kinds: Mapping[str, FactKind]
-) -> Iterator[str]:
+def _metric_faults(place: str, layer: RulesTable, whole: PolicyTable, kinds: Mapping[str, FactKind]) -> Iterator[str]:
     for name, entry in layer.metrics.items():
         limits = _as_metric(entry)
         for field, unit in (("relative", "ratio"), ("absolute", unit_of(name, kinds))):
@@ -298,7 +296,7 @@ def _metric_faults(
         known = defaults()["metrics"].get(name, {}).get("better") or any(
             _as_metric(t.metrics[name]).better for t in (whole, *whole.when) if name in t.metrics
         )
-        if not known and entry is not False:
+        if not known and entry is not False and name in kinds:
             yield f'{place}.metrics.{name} needs better = "lower" or "higher"'
 
 
@@ -334,7 +332,9 @@ def _metrics(layers: list[RulesTable], kinds: Mapping[str, FactKind]) -> Iterato
         if "relative" in given:
             given["relative"] = read_quantity(given["relative"], "ratio")
         statistics.update(given)
-    limits = Limits(**{name: statistics[name] for name in Limits.__dataclass_fields__ if name in statistics}, absolute=0.0)
+    limits = Limits(
+        **{name: statistics[name] for name in Limits.__dataclass_fields__ if name in statistics}, absolute=0.0
+    )
     for name in dict.fromkeys([*known, *(n for layer in layers for n in layer.metrics)]):
         unit = unit_of(name, kinds)
         entry: dict[str, Any] = dict(known.get(name, {}))
@@ -345,7 +345,7 @@ def _metrics(layers: list[RulesTable], kinds: Mapping[str, FactKind]) -> Iterato
                 # A metric somebody names is one that shall gate and be measured, unless they say otherwise.
                 entry.update({"gates": True, "required": given.get("gates", True), **given})
                 named = True
-        own = {
+        own: dict[str, Any] = {
             "relative": read_quantity(entry.get("relative"), "ratio"),
             "absolute": read_quantity(entry.get("absolute"), unit),
             "sigmas": entry.get("sigmas"),
