@@ -24,7 +24,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Run
 from advisor.facts.spans import timelines
 from advisor.facts.steps import StepTimes, steady
-from advisor.model import RUN, Subject
+from advisor.model import Subject
 
 log = logging.getLogger("advisor")
 
@@ -32,7 +32,6 @@ STEPS_DRAWN = 60
 TYPES_DRAWN = 30
 MATRIX_RANKS = 32
 MEMORY_RANKS = 4
-MEMORY_POINTS = 300
 """What a picture can show at the width of a page; more would only make the report heavier."""
 
 _PHASES = (("computing", "computing"), ("exposed_communication", "exposed"), ("idle", "idle"))
@@ -212,7 +211,7 @@ def _links(run: Run, facts: FactSet) -> dict[str, Any] | None:
 def _stages(run: Run, facts: FactSet) -> list[dict[str, Any]]:
     rows = []
     for subject in facts.subjects("stage"):
-        compute = _number(facts, "stage.compute_us", subject)
+        compute = _number(facts, "stage.computing_us", subject)
         if compute is not None and subject.id.isdigit():
             bubble = _number(facts, "stage.bubble_us", subject)
             rows.append(
@@ -225,18 +224,16 @@ def _memory(run: Run, facts: FactSet) -> list[dict[str, Any]]:
     """Reserved and allocated memory over time of the ranks with the highest peaks."""
     curves: list[dict[str, Any]] = []
     for rank, reduction in run.each("memory").items():
-        curve = getattr(reduction, "curve", None)
-        if not curve:
+        if not reduction.curve:
             continue
-        at, reserved, allocated = (np.asarray(series, float) for series in curve)
-        keep = np.unique(np.linspace(0, at.size - 1, MEMORY_POINTS).round().astype(int))
+        at, reserved, allocated = (np.asarray(series, float) for series in reduction.curve)
         curves.append(
             {
                 "rank": rank,
-                "capacity_bytes": _number(facts, "memory.capacity_bytes", RUN),
-                "time_us": [_round(value) for value in at[keep]],
-                "reserved_bytes": [_round(value) for value in reserved[keep]],
-                "allocated_bytes": [_round(value) for value in allocated[keep]],
+                "capacity_bytes": reduction.capacity,
+                "time_us": [_round(value) for value in at],
+                "reserved_bytes": [_round(value) for value in reserved],
+                "allocated_bytes": [_round(value) for value in allocated] if np.isfinite(allocated).all() else [],
             }
         )
     return sorted(curves, key=lambda curve: -max(curve["reserved_bytes"], default=0.0))[:MEMORY_RANKS]

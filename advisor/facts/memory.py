@@ -30,6 +30,8 @@ KINDS = (
 
 PARTS = 8
 """Equal parts of the time whose least use is compared: temporary tensors come and go within a part."""
+DRAWN = 300
+"""Samples of the curve that a report draws."""
 _PREFERRED = ("PTA+GE", "MindSpore+GE", "PTA", "MindSpore", "WORKSPACE", "GE")
 _PROCESS = ("APP",)
 
@@ -51,6 +53,8 @@ class Memory:
     largest: float | None
     samples: int
     sources: tuple[Source, ...]
+    curve: tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]] | None = None
+    """Microseconds from the first sample, reserved and allocated bytes: for the picture."""
 
 
 def reduce(rank: Rank) -> Memory | None:
@@ -81,12 +85,28 @@ def reduce(rank: Rank) -> Memory | None:
         if reserved[at] > 0 and allocated[at] <= reserved[at]:
             unused = float(reserved[at] - allocated[at])
             share = unused / float(reserved[at])
-    growth, growth_share = _growth(mine["time_ns"].to_numpy(float, na_value=np.nan), allocated)
+    time = mine["time_ns"].to_numpy(float, na_value=np.nan)
+    growth, growth_share = _growth(time, allocated)
     peak = float(np.nanmax(allocated)) if np.isfinite(allocated).any() else float("nan")
     return Memory(
         name or "", float(np.nanmax(reserved)), peak, share, unused, process_bytes, growth, growth_share, capacity,
-        operator, largest, len(mine), source,
+        operator, largest, len(mine), source, _curve(time, reserved, allocated),
     )  # fmt: skip
+
+
+def _curve(
+    time: np.ndarray, reserved: np.ndarray, allocated: np.ndarray
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]] | None:
+    """At most `DRAWN` samples in the order of time: of each stretch the one with the most allocated."""
+    order = np.argsort(time, kind="stable")
+    order = order[np.isfinite(time[order])]
+    if order.size < 2:
+        return None
+    size = np.where(np.isfinite(allocated), allocated, reserved)
+    parts = np.array_split(order, min(DRAWN, order.size))
+    kept = np.array([part[np.argmax(size[part])] for part in parts])
+    since = (time[kept] - time[order[0]]) / 1000
+    return tuple(since.tolist()), tuple(reserved[kept].tolist()), tuple(allocated[kept].tolist())
 
 
 def _growth(time: np.ndarray, allocated: np.ndarray) -> tuple[float | None, float | None]:

@@ -77,6 +77,20 @@ def test_lateness_only_where_somebody_is_late():
     assert charts(Run(Profile("p")), late)["lateness"][0] == {"rank": 5, "us": 1.0}
 
 
+def test_memory_keeps_its_peak():
+    """The curve is thinned; the moment that matters must stay on it."""
+    from advisor.facts.memory import DRAWN, _curve
+
+    time = np.arange(10_000) * 1e6
+    allocated = np.full(10_000, 10e9)
+    allocated[7_777] = 50e9
+    run = Run(Profile("p"))
+    run.reductions[0] = {"memory": SimpleNamespace(curve=_curve(time, allocated + 1e9, allocated), capacity=64e9)}
+    curve = charts(run, FactSet())["memory"][0]
+    assert len(curve["time_us"]) == DRAWN and max(curve["allocated_bytes"]) == 50e9
+    assert curve["time_us"] == sorted(curve["time_us"]) and curve["capacity_bytes"] == 64e9
+
+
 def test_one_broken_picture_costs_no_other():
     """Verdicts and other pictures stand without it."""
     run = _run(2, 3)
