@@ -1,0 +1,130 @@
+"""The one next collection that would decide most (S44): evidence that is missing, weighed by what is at stake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from advisor.model import RUN, Report, Text
+from advisor.tables import FILES
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Something the profiler can bring, and the settings that bring it."""
+
+    name: str
+    meaning: Text
+    tables: tuple[str, ...]
+    settings: dict[str, Any]
+    relevance: str = ""
+    """The fact that says how much of the step it is about."""
+
+
+@lru_cache(maxsize=1)
+def knowledge() -> dict[str, Any]:
+    """knowledge_base/collection.yaml as it stands."""
+    import yaml
+
+    from advisor.resources import resource
+
+    document: dict[str, Any] = yaml.safe_load(resource("knowledge_base", "collection.yaml").read_text(encoding="utf-8"))
+    return document
+
+
+def limit(name: str) -> float:
+    """A number of knowledge_base/collection.yaml."""
+    return float(knowledge()["limits"][name]["value"])
+
+
+@lru_cache(maxsize=1)
+def kinds_of_evidence() -> dict[str, Evidence]:
+    """Every kind of evidence by name."""
+    return {
+        name: Evidence(
+            name, Text(entry["meaning"]["en"], entry["meaning"]["zh"]), tuple(entry["tables"]), dict(entry["settings"]),
+            entry.get("relevance", ""),
+        )
+        for name, entry in knowledge()["evidence"].items()
+    }  # fmt: skip
+
+
+def _weights(report: Report) -> dict[str, float]:
+    """Kind of evidence -> rules that wait for it × share of the step it is about."""
+    values = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
+    waiting: dict[str, set[str]] = {}
+    for missing in report.missing_evidence:
+        for kind in kinds_of_evidence().values():
+            if report.profile.framework == "pytorch" and "data_process" in kind.settings:
+                continue  # torch_npu has no such setting
+            if any(FILES.get(table, table) == missing.evidence for table in kind.tables):
+                waiting.setdefault(kind.name, set()).update(missing.rules)
+    weights = {}
+    for name, rules in waiting.items():
+        share = values.get(kinds_of_evidence()[name].relevance)
+        known = isinstance(share, (int, float)) and not isinstance(share, bool)
+        weights[name] = len(rules) * max(float(share) if known else 0.0, limit("default_relevance"))  # type: ignore[arg-type]
+    return weights
+
+
+def next_evidence(report: Report) -> tuple[str, ...]:
+    """Kinds of evidence of the next collection, most decisive first; those that need another run are left out
+    (data_process and schedule exclude one another)."""
+    weights = sorted(_weights(report).items(), key=lambda item: (-item[1], item[0]))
+    if not weights:
+        return ()
+    kinds = kinds_of_evidence()
+    first = kinds[weights[0][0]]
+    scheduled = "schedule" in first.settings
+    return tuple(name for name, _ in weights if ("schedule" in kinds[name].settings) == scheduled)
+
+
+def next_collection(report: Report) -> Text:
+    """One sentence: what to collect next and why; says so where nothing is missing."""
+    values = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
+    absent, missing = values.get("communication.absent_wait_share"), values.get("run.missing_ranks")
+    if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
+        return Text(
+            f"Collect all {values.get('run.world_size')} ranks: {100 * absent:.0f} % of the step is waiting for ranks "
+            "without files here.",
+            f"采集全部{values.get('run.world_size')}个rank：单步有{100 * absent:.0f} %在等待此处没有数据的rank。",
+        )
+    names = next_evidence(report)
+    if not names:
+        return Text("No further evidence is needed.", "无需进一步采集。")
+    kinds = kinds_of_evidence()
+    rules = {
+        rule
+        for m in report.missing_evidence
+        for rule in m.rules
+        if any(FILES.get(t, t) == m.evidence for name in names for t in kinds[name].tables)
+    }
+    setting = describe(merged(names))
+    return Text(
+        f"{setting}: brings {'; '.join(kinds[n].meaning.en for n in names)} ({len(rules)} rules wait).",
+        f"{setting}：可得到{'、'.join(kinds[n].meaning.zh for n in names)}（{len(rules)}条规则等待该数据）。",
+    )
+
+
+def merged(names: tuple[str, ...]) -> dict[str, Any]:
+    """The settings that bring all of these kinds of evidence in one run."""
+    settings: dict[str, Any] = {}
+    for name in names:
+        for key, value in kinds_of_evidence()[name].settings.items():
+            settings[key] = max(settings.get(key, 0), value) if key == "level" else value
+    if settings.get("data_process"):
+        settings.pop("schedule", None)
+    return settings
+
+
+def describe(settings: dict[str, Any]) -> str:
+    """Settings as they are written: profiler_level=Level1, profile_memory=True."""
+    words = []
+    if "level" in settings:
+        words.append(f"profiler_level=ProfilerLevel.Level{settings['level']}")
+    words += [
+        f"{key}=True" for key in ("data_process", "profile_memory", "l2_cache", "with_stack") if settings.get(key)
+    ]
+    words.append("schedule" if settings.get("schedule") else "no schedule")
+    return ", ".join(words)

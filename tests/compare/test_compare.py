@@ -1,0 +1,254 @@
+"""What a change did: findings, promises and the reasons not to compare, of reports and profiles."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.compare import compare, read_report
+from advisor.compare.effects import judge_expectation
+from advisor.compare.show import FORMATS, comparison_to_json, render_comparison
+from advisor.model import (
+    COLLECTION,
+    RUN,
+    Check,
+    Confidence,
+    Direction,
+    Fact,
+    Finding,
+    Outcome,
+    Parallelism,
+    ProfileInfo,
+    Remedy,
+    Report,
+    Role,
+    Saving,
+    Severity,
+    Subject,
+    Summary,
+    Text,
+    Verify,
+)
+
+SAME = Text("x", "x")
+PROFILE = ProfileInfo(
+    "p", "mindspore", "ascend_ms", (0, 1), 2, parallelism=Parallelism(data=2), versions={"cann": "8.0"}
+)
+
+
+def finding(
+    verdict: str, subject: Subject = RUN, *, rule: str = "R1", saving: float | None = None, verify: Verify | None = None
+) -> Finding:
+    remedy = Remedy("do-it", Text("Do it", "做"), SAME, verify=verify)
+    return Finding(
+        "F1", rule, verdict, Direction.COMMUNICATION, Role.ROOT_CAUSE, Severity.HIGH, Confidence.HIGH, subject,
+        Text("Title", "标题"), SAME, saving=None if saving is None else Saving(saving, None, SAME), remedies=(remedy,),
+    )  # fmt: skip
+
+
+def report(
+    facts: dict[str, float],
+    findings: tuple[Finding, ...] = (),
+    outcome: Outcome = Outcome.PASS,
+    profile: ProfileInfo = PROFILE,
+) -> Report:
+    made = tuple(
+        Fact(name, COLLECTION if name.startswith("collection.") else RUN, value) for name, value in facts.items()
+    )
+    checks = (Check("R1", Outcome.FAIL if findings else outcome, ("step.x",) if outcome == Outcome.NO_DATA else ()),)
+    return Report(profile, Summary("healthy", SAME), findings, checks, facts=made)
+
+
+def test_a_finding_is_resolved_only_where_its_rule_was_judged_again():
+    """A verdict that disappears because its evidence is missing must not be called resolved."""
+    before = report({"step.time_us": 100.0}, (finding("exposed-communication"),))
+    judged = compare(before, report({"step.time_us": 100.0}))
+    blind = compare(before, report({"step.time_us": 100.0}, outcome=Outcome.NO_DATA))
+    assert [m.state for m in judged.findings] == ["resolved"]
+    assert [(m.state, m.reason) for m in blind.findings] == [("unjudged", "step.x")]
+    not_run = compare(before, replace(report({}), checked=()))
+    assert [m.state for m in not_run.findings] == ["unjudged"]
+
+
+def test_findings_are_matched_by_verdict_and_subject():
+    """A slow rank that moves to another rank is one finding resolved and one new, not one remaining."""
+    before = report({}, (finding("slow-compute-rank", Subject("rank", "2", (2,))),))
+    after = report({}, (finding("slow-compute-rank", Subject("rank", "3", (3,))),))
+    assert sorted(m.state for m in compare(before, after).findings) == ["new", "resolved"]
+    moved_members = report({}, (finding("slow-compute-rank", Subject("rank", "2", ())),))
+    assert [m.state for m in compare(before, moved_members).findings] == ["remaining"]
+
+
+@pytest.mark.parametrize(
+    ("expect", "before", "after", "outcome"),
+    [
+        ("falls", 0.5, 0.1, "kept"),
+        ("falls", 0.5, 0.499, "unmoved"),
+        ("falls", 0.1, 0.5, "opposite"),
+        ("rises", 2, 8, "kept"),
+        ("= 0", 3, 0, "kept"),
+        ("= 0", 3, 1, "unmoved"),
+        ("< 10 %", 0.5, 0.05, "kept"),
+        ("= Level1", "Level0", "Level1", "kept"),
+        ("= false", True, False, "kept"),
+        ("falls", 0.5, None, "unmeasured"),
+        ("falls", "a", "b", "unmeasured"),
+    ],
+)
+def test_a_promise_is_judged_by_the_fact_it_named(expect, before, after, outcome):
+    """Each way in which a remedy may state its promise has its own meaning, and noise is no effect."""
+    assert judge_expectation(expect, before, after, 0.03) == outcome
+
+
+def test_a_remedy_that_brings_little_of_its_promise_has_worked_in_part():
+    """The gain of the step is set against the promised saving, not merely its direction."""
+    verify = Verify("step.exposed_communication_us", "falls")
+    before = report(
+        {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0},
+        (finding("exposed-communication", saving=400.0, verify=verify),),
+    )
+    much = compare(before, report({"step.time_us": 650.0, "step.exposed_communication_us": 150.0})).effects[0]
+    little = compare(before, report({"step.time_us": 930.0, "step.exposed_communication_us": 430.0})).effects[0]
+    assert (much.outcome, much.gained_us, much.promised_us) == ("kept", 350.0, 400.0)
+    assert little.outcome == "partly"
+
+
+def test_what_is_gone_took_no_time_where_its_kind_was_measured():
+    """A removed operator has no fact any more; that is the success of the remedy, not missing evidence."""
+    cast, matmul = Subject("operator_type", "Cast"), Subject("operator_type", "MatMul")
+    verify = Verify("operator_type.time_us", "falls")
+    before = report({"step.time_us": 100.0}, (finding("conversion-overhead", cast, verify=verify),))
+    before = replace(before, facts=(*before.facts, Fact("operator_type.time_us", cast, 30.0)))
+    after = report({"step.time_us": 70.0})
+    assert compare(before, after).effects[0].outcome == "unmeasured"
+    after = replace(after, facts=(*after.facts, Fact("operator_type.time_us", matmul, 60.0)))
+    assert compare(before, after).effects[0].outcome == "kept"
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "blocks"),
+    [
+        ({"framework": "pytorch"}, "framework", True),
+        ({"world_size": 4}, "world size", True),
+        ({"ranks": (2, 3)}, "ranks", True),
+        ({"versions": {"cann": "8.1"}}, "versions", False),
+        ({"parallelism": Parallelism(data=1, tensor=2)}, "parallelism", False),
+    ],
+)
+def test_what_else_differs_is_named(change, what, blocks):
+    """Times of runs that differ in more than the change under test are not sold as its effect."""
+    comparison = compare(
+        report({"step.time_us": 100.0}), report({"step.time_us": 50.0}, profile=replace(PROFILE, **change))
+    )
+    assert [(o.what, o.blocks) for o in comparison.obstacles] == [(what, blocks)]
+    assert comparison.comparable is not blocks
+    assert comparison.outcome == ("incomparable" if blocks else "faster")
+    assert what in render_comparison(comparison)
+
+
+def test_another_profiler_level_is_not_comparable():
+    """Level 0 and level 1 slow the step by different amounts."""
+    before = report({"step.time_us": 100.0, "collection.level": "Level0"})  # type: ignore[dict-item]
+    after = report({"step.time_us": 90.0, "collection.level": "Level1"})  # type: ignore[dict-item]
+    assert [o.what for o in compare(before, after).obstacles] == ["profiler level"]
+
+
+def _shapes(leading: int) -> Report:
+    plain = report({"step.time_us": 100.0})
+    facts = [
+        Fact(name, Subject("operator_type", kind), value)
+        for kind in ("MatMul", "Add")
+        for name, value in (("operator_type.shapes", f"{leading},512;512,512"), ("operator_type.time_us", 40.0))
+    ]
+    return replace(plain, facts=(*plain.facts, *facts))
+
+
+def test_another_batch_is_recognised_by_the_operators_shapes():
+    """Half the batch in half the time is no gain."""
+    comparison = compare(_shapes(64), _shapes(32))
+    assert [(o.what, o.after) for o in comparison.obstacles] == [("batch", "× 0.5")]
+    assert not comparison.comparable
+    assert compare(_shapes(64), _shapes(64)).comparable
+
+
+@given(st.floats(1.0, 1e7), st.floats(0.0, 0.02))
+def test_a_change_within_noise_is_no_change(step, share):
+    """Two runs of one program are never called faster or slower."""
+    comparison = compare(report({"step.time_us": step}), report({"step.time_us": step * (1 + share)}))
+    assert comparison.outcome == "same"
+
+
+@given(st.floats(1.0, 1e7), st.floats(1.0, 1e7))
+def test_the_other_way_round_is_the_opposite(a, b):
+    """Comparing AFTER with BEFORE turns faster into slower, and both formats stay valid."""
+    forth, back = (
+        compare(report({"step.time_us": a}), report({"step.time_us": b})),
+        compare(report({"step.time_us": b}), report({"step.time_us": a})),
+    )
+    opposite = {"faster": "slower", "slower": "faster", "same": "same"}
+    assert back.outcome == opposite[forth.outcome]
+
+
+def test_every_format_in_both_languages_says_the_same_numbers():
+    """Text, Markdown and JSON are views of one comparison."""
+    verify = Verify("step.exposed_communication_us", "falls")
+    before = report(
+        {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0},
+        (finding("exposed-communication", saving=400.0, verify=verify),),
+    )
+    comparison = compare(before, report({"step.time_us": 600.0, "step.exposed_communication_us": 100.0}))
+    for lang in ("en", "zh"):
+        for form in FORMATS:
+            assert "-40" in render_comparison(comparison, form, lang) or form == "json"
+    document = json.loads(json.dumps(comparison_to_json(comparison), allow_nan=False))
+    assert document["outcome"] == "faster"
+    assert document["effects"][0]["gained_us_per_step"] == 400.0
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory):
+    """The same small training with one slow rank, and healthy."""
+    from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+    base = tmp_path_factory.mktemp("profiles")
+    write_profile(simulate(Scenario(data=4, seed=1, faults=(Fault("slow_compute", 2, 0.4),))), base / "before")
+    write_profile(simulate(Scenario(data=4, seed=1)), base / "after")
+    return base
+
+
+def test_profiles_are_compared_from_end_to_end(profiles):
+    """A slow rank that was replaced: faster, resolved, promise kept, and the rank named as the reason."""
+    from advisor.api import load_rules
+
+    rules = load_rules()
+    comparison = compare(read_report(str(profiles / "before"), rules), read_report(str(profiles / "after"), rules))
+    assert comparison.outcome == "faster"
+    assert ("slow-compute-rank", "2") in {(m.verdict, m.subject.id) for m in comparison.of("resolved")}
+    assert not comparison.of("new")
+    assert any(a.subject == Subject("rank", "2", (2,)) for a in comparison.accounts)
+    kept = [e for e in comparison.effects if e.finding.verdict == "slow-compute-rank"]
+    assert kept and all(e.outcome == "kept" for e in kept)
+
+
+def test_the_command_takes_profiles_and_reports_alike(profiles, tmp_path):
+    """A JSON report kept from the run before can stand in for its profile."""
+    from advisor.cli import cli
+
+    runner = CliRunner()
+    kept = tmp_path / "before.json"
+    assert (
+        runner.invoke(
+            cli, ["advise", str(profiles / "before"), "--format", f"json:{kept}", "-q"], standalone_mode=False
+        ).exit_code
+        == 0
+    )
+    result = runner.invoke(
+        cli, ["compare", str(kept), str(profiles / "after"), "--format", "json"], standalone_mode=False
+    )
+    assert result.return_value == 0
+    assert json.loads(result.stdout)["outcome"] == "faster"
