@@ -36,6 +36,8 @@ PIPES = (
     "vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "cube_utilization",
 )  # fmt: skip
 _NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES)
+_WANTED = frozenset((*_NUMBERS, "name", *SIGNATURE, "step", "stream", "start_ns"))
+_SCALES = {c.name: c.scale for c in TABLES["kernels"].columns if c.dtype == "float" and c.scale != 1.0}
 _UNKNOWN = -1
 _MARK = "\x1f"
 _START = r"^\d{1,16}(\.\d*)?$"
@@ -94,14 +96,29 @@ class _Texts:
     """Texts seen so far with their indices, across blocks."""
 
     index: dict[str, int] = field(default_factory=dict)
+    raw: dict[str, int] = field(default_factory=dict)
+    """The same for texts as they stand in the file."""
 
-    def encode(self, series: pl.Series) -> Ints:
+    def encode(self, series: pl.Series) -> npt.NDArray[np.int32]:
+        """Index of each text. Only different texts are looked at one by one: there are few of them."""
         import polars as pl
 
         unique = series.unique(maintain_order=True)
-        known = np.array([self.index.setdefault(text, len(self.index)) for text in unique.to_list()], np.int64)
         codes = series.cast(pl.Enum(unique)).to_physical().to_numpy()
-        return known[codes]
+        raw = self.raw
+        texts = unique.to_list()
+        for text in texts:
+            if text not in raw:
+                raw[text] = self.index.setdefault(_clean(text), len(self.index))
+        return np.array([raw[text] for text in texts], np.int32)[codes]
+
+
+def _clean(text: str) -> str:
+    """Without the quotes, blanks and tabs around each part; N/A is nothing."""
+    if _MARK in text:
+        return _MARK.join(map(_clean, text.split(_MARK)))
+    text = text.strip(' \t\r\n"')
+    return "" if text == "N/A" else text
 
 
 class _Collector:
@@ -130,7 +147,7 @@ class _Collector:
         start = frame["start_ns"].fill_null(_UNKNOWN).to_numpy() if "start_ns" in frame.columns else None
         start = np.full(len(frame), _UNKNOWN, np.int64) if start is None else start.astype(np.int64)
         self.parts.append((
-            start, duration, signature.astype(np.int32),
+            start, duration, signature,
             self._texts(frame, "name", self.names), self._texts(frame, "step", self.steps),
             self._texts(frame, "stream", self.streams), self._numbers(frame, "block_num").astype(np.float32),
                 self._numbers(frame, "wait_us").astype(np.float32),
@@ -151,7 +168,7 @@ class _Collector:
         if column not in frame.columns:
             texts.index.setdefault("", 0)
             return np.zeros(len(frame), np.int32)
-        return texts.encode(frame[column].fill_null("")).astype(np.int32)
+        return texts.encode(frame[column].fill_null(""))
 
     @staticmethod
     def _numbers(frame: pl.DataFrame, column: str) -> Floats:
@@ -274,7 +291,7 @@ def _fast_columns(path: Path) -> tuple[bytes, Mapping[str, int]] | None:
 def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -> Iterator[pl.DataFrame]:
     if not positions:
         raise _Untrusted
-    heading = line.removeprefix(b"\xef\xbb\xbf")
+    heading = ",".join(map(str, range(line.count(b",") + 1))).encode() + b"\n"
     handed = False
     bad_starts = 0
     for block in _whole_lines(path, len(line), note):
@@ -346,32 +363,45 @@ def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     import polars as pl
 
-    order = sorted(positions, key=positions.__getitem__)
-    try:
+    order = sorted((name for name in positions if name in _WANTED), key=positions.__getitem__)
+    numbers = [name for name in order if name in _NUMBERS]
+
+    def read(floats: Sequence[str]) -> pl.DataFrame:
         frame = pl.read_csv(
-            data, columns=[positions[name] for name in order], infer_schema=False,
+            data, columns=[positions[name] for name in order], infer_schema=False, ignore_errors=True,
             truncate_ragged_lines=True, encoding="utf8-lossy", raise_if_empty=False,
+            schema_overrides={str(positions[name]): pl.Float64 for name in floats},
         )  # fmt: skip
+        frame.columns = order
+        return frame
+
+    try:
+        frame = read(numbers)
+        if frame["duration_us"].null_count():  # blanks, tabs or quotes around numbers, or no numbers
+            frame = read(()).with_columns(
+                pl.col(name).str.strip_chars(' \t"').cast(pl.Float64, strict=False) for name in numbers
+            )
     except pl.exceptions.PolarsError:
         return None
-    frame.columns = order
-    wanted = []
-    for name in order:
-        text = pl.col(name)
-        if name == "start_ns":
-            text = text.str.strip_chars(' \t"')
-            parts = pl.when(text.str.contains(_START)).then(text).str.splitn(".", 2)
-            whole = parts.struct.field("field_0").cast(pl.Int64, strict=False) * 1000
-            decimals = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
-            wanted.append((whole + decimals.cast(pl.Int64, strict=False)).alias(name))
-        elif name in _NUMBERS:
-            scale = TABLES["kernels"].column(name).scale
-            number = text.cast(pl.Float64, strict=False)
-            wanted.append(number * scale if scale != 1.0 else number)
-        elif name in ("name", *SIGNATURE, "step", "stream"):
-            text = text.str.strip_chars(' \t"')
-            wanted.append(pl.when(text.is_in(["N/A", ""])).then(None).otherwise(text).alias(name))
-    return frame.select(wanted)
+    columns = [(pl.col(name) * _SCALES[name]) for name in order if name in _SCALES]
+    if "start_ns" in order:
+        columns.append(_nanoseconds(frame["start_ns"]))
+    return frame.with_columns(columns)
+
+
+def _nanoseconds(texts: pl.Series) -> pl.Series:
+    """Exact nanoseconds of microseconds with decimals; null where it is no such number."""
+    import polars as pl
+
+    texts = texts.str.strip_chars(' \t"')
+    if texts.str.contains(r"^\d{1,16}\.\d{3}$").all():
+        return texts.str.replace(".", "", literal=True).cast(pl.Int64, strict=False)
+    name = texts.name
+    frame = pl.DataFrame({name: texts})
+    parts = pl.when(pl.col(name).str.contains(_START)).then(pl.col(name)).str.splitn(".", 2)
+    whole = parts.struct.field("field_0").cast(pl.Int64, strict=False) * 1000
+    decimals = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
+    return frame.select((whole + decimals.cast(pl.Int64, strict=False)).alias(name))[name]
 
 
 _STACK = re.compile(r"[\s;|,]*(?:\r?\n|File \"|[^\s;|,]*\.py[:(]\d+).*", re.DOTALL)

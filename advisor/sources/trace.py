@@ -8,6 +8,7 @@ nanoseconds: microseconds since the epoch with three decimals are more than a fl
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -95,7 +96,8 @@ class Trace:
 
 @dataclass
 class _Process:
-    names: dict[str, Activity] = field(default_factory=dict)
+    names: dict[str, list[float]] = field(default_factory=dict)
+    """name -> [count, microseconds, longest]"""
     title: str = ""
     lanes: dict[Any, str] = field(default_factory=dict)
     long: list[tuple[str, msgspec.Raw, float, Any]] = field(default_factory=list)
@@ -115,47 +117,46 @@ class _Collector:
         """Takes one block of events."""
         self.events += len(events)
         processes = self.processes
-        sent: list[str] = []
-        sent_at: list[msgspec.Raw] = []
-        received: list[str] = []
-        received_at: list[msgspec.Raw] = []
+        flows = [event for event in events if event.cat == _FLOW]
+        sent = [event for event in flows if event.ph == "s"]
+        received = [event for event in flows if event.ph == "f"]
+        process = None
+        pid: object = _NONE
         for event in events:
-            kind = event.ph
-            if kind == "X":
-                process = processes.get(event.pid)
-                if process is None:
-                    process = processes[event.pid] = _Process()
-                if process.title == "Ascend Hardware":
+            if event.ph == "X":
+                if event.pid != pid:
+                    pid = event.pid
+                    process = processes.get(pid)
+                    if process is None:
+                        process = processes[pid] = _Process()
+                    names, long = process.names, process.long
+                    device = process.title == "Ascend Hardware"
+                    shortest = 0.0 if process.title == "Overlap Analysis" else LONG_US
+                if device:
                     continue
                 duration = event.dur
                 if duration.__class__ is not float:
-                    duration = _number(duration)
-                if not duration >= 0.0:  # type: ignore[operator]
+                    try:
+                        duration = float(duration)  # type: ignore[arg-type]
+                    except (TypeError, ValueError):
+                        continue
+                seen = names.get(event.name)
+                if seen is None:
+                    seen = names[event.name] = [0, 0.0, 0.0]
+                if not 0.0 <= duration < math.inf:  # type: ignore[operator]
                     continue
-                name = event.name
-                activity = process.names.get(name)
-                if activity is None:
-                    activity = process.names[name] = Activity()
-                activity.count += 1
-                activity.total_us += duration  # type: ignore[operator]
-                if duration > activity.longest_us:  # type: ignore[operator]
-                    activity.longest_us = duration  # type: ignore[assignment]
-                if duration >= LONG_US or process.title == "Overlap Analysis" or "ProfilerStep#" in name:  # type: ignore[operator]
-                    process.long.append((name, event.ts, duration, event.tid))  # type: ignore[arg-type]
-            elif kind == "s":
-                if event.name.startswith(_FLOW):
-                    sent.append(event.name)
-                    sent_at.append(event.ts)
-            elif kind == "f":
-                if event.name.startswith(_FLOW):
-                    received.append(event.name)
-                    received_at.append(event.ts)
-            elif kind == "M" or kind == "C":
+                seen[0] += 1
+                seen[1] += duration  # type: ignore[operator]
+                if duration > seen[2]:  # type: ignore[operator]
+                    seen[2] = duration  # type: ignore[assignment]
+                if duration >= shortest:  # type: ignore[operator]
+                    long.append((event.name, event.ts, duration, event.tid))  # type: ignore[arg-type]
+            elif event.ph in ("M", "C"):
                 self._describe(event)
         if sent:
-            self.sent.append((_identities(sent), nanoseconds(sent_at)))
+            self.sent.append((_identities(sent), nanoseconds([event.ts for event in sent])))
         if received:
-            self.received.append((_identities(received), nanoseconds(received_at)))
+            self.received.append((_identities(received), nanoseconds([event.ts for event in received])))
         for process in processes.values():
             if process.long:
                 names, at, durations, threads = zip(*process.long, strict=True)
@@ -198,11 +199,11 @@ class _Collector:
                         chosen = (titles == lane) & (start >= 0)
                         lanes.setdefault(lane, []).append((start[chosen], end[chosen]))
             elif process.title not in _DEVICE:
-                for name, activity in process.names.items():
+                for name, (count, total, longest) in process.names.items():
                     into = activities.setdefault((process.title, short_name(name)), Activity())
-                    into.count += activity.count
-                    into.total_us += activity.total_us
-                    into.longest_us = max(into.longest_us, activity.longest_us)
+                    into.count += int(count)
+                    into.total_us += total
+                    into.longest_us = max(into.longest_us, longest)
                 if process.title != "Scope Layer":
                     host += [part[:3] for part in process.parts]
         spans = _spans(host)
@@ -264,19 +265,13 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
     return launched[order], started[order]
 
 
-def _identities(names: Sequence[str]) -> Ints:
+def _identities(events: Sequence[_Event]) -> Ints:
+    """Numbers of links from their names, `HostToDevice123`."""
     skip = len(_FLOW)
     try:
-        return np.array([int(name[skip:]) for name in names], np.int64)
+        return np.array([int(event.name[skip:]) for event in events], np.int64)
     except (ValueError, OverflowError):
-        return np.array([hash(name) & 0x7FFFFFFFFFFFFFFF for name in names], np.int64)
-
-
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return -1.0
+        return np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in events], np.int64)
 
 
 def nanoseconds(texts: Sequence[Any]) -> Ints:

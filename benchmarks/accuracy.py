@@ -1,0 +1,157 @@
+"""How often the advisor names the right root cause, on simulated runs whose fault is known.
+
+    python -m benchmarks.accuracy --runs 40            # every fault 40 times, and healthy runs
+    python -m benchmarks.accuracy --runs 40 --noise 2  # at twice the noise
+    python -m benchmarks.accuracy --kinds slow_link,healthy --runs 10 --misses
+
+Right means: a root cause with the fault's verdict and subject, and no more valuable root cause that is not a fault of
+this run. A fault counts as obvious, and is drawn again otherwise, where it makes the step at least 5 % longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+
+from benchmarks.simulator import Scenario, Truth, random_scenario, simulate, truths, write_profile
+from benchmarks.simulator.scenario import FAULTS
+
+OBVIOUS = 0.05
+PAIRS = (
+    "slow_compute+slow_link", "slow_compute+slow_data", "slow_host+slow_link", "slow_data+slow_host",
+    "stage_imbalance+slow_compute", "unsplit_allreduce+slow_compute",
+)  # fmt: skip
+SERIOUS = ("medium", "high", "critical")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One simulated run: what was wrong with it and what the advisor said."""
+
+    kind: str
+    seed: int
+    cost: float
+    """How much longer the step is than without the fault."""
+    right: bool
+    first: str
+    """Verdict and subject of the first serious root cause; empty where there is none."""
+    extra: tuple[str, ...]
+    """Serious root causes that are no fault of this run."""
+    expected: tuple[str, ...]
+    saving: float | None
+    gained: float
+
+
+def draw(kind: str, seed: int, noise: float) -> tuple[Scenario, float, float]:
+    """An obvious scenario of this kind, the share its fault costs, and the microseconds removing it gains."""
+    for attempt in range(40):
+        scenario = random_scenario(kind, seed * 1000 + attempt, noise)
+        if kind == "healthy":
+            return scenario, 0.0, 0.0
+        step = simulate(scenario).step_us
+        costs = []
+        for fault in scenario.faults:
+            rest = tuple(f for f in scenario.faults if f != fault)
+            costs.append(step - simulate(replace(scenario, faults=rest)).step_us)
+        if min(costs) >= OBVIOUS * step:
+            return scenario, min(costs) / step, sum(costs)
+    raise RuntimeError(f"no obvious {kind} in 40 draws from seed {seed}")
+
+
+def run_one(job: tuple[str, int, float, str | None]) -> Outcome:
+    """Simulates, writes, advises, compares."""
+    from advisor.pipeline import Options, advise
+    from advisor.ruleset.loader import load_rules
+
+    kind, seed, noise, only = job
+    scenario, cost, gained = draw(kind, seed, noise)
+    if only == "steps":
+        scenario = replace(scenario, kernels=False, level=0, metadata=False)
+    folder = tempfile.mkdtemp(prefix="advisor-accuracy-")
+    try:
+        write_profile(simulate(scenario), folder)
+        report = advise([folder], load_rules(strict=False), Options(jobs=1))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    roots = [f for f in report.findings if f.role == "root_cause" and f.severity in SERIOUS]
+    expected = truths(scenario)
+    found = [any(_matches(f, truth) for f in roots) for truth in expected]
+    extra = [f for f in roots if not any(_matches(f, truth) for truth in expected)]
+    first = roots[0] if roots else None
+    right = all(found) and not (first is not None and extra and first is extra[0])
+    savings = [f.saving.us_per_step for f in roots if f.saving and any(_matches(f, t) for t in expected)]
+    return Outcome(
+        kind, seed, cost, right, _name(first), tuple(_name(f) for f in extra),
+        tuple(f"{t.verdict} {'/'.join(t.subjects)}" for t in expected), sum(savings) if savings else None, gained,
+    )  # fmt: skip
+
+
+def _matches(finding, truth: Truth) -> bool:  # type: ignore[no-untyped-def]
+    return finding.verdict == truth.verdict and (not truth.subjects or finding.subject.id in truth.subjects)
+
+
+def _name(finding) -> str:  # type: ignore[no-untyped-def]
+    return "" if finding is None else f"{finding.verdict} {finding.subject.id}"
+
+
+def table(outcomes: Iterable[Outcome]) -> str:
+    """Right answers per kind, extra accusations, and the confusion of verdicts."""
+    by_kind: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_kind[outcome.kind].append(outcome)
+    lines = [
+        "| fault | runs | right | other serious root causes | saving within ±20 % | said instead |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind, group in by_kind.items():
+        right = sum(o.right for o in group)
+        extra = sum(bool(o.extra) for o in group)
+        told = [o for o in group if o.saving is not None and o.gained > 0 and o.right]
+        close = sum(abs(o.saving - o.gained) <= 0.2 * o.gained for o in told)  # type: ignore[operator]
+        wrong = Counter(o.first.partition(" ")[0] or "nothing" for o in group if not o.right)
+        said = ", ".join(f"{name} {count}" for name, count in wrong.most_common())
+        share = f"{close} of {len(told)}" if told else "–"
+        lines.append(f"| {kind} | {len(group)} | {100 * right / len(group):.1f} % | {extra} | {share} | {said} |")
+    faulty = [o for kind, group in by_kind.items() if kind != "healthy" for o in group]
+    if faulty:
+        lines.append(
+            f"| all faults | {len(faulty)} | {100 * sum(o.right for o in faulty) / len(faulty):.1f} % | {sum(bool(o.extra) for o in faulty)} | | |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parses, runs in processes, prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=20, help="runs of each fault")
+    parser.add_argument("--healthy", type=int, help="healthy runs (default: four times --runs)")
+    parser.add_argument("--noise", type=float, default=1.0)
+    parser.add_argument("--kinds", help="comma-separated; default: all faults, pairs and healthy")
+    parser.add_argument("--only", choices=("steps",), help="files that are left: step_trace_time.csv alone")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--misses", action="store_true", help="list every wrong answer")
+    arguments = parser.parse_args()
+    kinds = arguments.kinds.split(",") if arguments.kinds else ["healthy", *FAULTS, *PAIRS]
+    healthy = arguments.healthy or 4 * arguments.runs
+    jobs = [
+        (kind, seed, arguments.noise, arguments.only)
+        for kind in kinds
+        for seed in range(arguments.first, arguments.first + (healthy if kind == "healthy" else arguments.runs))
+    ]
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        outcomes = list(pool.map(run_one, jobs, chunksize=2))
+    print(table(outcomes))
+    if arguments.misses:
+        for outcome in outcomes:
+            if not outcome.right or outcome.extra:
+                print(outcome)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What is wrong with a mutant's run, compared with that of its original."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.mutants.base import LESS, OTHER, SAME, Mutation
+from benchmarks.mutants.runs import Outcome
+
+SLOWEST_S = 30.0
+LARGEST_BYTES = 1_500_000_000
+SEVERE = ("medium", "high", "critical")
+_EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b")
+_CLOSE = 1e-6
+
+HARD = ("crash", "hang", "memory", "status", "report", "internal", "rule", "accusation", "changed")
+"""Kinds of flaw that fail a run; the others ("silent", "healthier") are counted and looked at."""
+
+
+def flaws(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -> Iterator[tuple[str, str]]:
+    """(kind, text) of everything that must not be. `file` is the mutated file's name, "" for a folder."""
+    if mutant.exit is None:
+        yield ("hang", "killed after the time limit") if mutant.signal == 9 else ("crash", f"signal {mutant.signal}")
+        return
+    if mutant.seconds > SLOWEST_S:
+        yield "hang", f"{mutant.seconds:.0f} s"
+    if mutant.peak_bytes > LARGEST_BYTES:
+        yield "memory", f"{mutant.peak_bytes / 1e6:.0f} MB"
+    if mutant.exit == 4 or "Traceback" in mutant.stderr:
+        yield "crash", mutant.stderr.strip()[:300]
+        return
+    if mutant.exit not in (0, 3):
+        yield "status", f"{mutant.exit}: {mutant.stderr.strip()[:200]}"
+        return
+    if not mutant.readable:
+        yield "report", f"no strict JSON (exit {mutant.exit}) {mutant.stderr.strip()[:200]}"
+    known = {text for _, text in intact.problems}
+    for place, problem in mutant.problems:
+        if _EXCEPTION.search(problem) and problem not in known:
+            yield "internal", f"{place}: {problem[:200]}"
+    for error in sorted(set(mutant.errors) - set(intact.errors)):
+        yield "rule", error[:200]
+    yield from _verdicts(mutation, mutant, intact)
+    yield from _evidence(mutation, file, mutant, intact)
+
+
+def accusations(outcome: Outcome) -> set[tuple[str, str]]:
+    """(verdict, subject) of the findings that blame the training, not the collection."""
+    return {
+        (verdict, subject)
+        for _, verdict, subject, severity, direction in outcome.findings
+        if severity in SEVERE and direction != "evidence"
+    }
+
+
+def _verdicts(mutation: Mutation, mutant: Outcome, intact: Outcome) -> Iterator[tuple[str, str]]:
+    if mutation.effect == OTHER:
+        return
+    for verdict, subject in sorted(accusations(mutant) - accusations(intact)):
+        yield "accusation", f"{verdict} of {subject}"
+    lost = accusations(intact) - accusations(mutant)
+    if mutation.effect == SAME:
+        for verdict, subject in sorted(lost):
+            yield "changed", f"lost {verdict} of {subject}"
+    elif lost and mutant.direction == "healthy":
+        yield "healthier", f"healthy without {sorted(lost)[0]}"
+
+
+def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -> Iterator[tuple[str, str]]:
+    different = sorted(
+        name
+        for name in mutant.facts.keys() | intact.facts.keys()
+        if not _equal(mutant.facts.get(name), intact.facts.get(name)) and not name.startswith("collection.")
+    )
+    if not different:
+        return
+    first = different[0]
+    shown = f"{len(different)} facts differ, first {first}: {intact.facts.get(first)} → {mutant.facts.get(first)}"
+    if mutation.effect == SAME:
+        yield "changed", shown
+    elif mutation.effect == LESS:
+        new = set(mutant.problems) - set(intact.problems)
+        if not any(file in place or file in text for place, text in new):
+            yield "silent", shown
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    return math.isclose(a, b, rel_tol=_CLOSE, abs_tol=_CLOSE) if numbers else a == b

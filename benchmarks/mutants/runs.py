@@ -1,0 +1,217 @@
+"""One run of the advisor in a process of its own, bounded in time and memory, and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import json
+import os
+import pickle
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_CAPABILITY_VERSION = 0x20080522
+ADDRESS_SPACE = 12 << 30
+"""Reserving is cheap and libraries reserve much; what is really used is judged afterwards."""
+
+
+@dataclass
+class Outcome:
+    """What one run ended with. `exit` is None where it was killed."""
+
+    exit: int | None = None
+    signal: int = 0
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    stderr: str = ""
+    done: str | None = None
+    """What the mutation did; None where it could not be applied."""
+    readable: bool = False
+    """The JSON report was written and is strict JSON."""
+    direction: str = ""
+    findings: list[tuple[str, str, str, str, str]] = field(default_factory=list)
+    """(rule, verdict, subject, severity, direction), experimental ones left out."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Rules whose outcome is error."""
+
+
+def warm_up() -> None:
+    """Imports what every run needs and loads the rules once: forked children start with both."""
+    import numpy
+    import pandas
+    import polars  # noqa: F401
+
+    import advisor.engine.judge
+    import advisor.facts.charts
+    import advisor.facts.info
+    import advisor.render.json
+    import advisor.ruleset.loader as loader
+    import advisor.sources.discover
+    from advisor.facts.registry import catalogue, families
+    from advisor.sources import readers
+
+    for module in readers._MODULES.values():
+        __import__(module)
+    catalogue(), families()
+    load = loader.load_rules
+    known: dict[str, Any] = {}
+
+    def load_once(*given: Any, **options: Any) -> Any:
+        key = repr((given, options.get("config"), options.get("strict")))
+        if key not in known:
+            known[key] = load(*given, **options)
+        return known[key]
+
+    loader.load_rules = load_once  # type: ignore[assignment]
+    load_once(config=None, strict=False)
+    from advisor.config import load_config
+
+    load_once(config=load_config(None), catalogue=catalogue(), strict=False)
+    del numpy, pandas
+
+
+def advise(folder: Path, report: Path, *options: str) -> Outcome:
+    """Runs the command line on a profile in this process and reduces what it wrote."""
+    import advisor.pipeline as pipeline
+    from advisor.cli import main
+
+    kept: list[Any] = []
+    original = pipeline.advise
+
+    def keep(*given: Any, **named: Any) -> Any:
+        kept.append(original(*given, **named))
+        return kept[-1]
+
+    pipeline.advise = keep  # type: ignore[assignment]
+    errors = io.StringIO()
+    outcome = Outcome()
+    started = time.monotonic()
+    try:
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            arguments = ["advise", str(folder), "--format", f"json:{report}", "--format", "text", *options]
+            outcome.exit = main(arguments)
+    finally:
+        pipeline.advise = original
+        outcome.seconds = time.monotonic() - started
+        outcome.stderr = errors.getvalue()
+    if kept:
+        _reduce(outcome, kept[0])
+    try:
+        json.loads(report.read_text(encoding="utf-8"), parse_constant=_refuse)
+        outcome.readable = True
+    except (OSError, ValueError):
+        outcome.readable = False
+    return outcome
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _reduce(outcome: Outcome, report: Any) -> None:
+    outcome.direction = report.summary.direction
+    outcome.findings = sorted(
+        (f.rule, f.verdict, f"{f.subject.kind} {f.subject.id}", f.severity.value, f.direction.value)
+        for f in report.findings
+        if f.status != "experimental"
+    )
+    outcome.facts = {f"{f.name} {f.subject.kind} {f.subject.id}": f.value for f in report.facts}
+    outcome.problems = [(p.file, p.problem) for p in report.problems]
+    outcome.errors = [f"{c.rule}: {c.reason}" for c in report.checked if c.outcome.value == "error"]
+
+
+@dataclass
+class _Job:
+    pid: int
+    key: Any
+    result: Path
+    started: float
+    killed: bool = False
+
+
+class Workers:
+    """Runs functions that give an Outcome in forked processes; `wait` gives (key, Outcome) as they end."""
+
+    def __init__(self, folder: Path, count: int, limit_s: float) -> None:
+        self.folder, self.count, self.limit_s = folder, count, limit_s
+        self._jobs: dict[int, _Job] = {}
+
+    @property
+    def full(self) -> bool:
+        return len(self._jobs) >= self.count
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._jobs)
+
+    def start(self, key: Any, work: Callable[[], Outcome]) -> None:
+        """Forks a process that runs `work`."""
+        result = self.folder / f"result-{key}"
+        result.unlink(missing_ok=True)
+        sys.stdout.flush(), sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            _child(result, work)
+        self._jobs[pid] = _Job(pid, key, result, time.monotonic())
+
+    def wait(self) -> tuple[Any, Outcome]:
+        """The next process that ended; kills those that run too long."""
+        while True:
+            for job in list(self._jobs.values()):
+                pid, status, usage = os.wait4(job.pid, os.WNOHANG)
+                if pid:
+                    del self._jobs[job.pid]
+                    return job.key, _collect(job, status, usage)
+                if time.monotonic() - job.started > self.limit_s and not job.killed:
+                    job.killed = True
+                    os.killpg(job.pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def _child(result: Path, work: Callable[[], Outcome]) -> None:
+    """The forked process: never returns."""
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        outcome = work()
+        temporary = result.with_name(result.name + ".part")
+        temporary.write_bytes(pickle.dumps(outcome))
+        temporary.replace(result)
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _collect(job: _Job, status: int, usage: Any) -> Outcome:
+    try:
+        outcome: Outcome = pickle.loads(job.result.read_bytes())
+    except OSError:
+        outcome = Outcome(exit=None, done="?")
+        outcome.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        outcome.seconds = time.monotonic() - job.started
+    outcome.peak_bytes = usage.ru_maxrss * 1024
+    job.result.unlink(missing_ok=True)
+    return outcome
+
+
+def drop_privileges() -> None:
+    """From here on file permissions count, even where this process is root's: all capabilities are given up."""
+    if os.getuid() == 0:
+        library = ctypes.CDLL(None, use_errno=True)
+        header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+        library.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))

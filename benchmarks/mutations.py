@@ -1,0 +1,229 @@
+"""Breaks profiles in every way there is and looks whether the advisor stays right.
+
+    python -m benchmarks.mutations [--count 1000] [--seed 0] [--kinds csv,json.cut] [--profiles ms,db] [--jobs 2]
+                                   [--replay 17,204] [--keep DIR]
+
+Each mutant is one change to one profile, drawn from the seed and its number alone, so that `--replay` repeats it. With
+ADVISOR_CORPUS set, the real profiles there are originals too. Ends with 1 where a mutant showed a hard flaw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from benchmarks.mutants import cells, databases, folders, rawbytes, trees  # noqa: F401  (they register mutations)
+from benchmarks.mutants.base import MUTATIONS, Mutation
+from benchmarks.mutants.judging import HARD, flaws
+from benchmarks.mutants.profiles import write_originals
+from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
+
+LIMIT_S = 40.0
+_NOT_READ = (".md", ".log")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Which mutation of which file (relative; "" for the folder) of which original."""
+
+    number: int
+    seed: int
+    original: str
+    mutation: Mutation
+    file: str
+
+    def draw(self) -> Random:
+        return Random(f"{self.seed}/{self.number}/apply")
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.original} {self.mutation.name} {self.file}"
+
+
+@dataclass
+class Tally:
+    """What a series of mutants came to."""
+
+    run: int = 0
+    skipped: int = 0
+    by_family: Counter[str] = field(default_factory=Counter)
+    flaws: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """kind -> what was seen, with the mutant."""
+    exits: Counter[int | None] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    largest_bytes: int = 0
+
+    @property
+    def hard(self) -> list[str]:
+        return [text for kind in HARD for text in self.flaws.get(kind, ())]
+
+
+def files_of(original: Path) -> list[str]:
+    """Relative names of the files a mutation may change."""
+    found = (path for path in sorted(original.rglob("*")) if path.is_file() and path.suffix not in _NOT_READ)
+    return [path.relative_to(original).as_posix() for path in found]
+
+
+def choose(number: int, seed: int, originals: dict[str, Path], kinds: Sequence[str] = ()) -> Mutant | None:
+    """The mutant of this number: the kind first, then a profile that has such a file, then a kind of file."""
+    draw = Random(f"{seed}/{number}")
+    names = [name for name in sorted(MUTATIONS) if not kinds or any(name.startswith(kind) for kind in kinds)]
+    mutation = MUTATIONS[draw.choice(names)]
+    for original in draw.sample(sorted(originals), len(originals)):
+        if mutation.whole:
+            return Mutant(number, seed, original, mutation, "")
+        fitting = [
+            file
+            for file in files_of(originals[original])
+            if not mutation.suffixes or Path(file).suffix in mutation.suffixes
+        ]
+        if fitting:
+            kind = draw.choice(sorted({Path(file).name for file in fitting}))
+            return Mutant(number, seed, original, mutation, draw.choice([f for f in fitting if Path(f).name == kind]))
+    return None
+
+
+def run_mutant(mutant: Mutant | None, original: Path, folder: Path) -> Outcome:
+    """Copies the original, changes the copy, advises on it; without a mutant the copy stays intact."""
+    profile, report = folder / original.name, folder / "report.json"
+    shutil.copytree(original, profile, symlinks=True, ignore_dangling_symlinks=True)
+    done: str | None = "intact"
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o777)
+    if mutant is not None:
+        drop_privileges()
+        done = mutant.mutation.apply(profile / mutant.file if mutant.file else profile, mutant.draw())
+    if done is None:
+        return Outcome(exit=0)
+    outcome = advise(profile, report)
+    outcome.done = done
+    return outcome
+
+
+def run_series(
+    numbers: Iterable[int],
+    originals: dict[str, Path],
+    folder: Path,
+    *,
+    seed: int = 0,
+    kinds: Sequence[str] = (),
+    jobs: int = 2,
+    limit_s: float = LIMIT_S,
+    tell: bool = False,
+) -> Tally:
+    """Runs the mutants of these numbers and judges each against its original."""
+    warm_up()
+    folder.chmod(0o777)
+    workers = Workers(folder, jobs, limit_s)
+    tally = Tally()
+    intact: dict[str, Outcome] = {}
+    waiting: dict[str, Mutant] = {}
+
+    def collect() -> None:
+        key, outcome = workers.wait()
+        clean(folder / f"work-{key}")
+        if key in waiting:
+            _judge(tally, waiting.pop(key), outcome, intact, tell)
+        else:
+            intact[key.partition("~")[2].replace("+", "/")] = outcome
+
+    def start(key: str, mutant: Mutant | None, original: Path) -> None:
+        while workers.full:
+            collect()
+        work = folder / f"work-{key}"
+        clean(work)
+        work.mkdir()
+        workers.start(key, lambda: run_mutant(mutant, original, work))
+
+    for name, path in originals.items():
+        start(f"intact~{name.replace('/', '+')}", None, path)
+    while workers.busy:
+        collect()
+    for number in numbers:
+        mutant = choose(number, seed, originals, kinds)
+        if mutant is not None:
+            waiting[str(number)] = mutant
+            start(str(number), mutant, originals[mutant.original])
+    while workers.busy:
+        collect()
+    return tally
+
+
+def _judge(tally: Tally, mutant: Mutant, outcome: Outcome, intact: dict[str, Outcome], tell: bool) -> None:
+    if outcome.done is None:
+        tally.skipped += 1
+        return
+    tally.run += 1
+    tally.by_family[mutant.mutation.name.partition(".")[0]] += 1
+    tally.exits[outcome.exit] += 1
+    tally.slowest_s = max(tally.slowest_s, outcome.seconds)
+    tally.largest_bytes = max(tally.largest_bytes, outcome.peak_bytes)
+    for kind, text in flaws(mutant.mutation, Path(mutant.file).name, outcome, intact[mutant.original]):
+        line = f"{kind}: {text} [{mutant}: {outcome.done}]"
+        tally.flaws[kind].append(line)
+        if tell:
+            print(line, flush=True)
+
+
+def clean(folder: Path) -> None:
+    """Removes a folder whatever the mutation did to its permissions."""
+    if folder.exists():
+        for path in (folder, *(p for p in folder.rglob("*") if p.is_dir() and not p.is_symlink())):
+            path.chmod(0o777)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", default="", help="names or prefixes of mutations, with commas")
+    parser.add_argument("--profiles", default="", help="originals, with commas")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--replay", default="", help="numbers of mutants, with commas")
+    parser.add_argument("--keep", type=Path, help="write the replayed mutants below this folder and end")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
+        Path(temporary).chmod(0o755)
+        originals = write_originals(Path(temporary) / "originals")
+        wanted = [name for name in given.profiles.split(",") if name]
+        originals = {k: v for k, v in originals.items() if not wanted or any(k.startswith(w) for w in wanted)}
+        kinds = [kind for kind in given.kinds.split(",") if kind]
+        numbers = [int(n) for n in given.replay.split(",") if n] or range(given.first, given.first + given.count)
+        if given.keep:
+            for number in numbers:
+                mutant = choose(number, given.seed, originals, kinds)
+                assert mutant is not None
+                target = given.keep / str(number) / "profile"
+                shutil.copytree(originals[mutant.original], target)
+                print(mutant, mutant.mutation.apply(target / mutant.file if mutant.file else target, mutant.draw()))
+            return 0
+        folder = Path(temporary) / "work"
+        folder.mkdir()
+        started = time.monotonic()
+        tally = run_series(numbers, originals, folder, seed=given.seed, kinds=kinds, jobs=given.jobs, tell=True)
+    _summarise(tally, len(originals), time.monotonic() - started)
+    return 1 if tally.hard else 0
+
+
+def _summarise(tally: Tally, originals: int, seconds: float) -> None:
+    print(f"\n{tally.run} mutants of {originals} profiles in {seconds:.0f} s ({tally.skipped} did not apply)")
+    print("by family:", ", ".join(f"{name} {count}" for name, count in sorted(tally.by_family.items())))
+    print("exit status:", dict(sorted(tally.exits.items(), key=str)))
+    print(f"slowest {tally.slowest_s:.1f} s, largest {tally.largest_bytes / 1e6:.0f} MB")
+    for kind in (*HARD, "healthier", "silent"):
+        print(f"{kind:>12}: {len(tally.flaws.get(kind, ()))}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
