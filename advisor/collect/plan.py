@@ -91,6 +91,9 @@ def next_collection(report: Report) -> Text:
             f"采集全部{values.get('run.world_size')}个rank：单步有{100 * absent:.0f} %在等待此处没有数据的rank。",
         )
     names = next_evidence(report)
+    if not names and report.missing_evidence:
+        most = max(report.missing_evidence, key=lambda entry: len(entry.rules))
+        return Text(f"{most.evidence}: {most.setting}", f"{most.evidence}：{most.setting}")
     if not names:
         return Text("No further evidence is needed.", "无需进一步采集。")
     kinds = kinds_of_evidence()
@@ -102,9 +105,13 @@ def next_collection(report: Report) -> Text:
     }
     setting = describe(merged(names))
     return Text(
-        f"{setting}: brings {'; '.join(kinds[n].meaning.en for n in names)} ({len(rules)} rules wait).",
+        f"{setting}: brings {'; '.join(kinds[n].meaning.en for n in names)} (for {_rules(len(rules))}).",
         f"{setting}：可得到{'、'.join(kinds[n].meaning.zh for n in names)}（{len(rules)}条规则等待该数据）。",
     )
+
+
+def _rules(count: int) -> str:
+    return f"{count} rule" if count == 1 else f"{count} rules"
 
 
 def merged(names: tuple[str, ...]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _foot(report: Report, lang: str) -> str:
     collection = next_collection(report)
     if collection is not None:
         waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
-        paragraphs.append(_say(word(lang, "report.not_judged_line", count=waiting, setting=collection.setting)))
+        paragraphs.append(_say(word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang))))
     shown = report.problems[:10]
     bullets = [f"- {_code(problem.file)}: {markdown(shorten(problem.problem, 300))}" for problem in shown]
     if len(report.problems) > len(shown):

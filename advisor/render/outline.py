@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.model import Check, Finding, MissingEvidence, Outcome, Report, Role
+from advisor.model import Check, Finding, Outcome, Report, Role, Text
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ def checks(report: Report, outcome: Outcome) -> list[Check]:
     return [check for check in report.checked if check.outcome is outcome]
 
 
-def next_collection(report: Report) -> MissingEvidence | None:
-    """The one missing piece of evidence that lets most rules judge."""
-    return max(report.missing_evidence, key=lambda missing: len(missing.rules), default=None)
+def next_collection(report: Report) -> Text | None:
+    """The one collection that would decide most; None where nothing is missing."""
+    if not report.missing_evidence:
+        return None
+    from advisor.collect.plan import next_collection as decide
+
+    return decide(report)

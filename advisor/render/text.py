@@ -183,7 +183,7 @@ def _foot(report: Report, lang: str, width: int) -> list[RenderableType]:
     if collection is not None:
         waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
         lines.append(
-            _line(("? ", "yellow"), word(lang, "report.not_judged_line", count=waiting, setting=collection.setting))
+            _line(("? ", "yellow"), word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang)))
         )
     lines += [
         _line(("! ", "red"), f"{shorten(printable(problem.file), width // 2)}: {problem.problem}")
