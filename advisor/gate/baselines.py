@@ -23,7 +23,7 @@ from advisor.facts.base import FactSet
 from advisor.files import write_atomically
 from advisor.gate.metrics import defaults
 from advisor.gate.sample import Sample, gate_facts
-from advisor.model import Fact, Problem
+from advisor.model import COLLECTION, RUN, Fact, Problem, Subject
 
 SCHEMA_VERSION = "1.0"
 MAIN = "main"
@@ -210,20 +210,25 @@ def _run_to_json(sample: Sample) -> dict[str, Any]:
 
 
 def _facts_to_json(facts: FactSet) -> dict[str, dict[str, list[Any]]]:
-    """All numbers of the run, and the largest of those that explain changes: {name: {kind/id: [value, samples]}}."""
-    kept: dict[str, dict[str, list[Any]]] = {}
+    """All numbers of the run, and the largest of those that explain changes: {name: {kind/id: [value, samples]}}.
+    Words (shapes, say) are kept for the subjects that are."""
     explaining = gate_facts()
-    limit = int(defaults()["changes"]["kept"])
+    limit = int(defaults()["kept_subjects"])
+    kept: dict[str, list[Fact]] = {}
     for name in sorted({fact.name for fact in facts}):
-        chosen = [f for f in facts.of(name).values() if _is_number(f.value)]
-        if name not in explaining:
-            chosen = [f for f in chosen if f.subject.kind == "run"]
-        ranked = sorted(chosen, key=lambda f: (f.subject.kind not in ("run", "rank"), -abs(float(f.value))))  # type: ignore[arg-type]
-        whole = sum(f.subject.kind in ("run", "rank") for f in chosen)
-        entries = ranked[: max(whole, limit)]
-        if entries:
-            kept[name] = {f"{f.subject.kind}/{f.subject.id}": [f.value, f.samples] for f in entries}
-    return kept
+        numbers = [f for f in facts.of(name).values() if _is_number(f.value)]
+        own = [f for f in numbers if f.subject.kind in ("run", "rank") and (f.subject == RUN or name in explaining)]
+        others = [f for f in numbers if f.subject.kind not in ("run", "rank") and name in explaining]
+        kept[name] = [*own, *sorted(others, key=lambda f: -abs(float(f.value)))[:limit]]  # type: ignore[arg-type]
+    subjects = {fact.subject for chosen in kept.values() for fact in chosen} | {COLLECTION}
+    for name in explaining:
+        words = [f for f in facts.of(name).values() if not _is_number(f.value) and f.subject in subjects]
+        kept.setdefault(name, []).extend(words)
+    return {
+        name: {f"{f.subject.kind}/{f.subject.id}": [f.value, f.samples] for f in chosen}
+        for name, chosen in kept.items()
+        if chosen
+    }
 
 
 def _is_number(value: object) -> bool:
@@ -250,10 +255,10 @@ def _run_from_json(document: Mapping[str, Any], path: Path) -> Sample:
 
 
 def _facts_from_json(document: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Fact]:
-    from advisor.model import Subject
-
     for name, entries in document.items():
         for place, (value, samples, *_) in entries.items():
             kind, _, identity = place.partition("/")
             ranks = (int(identity),) if kind == "rank" and identity.isdigit() else ()
-            yield Fact(name, Subject(kind, identity, ranks), value, int(samples))
+            yield Fact(
+                name, Subject(kind, identity, ranks), tuple(value) if isinstance(value, list) else value, int(samples)
+            )

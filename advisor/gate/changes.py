@@ -1,27 +1,34 @@
 """What accounts for a change of the step: which part of it, which operator type, rank or collective.
 
-Medians over runs are compared subject by subject; what runs differ by anyway is not named as a cause.
+Both sides are condensed to the report of a typical run and handed to `advisor.compare`, so that the gate and
+`advisor compare` explain a change alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
-from advisor.gate.metrics import defaults
+from advisor.compare import Comparison, Obstacle, compare
+from advisor.compare.facts import FactTable, number
+from advisor.compare.model import settings
 from advisor.gate.sample import Sample
-from advisor.gate.statistics import Limits, compare
-from advisor.model import RUN, Subject, Text
+from advisor.model import RUN, Fact, Report, Subject
+
+_STEPS = ("step.time_us", "data.step_us")
+_NOISE_OF_STEPS = "step.jitter"
+"""What steps of one run differ by says nothing about medians over runs."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One contribution, microseconds per step. `share` is of the step's own change; contributions overlap."""
+    """One contribution, microseconds per step. `share` is of the step's own change. Parts of the step (subject: the
+    run) add up; those who account for a part overlap."""
 
+    part: str
     fact: str
     subject: Subject
-    what: Text
     before: float
     after: float
     share: float
@@ -31,78 +38,58 @@ class Change:
         return self.after - self.before
 
 
-def explain(history: Sequence[Sample], runs: Sequence[Sample], limits: Limits) -> tuple[Change, ...]:
-    """The largest contributions in the direction in which the step changed, parts of the step first.
+@dataclass(frozen=True)
+class Explanation:
+    """What changed between the baseline and the runs, and what else differs between them."""
 
-    `limits` are those of the step time: their threshold says what is noise.
-    """
-    step = _difference("step.time_us", RUN, history, runs)
-    if step is None or step[0] == step[1]:
-        return ()
-    entry = defaults()["changes"]
-    total = step[1] - step[0]
-    parts = _largest(_parts(history, runs, total, entry["parts"]), limits, history, runs, entry)
-    inside = _largest(_subjects(history, runs, total, entry["subjects"]), limits, history, runs, entry)
-    return (*parts, *inside)
+    changes: tuple[Change, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
 
 
-def _parts(history: Sequence[Sample], runs: Sequence[Sample], total: float, names: Sequence[str]) -> Iterator[Change]:
-    from advisor.gate.metrics import title_of
-
-    for name in names:
-        found = _difference(name, RUN, history, runs)
-        if found is not None:
-            yield Change(name, RUN, title_of(name), *found, (found[1] - found[0]) / total)
+def explain(history: Sequence[Sample], runs: Sequence[Sample]) -> Explanation:
+    """Parts of the step that changed as the step did, each with those who account for it. Both sides not empty."""
+    found = compare(typical(history), typical(runs))
+    return Explanation(tuple(_changes(found)), found.obstacles)
 
 
-def _subjects(
-    history: Sequence[Sample], runs: Sequence[Sample], total: float, entries: Sequence[dict[str, str]]
-) -> Iterator[Change]:
-    for entry in entries:
-        name = entry["fact"]
-        subjects = {s for sample in (*history, *runs) for s in sample.facts.of(name) if s.kind not in ("run",)}
-        for subject in sorted({(s.kind, s.id) for s in subjects}):
-            found = _difference(name, Subject(*subject), history, runs)
-            if found is not None:
-                at = next(s for s in sorted(subjects) if (s.kind, s.id) == subject)
-                yield Change(name, at, Text(entry["en"], entry["zh"]), *found, (found[1] - found[0]) / total)
-
-
-def _difference(
-    name: str, subject: Subject, history: Sequence[Sample], runs: Sequence[Sample]
-) -> tuple[float, float] | None:
-    """Medians of both sides. A subject that one side does not have took no time there, if that side measured the fact
-    at all."""
-    before, after = _values(name, subject, history), _values(name, subject, runs)
-    if not before or not after:
-        return None
-    return median(before), median(after)
-
-
-def _values(name: str, subject: Subject, samples: Sequence[Sample]) -> list[float]:
-    values = []
-    for sample in samples:
-        by_subject = {(s.kind, s.id): fact.value for s, fact in sample.facts.of(name).items()}
-        if not by_subject:
+def _changes(found: Comparison) -> Iterator[Change]:
+    step = next((m for name in _STEPS if (m := found.metric(name)) and m.before and m.after), None)
+    if step is None or step.before is None or step.after is None or step.before == step.after:
+        return
+    total = step.after - step.before
+    least = settings().limits["account_share"]
+    for part in settings().accounts:
+        metric = found.metric(part)
+        if metric is None or metric is step or metric.before is None or metric.after is None:
             continue
-        value = by_subject.get((subject.kind, subject.id), None if subject == RUN else 0.0)
-        if isinstance(value, (int, float)):
-            values.append(float(value))
-    return values
+        share = (metric.after - metric.before) / total
+        if share < least:
+            continue
+        yield Change(part, part, RUN, metric.before, metric.after, share)
+        for account in found.accounts:
+            if account.part == part:
+                yield Change(
+                    part, account.fact, account.subject, account.before or 0.0, account.after or 0.0,
+                    account.change_us / total,
+                )  # fmt: skip
 
 
-def _largest(
-    changes: Iterator[Change], limits: Limits, history: Sequence[Sample], runs: Sequence[Sample], entry: dict
-) -> list[Change]:
-    """The contributions worth naming: a real part of the step's change, and beyond their own noise."""
-    candidates = sorted((c for c in changes if c.share >= entry["least_share"]), key=lambda c: -c.share)
-    named = []
-    for change in candidates:
-        before = _values(change.fact, change.subject, history)
-        after = _values(change.fact, change.subject, runs)
-        found = compare(before, after, limits, lower_is_better=change.difference > 0)
-        if found.worse:
-            named.append(change)
-        if len(named) == entry["shown"]:
-            break
-    return named
+def typical(samples: Sequence[Sample]) -> Report:
+    """The newest run's report with each number the median over the runs; what a run measured of other subjects and
+    not of this one took no time there."""
+    tables = [FactTable(fact for fact in sample.facts if fact.name != _NOISE_OF_STEPS) for sample in samples]
+    names = sorted({fact.name for sample in samples for fact in sample.facts} - {_NOISE_OF_STEPS})
+    return replace(samples[-1].report(), facts=tuple(fact for name in names for fact in _medians(name, tables)))
+
+
+def _medians(name: str, tables: Sequence[FactTable]) -> Iterator[Fact]:
+    measured = [by for table in tables if (by := table.of(name))]
+    for key in sorted({key for by in measured for key in by}):
+        newest = next(by[key] for by in reversed(measured) if key in by)
+        value = number(newest.value)
+        if value is None:
+            yield newest
+            continue
+        absent = 0.0 if name.endswith("_us") and key[0] != "run" else None
+        values = [number(by[key].value) if key in by else absent for by in measured]
+        yield replace(newest, value=median(v for v in values if v is not None))

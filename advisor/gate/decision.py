@@ -12,7 +12,8 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from statistics import median
 
-from advisor.gate.changes import Change, explain
+from advisor.compare.facts import key_of
+from advisor.gate.changes import Change, Explanation, explain
 from advisor.gate.metrics import Metric, title_of, value_of
 from advisor.gate.policy import Budget, Judging, Policy, WaiverTable
 from advisor.gate.sample import Difference, Sample, differences
@@ -100,16 +101,24 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
     apart = [differences(other.key, first.key, ignored) for other in case.candidates]
     history = tuple(s for s, d in zip(case.candidates, apart, strict=True) if not d)
     nearest = min(apart, key=len) if apart and not history else []
+    found = Explanation()
+    if history:
+        found = explain(history[-judging.window :], case.runs)
+        work = [o for o in found.obstacles if o.what == _OTHER_WORK and o.what not in ignored]
+        nearest = [Difference(o.what, o.before, o.after) for o in work]
     court = _Court(case, history, judging, policy.waivers, today, not_comparable=bool(nearest))
     judgements = (*court.metrics(), *court.budgets(), *court.findings())
     verdict = _verdict(judgements, not_comparable=bool(nearest))
-    step = next((m for m in judging.metrics if m.name == "step.time_us"), None)
-    changes = explain(history[-step.limits.recent :], case.runs, step.limits) if step and history else ()
-    notes = (*_notes(case, history, policy, first), *court.expired())
+    notes = (*_notes(case, history, policy, first, found), *court.expired())
+    changes = () if nearest else found.changes
     return Decision(
-        verdict, judgements, changes, case.runs, case.confirming, history, case.baseline, tuple(nearest),
-        notes, case.problems,
+        verdict, judgements, changes, case.runs, case.confirming, history, case.baseline, tuple(nearest), notes,
+        case.problems,
     )  # fmt: skip
+
+
+_OTHER_WORK = "batch"
+"""The difference that no key tells and that makes times incomparable: a step does another amount of work."""
 
 
 def _verdict(judgements: Sequence[Judgement], *, not_comparable: bool) -> Verdict:
@@ -255,7 +264,7 @@ class _Court:
         if sum(identity in found for found in known) > self.judging.known_share * len(known):
             return Result.WATCHED, "known"
         outcomes = {c.outcome for s in self.history for c in s.checked if c.rule == finding.rule}
-        if not outcomes & {Outcome.PASS, Outcome.FAIL}:
+        if not outcomes & {Outcome.PASS, Outcome.FAIL, Outcome.NOT_APPLICABLE}:
             return Result.WATCHED, "first_judged"
         return Result.FAIL, "new"
 
@@ -263,7 +272,7 @@ class _Court:
         limit = self.judging.fail_on
         assert limit is not None
         return {
-            (f.verdict, f.subject.kind, f.subject.id): f
+            (f.verdict, *key_of(f.subject)): f
             for f in sample.findings
             if f.status != "experimental"
             and f.severity.rank >= limit.rank
@@ -310,7 +319,7 @@ def _about_subject(pattern: str, subject: Subject) -> bool:
 
 
 def _notes(
-    case: Case, history: Sequence[Sample], policy: Policy, first: Sample
+    case: Case, history: Sequence[Sample], policy: Policy, first: Sample, found: Explanation
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """What a reader of the decision should know besides."""
     known = {sample.digest for sample in history if sample.digest}
@@ -319,6 +328,9 @@ def _notes(
         yield "in_baseline", {"count": str(same)}
     if history and len(history) < len(case.candidates):
         yield "others", {"count": str(len(case.candidates) - len(history)), "all": str(len(case.candidates))}
+    for obstacle in found.obstacles:
+        if obstacle.what != _OTHER_WORK:
+            yield "differs", {"what": obstacle.what, "before": obstacle.before, "after": obstacle.after}
     attributes = {name for sample in (first, *case.candidates) for name in sample.attributes}
     unknown = sorted({name for when in policy.table.when for name in when.match} - attributes)
     for name in unknown:

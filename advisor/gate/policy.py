@@ -48,6 +48,7 @@ class StatisticsTable(_Table):
     relative: float | str | None = None
     sigmas: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     agreement: float | None = Field(default=None, ge=0, le=1)
+    confirmation: float | None = Field(default=None, ge=0, le=1)
     dissent: float | None = Field(default=None, ge=0, lt=0.5)
     assumed_noise: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 

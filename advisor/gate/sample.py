@@ -82,8 +82,9 @@ def take_sample(
 
 def gate_facts() -> set[str]:
     """Names of the facts that gate metrics and explanations are made of."""
-    changes = defaults()["changes"]
-    return {*defaults()["metrics"], *changes["parts"], *(entry["fact"] for entry in changes["subjects"])}
+    from advisor.compare import compared_facts
+
+    return {*defaults()["metrics"], *compared_facts()}
 
 
 def digest_of(facts: FactSet) -> str:

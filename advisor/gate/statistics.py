@@ -27,6 +27,7 @@ class Limits:
     window: int
     recent: int
     agreement: float
+    confirmation: float
     dissent: float
     assumed_noise: float
     noise_runs: int
@@ -85,9 +86,9 @@ def compare(
 ) -> Comparison:
     """Judges `runs` against `history` (oldest first). All values finite, both not empty.
 
-    Worse: the median of the runs lies beyond the threshold, all runs but a few (`dissent`) lie beyond the agreed part
-    of it, and so does the median of the confirming runs. The threshold is the largest of the relative limit, the
-    absolute floor and `sigmas` deviations of the difference of the two medians.
+    Worse: the median of the runs lies beyond the threshold, and all runs but a few (`dissent`) lie beyond the agreed
+    part of it. Confirmed: the median of the confirming runs lies beyond its part of it (`confirmation`). The threshold
+    is the largest of the relative limit, the absolute floor and `sigmas` deviations of the difference of the medians.
     """
     sign = 1.0 if lower_is_better else -1.0
     window = list(history)[-limits.window :]
@@ -109,5 +110,5 @@ def compare(
     better = -worsening > threshold and -moved[-1 - dissenters] > agreed
     confirmed = None
     if confirming:
-        confirmed = sign * (median(confirming) - before) > agreed
+        confirmed = sign * (median(confirming) - before) > limits.confirmation * threshold
     return Comparison(before, after, worsening, threshold, sigma, len(level), len(runs), worse, better, confirmed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.gate.changes import Change
 from advisor.gate.decision import Decision, Judgement, Result, Verdict
+from advisor.gate.metrics import title_of
 from advisor.model import RUN
 from advisor.render.wording import where, word
 from advisor.units import show, significant
@@ -112,11 +113,14 @@ def name_of(judgement: Judgement, lang: str) -> str:
 
 
 def cause(item: Change, lang: str) -> str:
-    """ "operator type MatMul: device time 10 ms → 15 ms (+5 ms, 62 % of the change)"."""
-    about = "" if item.subject == RUN else f"{where(item.subject, lang)}: "
+    """ "operator type MatMul 10 ms → 15 ms (+5 ms, 62 % of the change; operator_type.time_us)"."""
+    if item.subject == RUN:
+        about = title_of(item.fact).get(lang)
+    else:
+        about = where(item.subject, lang)
     share = say(lang, "accounts_for", share=show(item.share, "ratio"))
     moved = f"{show(item.before, 'us')} → {show(item.after, 'us')}"
-    return f"{about}{item.what.get(lang)} {moved} ({signed(item.difference, 'us')}, {share})"
+    return f"{about}: {moved} ({signed(item.difference, 'us')}, {share}; {item.fact})"
 
 
 def extent(decision: Decision, lang: str) -> str:

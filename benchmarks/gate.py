@@ -1,0 +1,126 @@
+"""Error rates of the gate on simulated histories; writes the table of docs/gate.md.
+
+Runs differ by 1.5 %, 8 % of them are disturbed (5 to 40 % slower: a bad node, a busy file system), and the level
+drifts: a random walk of 0.1 % a run on top of a trend of 0.05 % a run. The candidate's runs are made at one time, with
+the same noise and disturbances.
+
+    python -m benchmarks.gate [--trials 20000] [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from advisor.gate.policy import read_policy
+from advisor.gate.statistics import Limits, compare
+
+CV, DISTURBED, WALK, TREND = 0.015, 0.08, 0.001, 0.0005
+STEP_US = 100_000.0
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "gate.md"
+START, END = "<!-- table: python -m benchmarks.gate --write -->", "<!-- end of table -->"
+
+Rule = Callable[[Sequence[float], Sequence[float], Sequence[float]], bool]
+"""rule(history, runs, confirming) -> whether the gate fails"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: rates of failing, for no change, a slowdown of 5 % and one of 10 %."""
+
+    title: str
+    history: int
+    runs: int
+    confirming: int
+    rule: Rule
+
+
+def default_limits() -> Limits:
+    """The limits of the step time at the defaults."""
+    metrics = read_policy({}, {}).for_run({}).metrics
+    return next(metric.limits for metric in metrics if metric.name == "step.time_us")
+
+
+def gate(limits: Limits) -> Rule:
+    def rule(history: Sequence[float], runs: Sequence[float], confirming: Sequence[float]) -> bool:
+        found = compare(history, runs, limits, confirming=confirming)
+        return found.worse and found.confirmed is not False
+
+    return rule
+
+
+def one_against_one(history: Sequence[float], runs: Sequence[float], confirming: Sequence[float]) -> bool:
+    """What most pipelines do: the new run against the last one, 5 %."""
+    del confirming
+    return runs[0] > 1.05 * history[-1]
+
+
+def simulate(draw: random.Random, history: int, runs: int, slowdown: float) -> tuple[list[float], list[float]]:
+    """A history, oldest first, and the candidate's runs: step times in microseconds."""
+
+    def run(level: float) -> float:
+        disturbance = draw.uniform(1.05, 1.40) if draw.random() < DISTURBED else 1.0
+        return STEP_US * math.exp(level) * max(0.5, 1 + draw.gauss(0, CV)) * disturbance
+
+    level, before = 0.0, []
+    for _ in range(history):
+        before.append(run(level))
+        level += TREND + draw.gauss(0, WALK)
+    return before, [run(level) * (1 + slowdown) for _ in range(runs)]
+
+
+def rate(row: Row, slowdown: float, trials: int, seed: int = 7) -> float:
+    """Share of simulated histories in which the rule fails."""
+    draw = random.Random(f"{seed}/{row.title}/{slowdown}")
+    failed = 0
+    for _ in range(trials):
+        history, runs = simulate(draw, row.history, row.runs + row.confirming, slowdown)
+        failed += row.rule(history, runs[: row.runs], runs[row.runs :])
+    return failed / trials
+
+
+def rows() -> list[Row]:
+    limits = default_limits()
+    rule = gate(limits)
+    return [
+        Row("one run against the last one, 5 %", 1, 1, 0, one_against_one),
+        Row("median of five, without agreement of the runs", 10, 5, 0, gate(replace(limits, agreement=-math.inf))),
+        Row("**the gate: 5 runs, history of 10**", 10, 5, 0, rule),
+        Row("**the same with a confirming run**", 10, 5, 1, rule),
+        Row("5 runs, history of 20 or more", 20, 5, 0, rule),
+        Row("the same with a confirming run", 20, 5, 1, rule),
+        Row("5 runs, history of 5 (the least)", 5, 5, 0, rule),
+        Row("3 runs, history of 10 (`min_runs = 3`)", 10, 3, 0, rule),
+    ]
+
+
+def table(trials: int) -> str:
+    lines = ["| | false alarms | 5 % slower, caught | 10 % slower, caught |", "|---|---:|---:|---:|"]
+    for row in rows():
+        cells = [
+            f"{100 * rate(row, slowdown, trials):.{digits}f} %" for slowdown, digits in ((0, 2), (0.05, 1), (0.1, 1))
+        ]
+        lines.append(f"| {row.title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=20_000)
+    parser.add_argument("--write", action="store_true", help="replace the table in docs/gate.md")
+    arguments = parser.parse_args()
+    text = table(arguments.trials)
+    print(text)
+    if arguments.write:
+        document = DOCUMENT.read_text(encoding="utf-8")
+        head, _, rest = document.partition(START)
+        tail = rest.partition(END)[2]
+        DOCUMENT.write_text(f"{head}{START}\n{text}\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
