@@ -22,7 +22,7 @@ _LANG = click.option("--lang", type=click.Choice(["en", "zh"]), help="Language o
 @click.command()
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write there instead.")
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N")
 @_RULES
@@ -42,8 +42,15 @@ def compare(before: str, after: str, form: str, output: str | None, jobs: int, *
 
     config, rules = load_ruleset(given)
     options = Options(jobs=jobs, engine=config.engine)
-    comparison = run_compare(read_report(before, rules, options), read_report(after, rules, options))
-    _print(render_comparison(comparison, form, given["lang"] or config.lang or "en"), output)
+    sides = read_report(before, rules, options), read_report(after, rules, options)
+    comparison = run_compare(*sides)
+    lang = given["lang"] or config.lang or "en"
+    if form == "html":
+        from advisor.render.comparison import render_comparison as render_page
+
+        _print(render_page(comparison, *sides, lang), output)
+    else:
+        _print(render_comparison(comparison, form, lang), output)
     return DONE if comparison.comparable else NO_VERDICT
 
 

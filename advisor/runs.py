@@ -1,4 +1,4 @@
-"""Saved reports of a folder: found, read once, compared and put in a row."""
+"""Saved reports of a folder: found, read once, and put in a row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor.errors import UsageError
-from advisor.model import RUN, Finding, Report
+from advisor.model import RUN, Report
 
 LARGEST_BYTES = 64_000_000
 """Larger JSON files are traces, not reports."""
@@ -35,16 +35,6 @@ class Metric:
     name: str
     unit: str
     value: float
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """What differs between two reports: metrics as (name, unit, before, after), and findings by what became of them."""
-
-    metrics: tuple[tuple[str, str, float | None, float | None], ...]
-    resolved: tuple[Finding, ...]
-    remaining: tuple[Finding, ...]
-    new: tuple[Finding, ...]
 
 
 @dataclass
@@ -120,28 +110,3 @@ def trend(runs: Sequence[SavedRun], metric: str) -> list[tuple[SavedRun, Metric]
     """The metric over the runs that have it, oldest first."""
     found = [(run, metrics(run.report).get(metric)) for run in runs]
     return sorted(((run, value) for run, value in found if value is not None), key=lambda pair: pair[0].time)
-
-
-def contrast(before: Report, after: Report) -> Contrast:
-    """Metrics side by side, and findings matched by rule and subject."""
-    first, second = metrics(before), metrics(after)
-    rows = tuple(
-        (name, (first.get(name) or second[name]).unit, _value(first, name), _value(second, name))
-        for name in sorted({*first, *second}, key=lambda name: (name != "step.time_us", name))
-    )
-    known = {_identity(finding) for finding in before.findings}
-    left = {_identity(finding) for finding in after.findings}
-    return Contrast(
-        rows,
-        tuple(finding for finding in before.findings if _identity(finding) not in left),
-        tuple(finding for finding in after.findings if _identity(finding) in known),
-        tuple(finding for finding in after.findings if _identity(finding) not in known),
-    )
-
-
-def _value(found: dict[str, Metric], name: str) -> float | None:
-    return found[name].value if name in found else None
-
-
-def _identity(finding: Finding) -> tuple[str, str, str]:
-    return finding.verdict, finding.subject.kind, finding.subject.id

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
 from advisor.render.wording import LANGUAGES, both, word
-from advisor.runs import Metric, RunFolder, SavedRun, contrast, metrics, trend
+from advisor.runs import Metric, RunFolder, SavedRun, metrics, trend
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -110,8 +110,12 @@ class _Pages:
         before, after = (self._folder.get(request.query_params.get(name, "")) for name in ("before", "after"))
         if before is None or after is None:
             return self.missing(request)
-        found = contrast(before.report, after.report)
-        return self._page("compare", word(self._lang, "serve.compare"), before=before, after=after, contrast=found)
+        from advisor.compare import compare
+        from advisor.render.comparison import render_comparison
+
+        found = compare(before.report, after.report)
+        names = (before.name, after.name)
+        return _answer(render_comparison(found, before.report, after.report, self._lang, names=names, home=True))
 
     def missing(self, request: Request, error: Exception | None = None) -> Response:
         return self._page("missing", word(self._lang, "serve.not_found"), status=404)

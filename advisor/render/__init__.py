@@ -15,7 +15,7 @@ def render(report: Report, format: str, lang: str = "en", **options: Any) -> str
     """The report in one of `FORMATS`, in `lang` ("en" or "zh") where the format is for people.
 
     Options a format does not know are ignored, so that a caller can pass one set to all:
-    `color` and `width` (text), `facts` (json: "none", "run" or "all").
+    `color` and `width` (text), `facts` (json: "none", "run", "compared" or "all").
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}", hint=f"one of {', '.join(FORMATS)}")

@@ -20,7 +20,7 @@ from advisor.render import wording
 from advisor.render.escaping import printable, shorten
 from advisor.render.figures import figures
 from advisor.render.json import tool_version
-from advisor.render.outline import Branch, branches, checks
+from advisor.render.outline import Branch, branches, checks, next_collection
 from advisor.resources import resource
 from advisor.units import show
 
@@ -53,7 +53,7 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         inapplicable=checks(report, Outcome.NOT_APPLICABLE),
         failed_rules=checks(report, Outcome.ERROR),
         missing=sorted(report.missing_evidence, key=lambda item: -len(item.rules)),
-        waiting=len({rule for item in report.missing_evidence for rule in item.rules}),
+        collect=_two(_collect, report),
         facts_about=_facts_about(report),
         rule_title=_titles(report).get,
     )
@@ -140,6 +140,15 @@ def _breakdown(report: Report) -> list[dict[str, Any]]:
         shown.append({"name": name, "css": css, "share": share, "x": round(at, 1), "width": round(width, 1)})
         at += width
     return shown
+
+
+def _collect(report: Report, lang: str) -> str:
+    """How many rules wait for evidence and the one collection that would bring most of it; empty where none wait."""
+    collection = next_collection(report)
+    waiting = len({rule for item in report.missing_evidence for rule in item.rules})
+    if collection is None:
+        return ""
+    return wording.word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang))
 
 
 def _direction_class(report: Report) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -49,8 +49,9 @@ def tool_version() -> str:
         return "0"
 
 
-def render_json(report: Report, lang: str = "en", *, facts: str = "run", **_: Any) -> str:
-    """The report as JSON text. `facts` says which facts go along: "none", those of the "run", or "all".
+def render_json(report: Report, lang: str = "en", *, facts: str = "compared", **_: Any) -> str:
+    """The report as JSON text. `facts` says which facts go along: "none", those of the "run", these and what
+    `advisor compare` explains a change with ("compared"), or "all".
 
     Indented for reading, but for the series of pictures: one line each, or they would bury the findings.
     """
@@ -70,9 +71,8 @@ def _dump(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def report_to_json(report: Report, *, facts: str = "run") -> dict[str, Any]:
+def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]:
     """Plain dictionaries and lists of the contract; numbers that are not finite become null."""
-    kept = [fact for fact in report.facts if facts == "all" or (facts == "run" and fact.subject == RUN)]
     document = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "advisor", "version": tool_version()},
@@ -93,11 +93,22 @@ def report_to_json(report: Report, *, facts: str = "run") -> dict[str, Any]:
             for missing in report.missing_evidence
         ],
         "problems": [{"file": problem.file, "problem": problem.problem} for problem in report.problems],
-        "facts": [_fact(fact) for fact in kept],
+        "facts": [_fact(fact) for fact in _kept(report.facts, facts)],
         "engine": report.engine,
         "charts": report.charts,
     }
     return _plain(document)
+
+
+def _kept(facts: Sequence[Fact], which: str) -> list[Fact]:
+    if which == "all":
+        return list(facts)
+    names: frozenset[str] = frozenset()
+    if which == "compared":
+        from advisor.compare.reports import compared_facts
+
+        names = compared_facts()
+    return [fact for fact in facts if fact.name in names or (fact.subject == RUN and which != "none")]
 
 
 def _plain(value: Any) -> Any:

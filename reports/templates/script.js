@@ -73,12 +73,12 @@
     title: { display: Boolean(title), text: title, color: color("soft") }, ...more.scale,
   });
   const labelled = (spec) => axis(say(spec.x), {
-    ticks: { maxRotation: 60, autoSkip: true, callback(value, index) { return (spec.marked.includes(index) ? "▲" : "") + short(spec.labels[index] ?? ""); } },
+    ticks: { maxRotation: 60, autoSkip: true, callback(value, index) { return (spec.marked.includes(index) ? "▲" : "") + short(spec.names ? say(spec.names[index]) : spec.labels[index] ?? ""); } },
   });
   const barred = (spec, stacked) => ({
     type: "bar",
     data: {
-      labels: spec.labels,
+      labels: spec.names ? spec.names.map(say) : spec.labels,
       datasets: spec.series.map((series) => ({
         label: say(series.name), data: series.values, backgroundColor: color(series.color) || color("other"), maxBarThickness: 46,
         borderColor: color("mark"),
@@ -88,8 +88,8 @@
     options: {
       scales: { x: { ...labelled(spec), stacked }, y: { ...axis(spec.unit), stacked, beginAtZero: true } },
       interaction: { mode: "index", intersect: false },
-      plugins: { legend: { display: stacked }, tooltip: { callbacks: {
-        title: (items) => `${say(spec.x)} ${spec.labels[items[0].dataIndex]}`,
+      plugins: { legend: { display: spec.series.length > 1 }, tooltip: { callbacks: {
+        title: (items) => `${say(spec.x)} ${items[0].label}`,
         label: (item) => `${item.dataset.label}: ${number(item.raw)} ${spec.unit}`,
       } } },
     },

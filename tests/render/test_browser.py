@@ -8,7 +8,9 @@ import time
 import pytest
 from fake_reports import SAMPLES, data_bound
 
+from advisor.compare import compare
 from advisor.render import render
+from advisor.render.comparison import render_comparison
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -45,6 +47,10 @@ def pages(tmp_path_factory):
         path = folder / f"{name}.html"
         path.write_text(render(make(), "html"), encoding="utf-8")
         addresses[name] = path.as_uri()
+    before, after = SAMPLES["data_bound"](), SAMPLES["cluster"]()
+    path = folder / "comparison.html"
+    path.write_text(render_comparison(compare(before, after), before, after), encoding="utf-8")
+    addresses["comparison"] = path.as_uri()
     return addresses
 
 
@@ -78,7 +84,7 @@ def _wait(condition, seconds=5.0):
     assert condition()
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", [*SAMPLES, "comparison"])
 def test_opens_without_console_errors_and_draws_every_picture(browser, pages, name):
     """A blocked script or a failed picture shows in the console first."""
     browser.get(pages[name])
@@ -194,7 +200,7 @@ def test_no_page_is_wider_than_its_window(browser, pages, width):
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
-        for name in SAMPLES:
+        for name in pages:
             browser.get(pages[name])
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     finally:

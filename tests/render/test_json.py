@@ -12,7 +12,7 @@ from fake_reports import SAMPLES, cluster, reports
 from hypothesis import given, settings
 
 from advisor.errors import UsageError
-from advisor.model import RUN, Evidence, Fact
+from advisor.model import RUN, Evidence, Fact, Subject
 from advisor.render import FORMATS, render
 from advisor.render.json import report_from_json
 from advisor.resources import resource
@@ -65,12 +65,16 @@ def test_half_characters_of_file_names_do_not_break_the_output():
         render(report, format).encode("utf-8")
 
 
-def test_only_facts_of_the_run_unless_asked():
+def test_facts_of_the_run_and_those_that_explain_a_change():
     """A thousand ranks have tens of thousands of facts, and `advisor facts` exists for them."""
+    more = (*cluster().facts, Fact("operator_type.time_us", Subject("operator_type", "MatMul"), 5.0))
+    report = replace(cluster(), facts=more)
     counts = {
-        facts: len(json.loads(render(cluster(), "json", facts=facts))["facts"]) for facts in ("none", "run", "all")
+        which: len(json.loads(render(report, "json", facts=which))["facts"])
+        for which in ("none", "run", "compared", "all")
     }
-    assert counts == {"none": 0, "run": 1, "all": 2}
+    assert counts == {"none": 0, "run": 1, "compared": 2, "all": 3}
+    assert len(json.loads(render(report, "json"))["facts"]) == 2
 
 
 @pytest.mark.parametrize(
