@@ -11,7 +11,7 @@ from typing import Any
 from advisor.sources import tablefiles
 from advisor.sources.base import Rank, TableRef
 from advisor.sources.dbfile import find_database_tables
-from advisor.sources.folders import Judgement, Listing, list_folder
+from advisor.sources.folders import Judgement, Listing, is_folder, list_folder
 from advisor.sources.metadata import Metadata, add_metadata, as_int, read_metadata
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -54,7 +54,7 @@ def build_rank(listing: Listing, base: Path) -> Rank:
     root = listing.path
     rank = Rank(0, root, base=base, rank_known=False)
     note = noter(rank)
-    output = list_folder(root / OUTPUT) if (root / OUTPUT).is_dir() else Listing(root / OUTPUT)
+    output = list_folder(root / OUTPUT) if is_folder(root / OUTPUT) else Listing(root / OUTPUT)
     if output.problem:
         note(str(output.path), output.problem)
     metadata = read_metadata(listing.find(INFO), listing.find(METADATA) + output.find(METADATA), note)
@@ -67,7 +67,7 @@ def build_rank(listing: Listing, base: Path) -> Rank:
         for table, ref in _exported(folder).items():
             rank.tables.setdefault(table, ref)
     if not output.files:
-        rank.unparsed = tuple(raw) or tuple(p for p in (root / "FRAMEWORK",) if p.is_dir())
+        rank.unparsed = tuple(raw) or tuple(p for p in (root / "FRAMEWORK",) if is_folder(p))
     add_identity(rank, metadata, identity, databases)
     for table, ref in find_host_tables(root, rank.rank if rank.rank_known else None, note).items():
         rank.tables.setdefault(table, ref)
@@ -167,7 +167,7 @@ def find_host_tables(root: Path, rank: int | None, note: Callable[[str, str], No
 
 def _exported(folder: Path) -> dict[str, TableRef]:
     """Tables that msprof exported beside the framework's own, for those the latter lacks."""
-    exported = list_folder(folder / "mindstudio_profiler_output") if folder.is_dir() else Listing(folder)
+    exported = list_folder(folder / "mindstudio_profiler_output") if is_folder(folder) else Listing(folder)
     tables = tablefiles.find_tables(exported.path / name for name in exported.files)
     tables.pop("trace", None)
     return tables

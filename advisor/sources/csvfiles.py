@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from advisor.sources.base import Note, TableRef
 from advisor.sources.frames import build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
-from advisor.sources.textfiles import open_text
+from advisor.sources.textfiles import lines_of, open_text
 from advisor.tables import TABLES, Column, Table
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def match_columns(columns: Sequence[Column], heading: Sequence[str]) -> dict[str
 
 def _lines(path: Path) -> Iterator[str]:
     with open_text(path) as stream:
-        for line in stream:
+        for line in lines_of(stream):
             yield line.replace("\x00", "") if "\x00" in line else line
 
 

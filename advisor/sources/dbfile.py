@@ -16,8 +16,12 @@ from urllib.parse import quote
 
 from advisor.sources.base import Note, TableRef
 from advisor.sources.metadata import as_int
+from advisor.sources.textfiles import require_file, why_unreadable
 
-TIME_LIMIT_S = 300.0
+SHORTEST_LIMIT_S = 5.0
+BYTES_PER_S = 5e6
+"""Slower than any disk: a query that takes longer than this allows was made to."""
+PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 _STEPS_BETWEEN_CHECKS = 1_000_000
 
 _NEEDS: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = (
@@ -93,17 +97,27 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@contextmanager
-def open_database(path: Path, limit_s: float = TIME_LIMIT_S) -> Iterator[Database]:
-    """Opens without locks, journals or the right to write. Raises sqlite3.Error where the file is no database."""
+def connect(path: Path, limit_s: float | None = None) -> sqlite3.Connection:
+    """A connection without locks, journals or the right to write the file, on which queries end after a time.
+
+    Without `limit_s` the time grows with the file. Raises OSError where there is no file.
+    """
+    size = require_file(path)
     uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    connection.execute("PRAGMA trusted_schema=OFF")
+    end = time.monotonic() + (SHORTEST_LIMIT_S + size / BYTES_PER_S if limit_s is None else limit_s)
+    connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_CHECKS)
+    return connection
+
+
+@contextmanager
+def open_database(path: Path, limit_s: float | None = None) -> Iterator[Database]:
+    """A database for reading. Raises sqlite3.Error where the file is no database."""
+    connection = connect(path, limit_s)
     try:
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA query_only=ON")
-        end = time.monotonic() + limit_s
-        connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_CHECKS)
         yield Database(connection, path)
     finally:
         connection.close()
@@ -127,6 +141,9 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
                     note(
                         str(path), f"has views or virtual tables where tables are expected ({', '.join(odd)}); not read"
                     )
+        except OSError as error:
+            note(str(path), why_unreadable(error))
+            continue
         except Exception as error:
             note(str(path), f"cannot be read as a database: {str(error)[:200]}")
             continue

@@ -110,27 +110,37 @@ def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recogniti
     found: list[Rank] = []
     walk = Walk(root)
     for listing in walk:
-        judgements = [module.judge(listing) for module in (ascend, msprof, cluster_output)]
-        ranks: list[Rank] = []
-        if judgements[0].recognised:
-            ranks = ascend.recognise(listing, base)
-        elif judgements[1].recognised:
-            ranks = msprof.recognise(listing, base)
-        elif judgements[2].recognised:
-            ranks = cluster_output.recognise(listing, base)
-        if ranks and not judgements[2].recognised:
-            walk.prune(listing.path)
-        elif listing.files and not ranks:
-            ranks = _recognise_legacy(listing.path, base)
-            judgements.append(_judge_legacy(listing, ranks))
-            judgements.append(loose.judge(listing))
-            if not ranks:
-                ranks = loose.recognise(listing, base)
-        seen[listing.path] = Recognition(listing.path, tuple(judgements))
-        found += ranks
+        try:
+            found += _ranks_in(listing, walk, base, seen)
+        except OSError as error:
+            profile.problems.append(
+                Problem(_relative(listing.path, base), f"cannot be read: {error.strerror or error}")
+            )
     for path, problem in walk.problems:
         profile.problems.append(Problem(_relative(path, base), problem))
     return found
+
+
+def _ranks_in(listing: Listing, walk: Walk, base: Path, seen: dict[Path, Recognition]) -> list[Rank]:
+    """The ranks of one folder, and what each layout said of it."""
+    judgements = [module.judge(listing) for module in (ascend, msprof, cluster_output)]
+    ranks: list[Rank] = []
+    if judgements[0].recognised:
+        ranks = ascend.recognise(listing, base)
+    elif judgements[1].recognised:
+        ranks = msprof.recognise(listing, base)
+    elif judgements[2].recognised:
+        ranks = cluster_output.recognise(listing, base)
+    if ranks and not judgements[2].recognised:
+        walk.prune(listing.path)
+    elif listing.files and not ranks:
+        ranks = _recognise_legacy(listing.path, base)
+        judgements.append(_judge_legacy(listing, ranks))
+        judgements.append(loose.judge(listing))
+        if not ranks:
+            ranks = loose.recognise(listing, base)
+    seen[listing.path] = Recognition(listing.path, tuple(judgements))
+    return ranks
 
 
 def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Rank]:

@@ -11,6 +11,7 @@ from pathlib import Path
 DEEPEST = 6
 """Levels below the folder a user names that are looked into."""
 MOST_FOLDERS = 100_000
+_FILE_ENDINGS = (".csv", ".json", ".txt", ".db")
 
 
 @dataclass
@@ -51,15 +52,22 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def list_folder(path: Path) -> Listing:
-    """The folder's names in natural order. Links are followed; entries that cannot be read are left out."""
+    """The folder's names in natural order. Links are followed; entries that cannot be read are left out.
+
+    A folder called like a file counts as both, so that the reader of that file says what is wrong.
+    """
     listing = Listing(path)
     try:
         with os.scandir(path) as entries:
             for entry in entries:
                 try:
-                    (listing.folders if entry.is_dir() else listing.files).append(entry.name)
+                    folder = entry.is_dir()
                 except OSError:
                     continue
+                if folder:
+                    listing.folders.append(entry.name)
+                if not folder or entry.name.endswith(_FILE_ENDINGS):
+                    listing.files.append(entry.name)
     except PermissionError:
         listing.problem = "cannot be opened: permission denied; make it readable for this user"
     except OSError as error:
@@ -67,6 +75,19 @@ def list_folder(path: Path) -> Listing:
     listing.files.sort(key=natural)
     listing.folders.sort(key=natural)
     return listing
+
+
+def file_paths(folder: Path) -> list[Path]:
+    """The files of a folder, by name."""
+    return sorted(folder / name for name in list_folder(folder).files)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder that can be looked into; no exception where its parent is closed."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 class Walk:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
+from advisor.sources.jsontext import decode
+from advisor.sources.textfiles import lines_of, open_text, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +24,7 @@ def to_number(value: object) -> float | None:
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 
@@ -75,15 +77,17 @@ def canonical_frame(table: str, rows: Iterable[dict[str, Any]], columns: Sequenc
 def load_json(path: Path, note: Note) -> Any:
     """The JSON document, or None with a note: a truncated one has no part that could be trusted."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig", errors="replace"))
+        return decode(read_text(path).lstrip("\ufeff"))
     except json.JSONDecodeError as error:
         note(str(path), f"is not valid JSON (line {error.lineno}): truncated or still being written; it was not read")
-        return None
+    except RecursionError:
+        note(str(path), "is nested too deeply to be a profiler's file and was not read")
+    return None
 
 
 def read_csv_rows(path: Path) -> list[list[str]]:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        return [row for row in csv.reader(line.replace("\0", "") for line in file) if row]
+    with open_text(path) as file:
+        return [row for row in csv.reader(line.replace("\0", "") for line in lines_of(file)) if row]
 
 
 def read_records(path: Path) -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note, TableRef
+from advisor.sources.folders import file_paths, is_folder
 from advisor.sources.hostfiles import canonical_frame, load_json, read_csv_rows, read_records, to_known, to_number
 from advisor.sources.readers import reader
 
@@ -25,7 +26,7 @@ def find_host_stages(folder: Path, rank: int | None = None, own: bool = False) -
     places = [folder, folder / "host_info", folder / "profiler" / "host_info", folder / "FRAMEWORK"]
     if rank is not None:
         places.append(folder / f"rank_{rank}")
-    files = [path for place in places if place.is_dir() for path in sorted(place.iterdir()) if path.is_file()]
+    files = [path for place in places if is_folder(place) for path in file_paths(place)]
     tables: dict[str, TableRef] = {}
     for table, patterns, name in (
         ("host_stages", (r"host_info(_\d+)?\.csv", r"timeline_\d+\.json", r"RuntimeProfilerDetail.*\.csv"), "stages"),
@@ -75,7 +76,7 @@ def _of_timeline(document: Any) -> list[dict[str, Any]]:
         name = str(event.get("name", ""))
         parts = [part for part in re.split(r"::|/", name) if part] or [name]
         rows.append({
-            "module": str(args.get("module_name") or args.get("module") or (parts[0] if parts[1:] else event.get("pid"))),
+            "module": str(args.get("module_name") or (parts[0] if parts[1:] else event.get("pid"))),
             "event": str(args.get("event") or (parts[1] if len(parts) > 1 else parts[0])),
             "stage": str(args.get("stage") or (parts[2] if len(parts) > 2 else "")),
             "level": str(args.get("level", "")), "start_us": start, "end_us": start + duration,

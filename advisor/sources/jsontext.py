@@ -6,32 +6,45 @@ What stands before the damage is kept: the text is cut after its last complete v
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 from advisor.sources.base import Note
-from advisor.sources.textfiles import read_text
+from advisor.sources.textfiles import LARGEST, read_text, require_file, why_unreadable
 
-LARGEST = 2 << 30
 _DEEPEST = 200
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _CLOSER = {"{": "}", "[": "]"}
 
 
+def decode(text: str) -> Any:
+    """json.loads, but integers of thousands of digits, which nothing measures, are infinite instead of an error."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf)
+
+
 def load_json(path: Path, note: Note) -> Any:
     """The decoded file, or what of it precedes the first damage; None where nothing is readable."""
     file = str(path)
-    size = path.stat().st_size
-    if size > LARGEST:
-        note(file, f"is larger than {LARGEST >> 30} GiB and was not read")
+    try:
+        if require_file(path) > LARGEST:
+            note(file, f"is larger than {LARGEST >> 30} GiB and was not read")
+            return None
+        text = read_text(path).lstrip("\ufeff")
+    except OSError as error:
+        note(file, why_unreadable(error))
         return None
-    text = read_text(path).lstrip("\ufeff")
     if not text.strip("\x00 \t\r\n"):
         note(file, "is empty")
         return None
     try:
-        data = json.loads(text)
+        data = decode(text)
         if data is None:
             note(file, "holds nothing but null")
         return data
@@ -71,6 +84,6 @@ def salvage(text: str) -> Any:
     if not end:
         return None
     try:
-        return json.loads(text[:end] + open_at_end)
+        return decode(text[:end] + open_at_end)
     except (json.JSONDecodeError, RecursionError):
         return None

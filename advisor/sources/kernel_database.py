@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.sources.base import Note
-from advisor.sources.csvfiles import split_heading
+from advisor.sources.dbfile import PLAIN_TABLES, connect
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -29,21 +29,16 @@ _TEXTS = {
 _COUNTS = {"block_num": ("blockNum", "blockDim"), "mix_block_num": ("mixBlockNum", "mixBlockDim")}
 
 
-def open_database(path: Path) -> sqlite3.Connection:
-    """A read-only connection that never changes or locks the profile."""
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-
-
 def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Column names of a table; empty where it does not exist."""
+    """Column names of a plain table; empty where it does not exist, or is a view, which would run its author's code."""
+    if connection.execute(PLAIN_TABLES + " AND name = ?", (table,)).fetchone() is None:
+        return set()
     return {row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')}
 
 
 def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     """Canonical frames of at most 100,000 kernels from one database."""
-    connection = open_database(path)
+    connection = connect(path)
     try:
         strings = _strings(connection)
         steps = _steps(connection)
@@ -90,6 +85,8 @@ def _pick(available: set[str], names: tuple[str, ...]) -> str | None:
 
 def _counters(connection: sqlite3.Connection, strings: dict[int, str]) -> dict[str, list[int]]:
     """Canonical pipe column -> ids of its name in TASK_PMU_INFO."""
+    from advisor.sources.csvfiles import split_heading
+
     if not {"globalTaskId", "name", "value"} <= columns_of(connection, "TASK_PMU_INFO"):
         return {}
     known = {

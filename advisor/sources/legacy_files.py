@@ -157,6 +157,6 @@ def finite(value: Any) -> float | None:
         return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if 0 <= number < float("inf") else None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources import hoststages, minddata_samples  # noqa: F401  (they register their readers)
 from advisor.sources.base import Note, TableRef
+from advisor.sources.folders import file_paths, is_folder
 from advisor.sources.hostfiles import (
     canonical_frame,
     load_json,
@@ -54,9 +55,9 @@ def find_minddata(folder: Path, rank: int | None = None) -> dict[str, TableRef]:
     by the environment's RANK_ID, the profiler by the communication rank. In a flat folder of several ranks only the
     exact suffix counts. Without `rank` the lowest suffix present is taken.
     """
-    own = any((folder / name).is_dir() for name in _SUBFOLDERS) or folder.name in _SUBFOLDERS
-    places = [place for place in (folder, *(folder / name for name in _SUBFOLDERS)) if place.is_dir()]
-    listing = [path for place in places for path in sorted(place.iterdir()) if path.is_file()]
+    own = any(is_folder(folder / name) for name in _SUBFOLDERS) or folder.name in _SUBFOLDERS
+    places = [place for place in (folder, *(folder / name for name in _SUBFOLDERS)) if is_folder(place)]
+    listing = [path for place in places for path in file_paths(place)]
     found: dict[str, list[Path]] = {}
     readers: dict[str, str] = {}
     for table, stem, endings, name in _FILES:

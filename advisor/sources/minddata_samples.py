@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.sources.base import Note, TableRef
 from advisor.sources.hostfiles import canonical_frame, load_json, to_known, to_number, to_whole
 from advisor.sources.readers import reader
+from advisor.sources.textfiles import lines_of, open_text, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 def _integer_lines(path: Path, width: int, note: Note) -> Iterator[list[int]]:
     """Lines of `width` integers; others are noted once and left out."""
     bad = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
+    with open_text(path) as file:
+        for line in lines_of(file):
             cells = line.split()
             if not cells:
                 continue
@@ -65,7 +66,7 @@ def read_data_queue(reference: TableRef, columns: Sequence[str] | None, note: No
     path = reference.paths[0]
     scale = 1e-3 if "getnext" in path.name else 1.0
     rows, bad = [], 0
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in read_text(path).splitlines():
         cells = line.split()
         numbers = [to_number(cell) for cell in cells[-3:]]
         if len(cells) < 4 or None in numbers:

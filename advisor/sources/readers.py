@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.sources.base import Note, Reader, TableRef
+from advisor.sources.textfiles import require_file, why_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,14 +47,28 @@ def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     """Reads one canonical table. What a damaged file still holds is kept; every defect becomes a note."""
     import_module(_MODULES[reference.reader.partition(".")[0]])
     name = str(reference.paths[0])
+    paths = tuple(path for path in reference.paths if _is_readable(path, note))
+    if not paths:
+        return None
     try:
-        return _READERS[reference.reader](reference, columns, note)
-    except FileNotFoundError:
-        note(name, "vanished while it was read; run again once the profiler has finished writing")
-    except PermissionError:
-        note(name, "cannot be opened: permission denied; make it readable for this user")
-    except IsADirectoryError:
-        note(name, "is a folder where a file was expected")
-    except (OSError, sqlite3.Error, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        return _READERS[reference.reader](replace(reference, paths=paths), columns, note)
+    except OSError as error:
+        note(name, why_unreadable(error))
+    except sqlite3.OperationalError as error:
+        note(name, f"cannot be read as a database: {error}")
+    except sqlite3.DatabaseError as error:
+        note(name, f"is a damaged database; what lies in the defect was not read: {error}")
+    except MemoryError:
+        note(name, "does not fit into the memory; it was not read")
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         note(name, f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
     return None
+
+
+def _is_readable(path: Path, note: Note) -> bool:
+    try:
+        require_file(path)
+    except OSError as error:
+        note(str(path), why_unreadable(error))
+        return False
+    return True

@@ -6,9 +6,15 @@ UTF-8 is what profilers write; spreadsheets and editors turn it into UTF-16, GBK
 from __future__ import annotations
 
 import codecs
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+LARGEST = 2 << 30
+"""Bytes that are read at once at most; larger files need a reader that goes by blocks."""
+LONGEST_LINE = 1 << 26
+"""Characters; no row of a profile comes near it, and a line without end must not fill the memory."""
 _SAMPLE = 1 << 16
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -41,15 +47,53 @@ def detect_encoding(sample: bytes, *, whole: bool = False) -> str:
     return "utf-8"
 
 
+class NotAFile(OSError):
+    """A pipe, device or socket under a file's name: reading it might never end."""
+
+
+def require_file(path: Path) -> int:
+    """The size in bytes of a regular file. Raises OSError for everything else, before it could block."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise NotAFile(path)
+    return status.st_size
+
+
+def why_unreadable(error: OSError) -> str:
+    """What to tell about a file that could not be opened or read."""
+    if isinstance(error, NotAFile):
+        return "is a pipe, device or socket where a file was expected; not read"
+    if isinstance(error, FileNotFoundError):
+        return "vanished or is a link to nothing; run again once the profiler has finished writing"
+    if isinstance(error, PermissionError):
+        return "cannot be opened: permission denied; make it readable for this user"
+    if isinstance(error, IsADirectoryError):
+        return "is a folder where a file was expected"
+    return f"cannot be read: {error.strerror or error}"
+
+
+def lines_of(stream: TextIO) -> Iterator[str]:
+    """The lines of a text file, ends kept. Raises ValueError for a line without end."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) >= LONGEST_LINE:
+            raise ValueError(f"a line of more than {LONGEST_LINE >> 20} million characters")
+        yield line
+
+
 def open_text(path: Path) -> TextIO:
     """Opens a text file with its line ends kept (as the csv module wants them); undecodable bytes become U+FFFD."""
+    require_file(path)
     with path.open("rb") as stream:
         sample = stream.read(_SAMPLE)
     return path.open(encoding=detect_encoding(sample, whole=len(sample) < _SAMPLE), errors="replace", newline="")
 
 
 def read_text(path: Path, limit: int | None = None) -> str:
-    """The whole text, or about the first `limit` bytes of it."""
+    """The whole text, or about the first `limit` bytes of it. Raises ValueError where it is too large for that."""
+    if require_file(path) > LARGEST and limit is None:
+        raise ValueError(f"larger than {LARGEST >> 30} GiB")
     with path.open("rb") as stream:
         data = stream.read() if limit is None else stream.read(limit)
     return data.decode(detect_encoding(data[:_SAMPLE], whole=len(data) <= _SAMPLE), errors="replace")

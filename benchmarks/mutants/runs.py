@@ -50,12 +50,7 @@ def warm_up() -> None:
     import pandas
     import polars  # noqa: F401
 
-    import advisor.engine.judge
-    import advisor.facts.charts
-    import advisor.facts.info
-    import advisor.render.json
     import advisor.ruleset.loader as loader
-    import advisor.sources.discover
     from advisor.facts.registry import catalogue, families
     from advisor.sources import readers
 
