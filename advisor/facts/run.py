@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.steps import steady
 from advisor.model import RUN, Fact
 
 KINDS = (
     kind("run.rank_count", "count", "run", "ranks whose files are at hand"),
     kind("run.world_size", "count", "run", "ranks that took part in the training",
-         formula="metadata, communication groups or links; at least the ranks at hand"),
+         formula="metadata, communication groups or links; at least the ranks at hand, and two where they communicate"),
     kind("run.missing_ranks", "count", "run", "ranks that took part and left no files here"),
     kind("run.framework", "text", "run", "mindspore, pytorch or unknown"),
     kind("run.layout", "text", "run", "how the files are laid out (contract: profile.layout)"),
@@ -23,7 +24,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     del facts
     profile = run.profile
     present = len({rank.rank for rank in profile.ranks})
-    world = max(profile.world_size or 0, present)
+    partners = 2 if any((t.share("exposed") or 0.0) > 0 for t in steady(run).values()) else 0
+    world = max(profile.world_size or 0, present, partners)
     yield from fact("run.rank_count", RUN, present)
     yield from fact("run.world_size", RUN, world)
     yield from fact("run.missing_ranks", RUN, world - present)
@@ -34,4 +36,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("run.device_count", RUN, len(devices))
 
 
-FAMILIES = (Family("run", KINDS, measure),)
+FAMILIES = (Family("run", KINDS, measure, uses=("steps",)),)
