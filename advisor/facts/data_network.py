@@ -114,7 +114,7 @@ class Judged:
         wall = self.data.wall_us
         if wall is None and self.step_us and self.data.batches:
             wall = self.step_us * self.data.batches
-        if op.work_us is None or not wall or not op.workers:
+        if op.work_us is None or not wall or (not op.workers and op.type != "Generator"):
             return None
         busy = op.work_us / (op.servers * wall)
         times = self.data.times

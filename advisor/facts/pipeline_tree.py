@@ -96,7 +96,7 @@ def read_tree(rank: Rank, skip: int = 0, scale: float = 1.0) -> dict[int, Operat
     cpu = read_cpu(rank)
     raw = {op.op_id: (op, children) for op, children in _raw_operations(rank, skip)}
     if not raw:
-        raw = {op.op_id: (op, children) for op, children in _line_of(work)}
+        raw = {op.op_id: (op, children) for op, children in _line_of(rank, work)}
     tree = {op_id: op for op_id, (op, _) in raw.items()}
     children = {op_id: known for op_id, (_, known) in raw.items()}
     carries = {i for i, op in tree.items() if (op.output is not None or i in work) and op.type not in ROOTS}
@@ -180,11 +180,16 @@ def _raw_operations(rank: Rank, skip: int) -> Iterator[tuple[Operation, tuple[in
         yield Operation(row["op_id"], row["type"], row["workers"], queue), below
 
 
-def _line_of(work: Mapping[int, Any]) -> Iterator[tuple[Operation, tuple[int, ...]]]:
-    """Only times are known: take the numbering as a line. Workers are unknown, so no busy share follows."""
+def _line_of(rank: Rank, work: Mapping[int, Any]) -> Iterator[tuple[Operation, tuple[int, ...]]]:
+    """Only times are known: MindSpore numbers from the consumer to the source, so the numbering is taken as a line.
+    Workers are unknown, so a busy share follows for generators only, which one thread enters."""
+    types = {}
+    for row in _records(rank.read("dataset_stages")):
+        if match := _NAME.match(str(row["operation"]).strip()):
+            types[int(match["id"])] = match["type"]
     ids = sorted(work)
-    for here, below in zip(ids, [*ids[1:], None], strict=True):
-        yield Operation(here, "Operation", None), () if below is None else (below,)
+    for place, here in enumerate(ids):
+        yield Operation(here, types[here], None), tuple(ids[place + 1 : place + 2])
 
 
 def _feeders(op_id: int, children: Mapping[int, tuple[int, ...]], carries: set[int]) -> Iterator[int]:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+MOST_WORKERS = 10_000
+"""More than any host has: a loop that takes no time at all is not known well enough to ask for workers."""
 LOOP, PROCESSORS, GIL = "loop", "processors", "gil"
 """Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock."""
 
@@ -88,10 +90,9 @@ def workers_needed(network: Network, op_id: int) -> int:
     station = network.stations[op_id]
     idle = replace(station, work_us=0.0)
     target = max(network.changed(op_id, idle).limits().values())
-    if target <= 0:
-        return station.workers
     scale = station.workers / station.servers
-    return max(1, math.ceil(round(scale * station.work_us / target, 6)))
+    ratio = scale * station.work_us / target if target > 0 else math.inf
+    return max(1, math.ceil(round(ratio, 6))) if ratio < MOST_WORKERS else station.workers
 
 
 def with_workers(network: Network, op_id: int, workers: int) -> Prospect:
