@@ -68,7 +68,7 @@ def test_fail_on_ends_with_1_where_a_finding_is_severe_enough(tmp_path, capsys):
     (output / "step_trace_time.csv").write_text(HEADER + rows, newline="")
     assert run(capsys, "advise", output.parent, "-q")[0] == 0
     assert run(capsys, "advise", output.parent, "-q", "--fail-on", "medium")[0] == 1
-    assert run(capsys, "advise", output.parent, "-q", "--fail-on", "low", "--select", "DATA")[0] == 0
+    assert run(capsys, "advise", output.parent, "-q", "--fail-on", "medium", "--ignore", "COMM,CLUS")[0] == 0
 
 
 def test_formats_go_to_files_whole(profile, tmp_path, capsys):
