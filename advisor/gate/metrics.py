@@ -60,12 +60,18 @@ def read_quantity(value: object, unit: str) -> float | None:
 
 def value_of(facts: FactSet, name: str, lower_is_better: bool = True) -> float | None:
     """The run's value; of a fact that only parts of the run have (ranks, links, …) the worst one."""
-    whole = facts.value(name, RUN)
-    values = [whole] if whole is not None else [fact.value for fact in facts.of(name).values()]
-    numbers = [float(v) for v in values if isinstance(v, (int, float)) and math.isfinite(v)]
-    if not numbers:
-        return None
-    return max(numbers) if lower_is_better else min(numbers)
+    for fact_name in facts_of(name):
+        whole = facts.value(fact_name, RUN)
+        values = [whole] if whole is not None else [fact.value for fact in facts.of(fact_name).values()]
+        numbers = [float(v) for v in values if isinstance(v, (int, float)) and math.isfinite(v)]
+        if numbers:
+            return max(numbers) if lower_is_better else min(numbers)
+    return None
+
+
+def facts_of(name: str) -> tuple[str, ...]:
+    """Facts that a metric may be, the best first."""
+    return tuple(defaults()["metrics"].get(name, {}).get("facts", (name,)))
 
 
 def title_of(name: str) -> Text:

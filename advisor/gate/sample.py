@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.facts.base import FactSet
-from advisor.gate.metrics import defaults
+from advisor.gate.metrics import defaults, facts_of
 from advisor.model import Check, Finding, Problem, ProfileInfo, Report, Summary
 from advisor.render.wording import rank_list
 
@@ -84,7 +84,7 @@ def gate_facts() -> set[str]:
     """Names of the facts that gate metrics and explanations are made of."""
     from advisor.compare import compared_facts
 
-    return {*defaults()["metrics"], *compared_facts()}
+    return {*compared_facts(), *(fact for name in defaults()["metrics"] for fact in facts_of(name))}
 
 
 def digest_of(facts: FactSet) -> str:

@@ -1,0 +1,226 @@
+"""Pass, fail, or could not tell."""
+
+from __future__ import annotations
+
+import datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.gate.decision import Result, Verdict
+from advisor.model import Check, Confidence, Fact, Outcome, Severity, Subject
+from tests.gate.profiles import GOOD, finding, judge, policy, runs_of, sample
+
+HISTORY = runs_of(*GOOD, name="old")
+SLOW = (107.0, 106.5, 107.5, 106.8, 107.2)
+FINE = (100.0, 100.5, 99.5, 100.3, 99.7)
+
+
+def test_unchanged_runs_pass_and_slower_ones_fail():
+    """The gate's whole purpose."""
+    assert judge(runs_of(*FINE), HISTORY).verdict is Verdict.PASS
+    decision = judge(runs_of(*SLOW), HISTORY)
+    assert decision.verdict is Verdict.FAIL
+    assert [judgement.name for judgement in decision.of(Result.FAIL)] == ["step.time_us"]
+
+
+def test_a_confirming_run_decides():
+    """Red once and not again is a disturbed machine, not a regression."""
+    assert judge(runs_of(*SLOW), HISTORY, confirming=runs_of(100.0, name="c")).verdict is Verdict.PASS
+    assert judge(runs_of(*SLOW), HISTORY, confirming=runs_of(107.0, name="c")).verdict is Verdict.FAIL
+
+
+def test_too_few_runs_cannot_tell_on_either_side():
+    """One run against ten is wrong in one of twelve cases: not enough to turn a pipeline red or green."""
+    few = judge(runs_of(150.0), HISTORY)
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert few.of(Result.NOT_JUDGED)[0].reason == "few_runs"
+    young = judge(runs_of(*SLOW), HISTORY[:2])
+    assert young.verdict is Verdict.INCONCLUSIVE
+    assert young.of(Result.NOT_JUDGED)[0].reason == "few_history"
+    assert judge(runs_of(150.0), HISTORY, rules=policy(min_runs=1)).verdict is Verdict.FAIL
+
+
+def test_another_key_is_not_comparable_and_says_why():
+    """After an upgrade of the driver the old level means nothing."""
+    old = runs_of(*GOOD, name="old", key={"model": "m", "versions.cann": "8.1"})
+    new = runs_of(*SLOW, key={"model": "m", "versions.cann": "8.2"})
+    decision = judge(new, old)
+    assert decision.verdict is Verdict.INCONCLUSIVE
+    assert [(d.field, d.before, d.after) for d in decision.differences] == [("versions.cann", "8.1", "8.2")]
+    ignoring = judge(new, old, rules=policy(key={"ignore": ["versions.*"]}))
+    assert ignoring.verdict is Verdict.FAIL
+
+
+def test_not_comparable_stays_open_though_budgets_hold():
+    """Whoever names a baseline wants to know that it compared nothing."""
+    old = runs_of(*GOOD, name="old", key={"model": "other"})
+    rules = policy(budgets={"step.time_us": "1 s"})
+    assert judge(runs_of(*FINE), old, rules=rules).verdict is Verdict.INCONCLUSIVE
+    assert judge(runs_of(*FINE), old, rules=policy(budgets={"step.time_us": "10 ms"})).verdict is Verdict.FAIL
+
+
+def test_only_runs_of_the_same_key_are_compared():
+    """One folder may hold the baselines of many models."""
+    other = runs_of(*[5.0] * 10, name="other", key={"model": "small"})
+    decision = judge(runs_of(*SLOW), [*other, *HISTORY])
+    assert decision.verdict is Verdict.FAIL
+    assert len(decision.history) == len(HISTORY)
+    assert ("others", {"count": "10", "all": "20"}) in decision.notes
+
+
+def test_single_run_without_history_is_judged_by_budgets_and_findings():
+    """The first pipeline run has no history and still has a memory limit."""
+    rules = policy(budgets={"memory.peak_bytes": "58 GB"}, fail_on="high")
+    one = sample(facts={"memory.peak_reserved_bytes": 50e9})
+    for baseline in (None, "base#main"):
+        decision = judge([one], baseline=baseline, rules=rules)
+        assert decision.verdict is Verdict.PASS
+        assert "step.time_us" in [judgement.name for judgement in decision.of(Result.NOT_JUDGED)]
+    big = sample(facts={"memory.peak_reserved_bytes": 60e9})
+    assert judge([big], rules=rules).verdict is Verdict.FAIL
+    assert judge([sample(findings=[finding()])], rules=policy(fail_on="high")).verdict is Verdict.FAIL
+
+
+def test_nothing_measured_never_passes():
+    """Recording switched off by accident must not look like health."""
+    empty = sample(None, checked=[Check("ACME001", Outcome.NO_DATA)])
+    assert judge([empty]).verdict is Verdict.INCONCLUSIVE
+    assert judge([empty] * 5, HISTORY).verdict is Verdict.INCONCLUSIVE
+    assert judge([sample()], baseline=None).verdict is Verdict.INCONCLUSIVE
+    assert judge([empty], baseline=None, rules=policy(fail_on="high")).verdict is Verdict.INCONCLUSIVE
+    budget = policy(budgets={"memory.peak_bytes": "58 GB"})
+    assert judge(runs_of(*FINE), HISTORY, rules=budget).verdict is Verdict.INCONCLUSIVE
+    named = policy(metrics={"step.idle_us": 0.1})
+    assert judge(runs_of(*FINE), HISTORY, rules=named).verdict is Verdict.INCONCLUSIVE
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    runs=st.lists(st.none() | st.floats(90, 120), min_size=1, max_size=6),
+    history=st.lists(st.none() | st.floats(90, 120), max_size=8),
+    fail_on=st.sampled_from([None, "low", "critical"]),
+    outcome=st.sampled_from(list(Outcome)),
+    named=st.booleans(),
+)
+def test_a_pass_always_rests_on_something_judged(runs, history, fail_on, outcome, named):
+    """Whatever is missing, green means that something was measured and held."""
+    checks = [Check("ACME001", outcome)]
+    decision = judge(
+        [sample(step, checked=checks, name=f"n{i}") for i, step in enumerate(runs)],
+        [sample(step, checked=checks, name=f"o{i}") for i, step in enumerate(history)],
+        baseline="base#main" if named else None,
+        fail_on=fail_on,
+    )
+    if decision.verdict is Verdict.PASS:
+        assert decision.of(Result.PASS, Result.NOT_CONFIRMED, Result.WAIVED)
+        assert not any(judgement.required for judgement in decision.of(Result.NOT_JUDGED) if judgement.reason not in ("few_runs",))
+
+
+def test_only_new_findings_fail():
+    """A known problem is work for tomorrow, not a red pipeline for everybody today."""
+    rules = policy(fail_on="high")
+    known = runs_of(*GOOD, name="old", findings=[finding()])
+    assert judge(runs_of(*FINE, findings=[finding()]), known, rules=rules).verdict is Verdict.PASS
+    assert judge(runs_of(*FINE, findings=[finding()]), HISTORY, rules=rules).verdict is Verdict.FAIL
+    everything = policy(fail_on="high", findings="all")
+    assert judge(runs_of(*FINE, findings=[finding()]), known, rules=everything).verdict is Verdict.FAIL
+    worse = runs_of(*GOOD, name="old", findings=[finding(severity=Severity.MEDIUM)])
+    assert judge(runs_of(*FINE, findings=[finding()]), worse, rules=rules).verdict is Verdict.FAIL
+
+
+def test_findings_of_a_minority_of_runs_do_not_fail():
+    """A straggler in one of five runs is a disturbed node."""
+    rules = policy(fail_on="high")
+    runs = [*runs_of(*FINE[:3]), *runs_of(*FINE[3:], name="bad", findings=[finding()])]
+    assert judge(runs, HISTORY, rules=rules).verdict is Verdict.PASS
+
+
+def test_experimental_uncertain_and_mild_findings_never_gate():
+    """New rules are tried in public without breaking anybody's build."""
+    rules = policy(fail_on="high")
+    for found in (
+        finding(status="experimental", severity=Severity.CRITICAL),
+        finding(confidence=Confidence.LOW),
+        finding(severity=Severity.MEDIUM),
+    ):
+        assert judge(runs_of(*FINE, findings=[found]), HISTORY, rules=rules).verdict is Verdict.PASS
+
+
+def test_a_rule_the_baseline_never_judged_is_no_regression():
+    """An update of the advisor brings new rules; the code under test has not changed."""
+    old = runs_of(*GOOD, name="old", checked=[Check("OTHER", Outcome.PASS)])
+    decision = judge(runs_of(*FINE, findings=[finding()]), old, rules=policy(fail_on="high"))
+    assert decision.verdict is Verdict.PASS
+    assert "first_judged" in [judgement.reason for judgement in decision.of(Result.WATCHED)]
+
+
+def test_collectives_keep_their_identity_across_runs():
+    """The hash of a communication group differs from run to run; the finding is the same."""
+    before = finding(subject=Subject("collective", "hcom_allReduce__952_7_1", (0,)))
+    after = finding(subject=Subject("collective", "hcom_allReduce__117_3_1", (0,)))
+    known = runs_of(*GOOD, name="old", findings=[before])
+    assert judge(runs_of(*FINE, findings=[after]), known, rules=policy(fail_on="high")).verdict is Verdict.PASS
+
+
+def test_waivers_hold_until_their_day():
+    """An exception without an end is a hole; one past its end says so."""
+    entry = {"finding": "acme/*", "reason": "fixed by the next driver", "until": datetime.date(2026, 3, 1)}
+    runs = runs_of(*FINE, findings=[finding()])
+    valid = judge(runs, HISTORY, rules=policy(fail_on="high", waivers=[entry]))
+    assert valid.verdict is Verdict.PASS
+    assert valid.of(Result.WAIVED)[0].waiver.reason == "fixed by the next driver"
+    over = {**entry, "until": datetime.date(2026, 2, 28)}
+    expired = judge(runs, HISTORY, rules=policy(fail_on="high", waivers=[over]))
+    assert expired.verdict is Verdict.FAIL
+    assert expired.of(Result.FAIL)[0].waiver is not None
+    unused = judge(runs_of(*FINE), HISTORY, rules=policy(fail_on="high", waivers=[over]))
+    assert unused.verdict is Verdict.PASS
+    assert unused.notes[0][0] == "waiver_over"
+    elsewhere = {**entry, "subject": "rank 3"}
+    assert judge(runs, HISTORY, rules=policy(fail_on="high", waivers=[elsewhere])).verdict is Verdict.FAIL
+    metric = {"metric": "step.time_us", "reason": "bigger model", "until": datetime.date(2027, 1, 1)}
+    assert judge(runs_of(*SLOW), HISTORY, rules=policy(waivers=[metric])).verdict is Verdict.PASS
+
+
+def test_a_section_that_can_never_apply_is_told():
+    """`modle = …` would silently switch its limits off."""
+    rules = policy(when=[{"match": {"modle": "m"}, "fail_on": "low"}])
+    assert ("unknown_attribute", {"name": "modle"}) in judge(runs_of(*FINE), HISTORY, rules=rules).notes
+
+
+def test_a_failure_names_the_operator_type_that_accounts_for_it():
+    """"7 % slower" without a culprit is a bug report nobody can use."""
+    matmul, other = Subject("operator_type", "MatMul"), Subject("operator_type", "Add")
+
+    def with_parts(step: float, name: str) -> object:
+        return sample(
+            step,
+            name=name,
+            facts={"step.computing_us": 1000 * step - 20_000, "step.idle_us": 20_000.0},
+            more=[
+                Fact("operator_type.time_us", matmul, 1000 * step - 50_000),
+                Fact("operator_type.time_us", other, 30_000.0),
+            ],
+        )
+
+    old = [with_parts(step, f"old{i}") for i, step in enumerate(GOOD)]
+    new = [with_parts(step, f"new{i}") for i, step in enumerate(SLOW)]
+    changes = judge(new, old).changes
+    assert [change.fact for change in changes][0] == "step.computing_us"
+    assert changes[1].subject == matmul
+    assert 0.9 < changes[1].share < 1.1
+    assert other not in [change.subject for change in changes]
+
+
+def test_another_batch_is_another_amount_of_work():
+    """Twice the batch takes twice the time: no regression, and no key says so."""
+    matmul = Subject("operator_type", "MatMul")
+    shapes = lambda batch: [  # noqa: E731
+        Fact("operator_type.shapes", matmul, f"{batch},1024;1024,1024"),
+        Fact("operator_type.time_us", matmul, 50_000.0),
+    ]
+    old = runs_of(*GOOD, name="old", more=shapes(8))
+    decision = judge(runs_of(*[200.0] * 5, more=shapes(16)), old)
+    assert decision.verdict is Verdict.INCONCLUSIVE
+    assert decision.differences[0].field == "batch"
