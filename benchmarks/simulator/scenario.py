@@ -141,7 +141,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
         tensor = draw.choice([2, 4])
     elif not {"unsplit_allreduce", "small_packets"} & set(kinds):
         tensor = draw.choice([1, 1, 2])
-    data = draw.choice([2, 4, 8] if pipeline * tensor > 2 else [4, 8, 16])
+    data = draw.choice([2, 4] if pipeline * tensor > 2 else [4, 8] if pipeline * tensor > 1 else [4, 8, 16])
     if (
         not {"slow_link", "slow_card", "slow_node_network"} & set(kinds)
         and pipeline * tensor > 1
@@ -154,17 +154,17 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
     hosts = draw.choice([8, 8, 4])
     if {"slow_node_network", "slow_node_compute"} & set(kinds):
         hosts = draw.choice([h for h in (2, 4, 8) if h * 4 <= world] or [max(world // 4, 1)])
-    micro = 1 if pipeline == 1 else draw.choice([4, 8]) * (pipeline // 2)
+    micro = 1 if pipeline == 1 else draw.choice([4, 6, 8])
     scenario = Scenario(
         data=data, tensor=tensor, pipeline=pipeline, ranks_per_host=hosts,
-        layers=draw.choice([3, 4, 6]) if pipeline == 1 else draw.choice([2, 3, 4]),
+        layers=draw.choice([3, 4, 6]) if pipeline == 1 else 8 // pipeline - draw.choice([0, 1]),
         micro_batches=micro,
         kernel_us=draw.uniform(220, 600),
         launch_us=draw.uniform(6, 15),
         gradient_mb_per_layer=draw.uniform(2, 8),
         activation_mb=draw.uniform(1, 4),
         buckets=draw.choice([3, 4, 6]),
-        steps=draw.choice([4, 5, 6, 8]),
+        steps=draw.choice([3, 4, 5]),
         first_step=draw.choice([1, 5, 50]),
         noise=noise,
         synchronous=draw.random() < 0.7,
