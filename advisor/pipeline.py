@@ -17,6 +17,8 @@ from advisor.model import Problem, ProfileInfo, Report
 from advisor.sources.base import Profile, Rank
 
 if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
     from advisor.ruleset.loader import RuleSet
 
 log = logging.getLogger("advisor")
@@ -166,10 +168,19 @@ def _executor(profile: Profile, names: tuple[str, ...], options: Options):  # ty
     if min(jobs, len(profile.ranks)) < 2 or (not options.jobs and _bytes(profile, names) < PARALLEL_BYTES):
         yield None
         return
+    with ProcessPoolExecutor(min(jobs, len(profile.ranks)), _processes()) as pool:
+        yield pool
+
+
+def _processes() -> BaseContext:
+    """Processes that share their imports where the system can fork from a server, else fresh ones."""
     import multiprocessing
 
-    with ProcessPoolExecutor(min(jobs, len(profile.ranks)), multiprocessing.get_context("spawn")) as pool:
-        yield pool
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pandas", "msgspec", "advisor.facts.registry", "advisor.sources.csvfiles"])
+    return context
 
 
 def _cluster(address: str) -> Iterable[Executor]:

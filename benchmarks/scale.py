@@ -89,18 +89,29 @@ def resident_mb(pid: int) -> float:
     return int(fields.get("Pss", 0)) / 1024
 
 
+def processor_s(pid: int) -> float:
+    """Processor seconds that a process itself has used."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def run(command: list[str]) -> Cost:
-    """Runs a command to its end and measures it with everything it starts."""
-    before = os.times()
+    """Runs a command to its end and watches it with everything it starts, twenty times a second."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     peak = 0.0
+    used: dict[int, float] = {}
     done = threading.Event()
 
     def watch() -> None:
         nonlocal peak
-        while not done.wait(0.1):
-            peak = max(peak, sum(resident_mb(pid) for pid in children_of(process.pid)))
+        while not done.wait(0.05):
+            pids = children_of(process.pid)
+            used.update((pid, max(seconds, used.get(pid, 0.0))) for pid in pids if (seconds := processor_s(pid)))
+            peak = max(peak, sum(resident_mb(pid) for pid in pids))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -109,9 +120,7 @@ def run(command: list[str]) -> Cost:
     watcher.join()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)[:200]} ended with {process.returncode}:\n{errors.decode()[-2000:]}")
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Cost(time.perf_counter() - start, cpu, peak)
+    return Cost(time.perf_counter() - start, sum(used.values()), peak)
 
 
 def least(costs: list[Cost]) -> Cost:

@@ -319,14 +319,12 @@ def _common(types: list[str], kinds: Ints, own: int) -> str:
 
 
 def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[OperatorRow, ...]:
-    index: dict[str, int] = {}
-    of_name = np.array([index.setdefault(operator_name(n), len(index)) for n in kernels.names], np.int64)
+    names, of_name = kernels.operators()
     operator = of_name[kernels.name]
-    total = np.bincount(operator, kernels.duration, len(index))
-    calls = np.bincount(operator, minlength=len(index))
-    kind = np.zeros(len(index), np.int64)
+    total = np.bincount(operator, kernels.duration, len(names))
+    calls = np.bincount(operator, minlength=len(names))
+    kind = np.zeros(len(names), np.int64)
     kind[operator] = type_of
-    names = list(index)
     return tuple(
         OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]))
         for i in np.argsort(-total, kind="stable")[:MOST].tolist()
@@ -425,17 +423,15 @@ def _changing(kernels: Kernels, main: np.ndarray) -> tuple[float | None, tuple[t
     nodes have names of their own; a name shared by many calls with many shapes says nothing."""
     if not any(s.input_shapes for s in kernels.signatures):
         return None, ()
-    index: dict[str, int] = {}
-    of_name = np.array([index.setdefault(operator_name(n), len(index)) for n in kernels.names], np.int64)
+    names, of_name = kernels.operators()
     operator = of_name[kernels.name[main]]
-    nodes = np.array(["/" in name and "-op" in name for name in index])
+    nodes = np.array(["/" in name and "-op" in name for name in names])
     if not nodes.any():
         return None, ()
     size = len(kernels.signatures)
     pairs = np.unique(operator * size + kernels.signature[main])
-    variants = np.bincount(pairs // size, minlength=len(index))
-    total = np.bincount(operator, kernels.duration[main], len(index))
-    names = list(index)
+    variants = np.bincount(pairs // size, minlength=len(names))
+    total = np.bincount(operator, kernels.duration[main], len(names))
     many = [i for i in np.argsort(-total, kind="stable").tolist() if variants[i] > 1 and nodes[i]][: MOST // 2]
     called = (variants > 0) & nodes
     mean = float(variants[called].mean()) if called.any() else None

@@ -7,6 +7,7 @@ separators, quotes that never close) goes through the tolerant reader, which is 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.base import Note, Rank, TableRef
-from advisor.sources.csvfiles import match_columns, read_file, read_files
 from advisor.sources.readers import reader
-from advisor.sources.textfiles import detect_encoding
+from advisor.sources.textfiles import detect_encoding, require_file, why_unreadable
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -87,8 +87,18 @@ class Kernels:
     piped: dict[str, Floats]
     left_out: int = 0
 
+    _operators: tuple[list[str], Ints] | None = None
+
     def __len__(self) -> int:
         return len(self.duration)
+
+    def operators(self) -> tuple[list[str], Ints]:
+        """(operators, operator of each name): names without call stack, launch range and suffixes."""
+        if self._operators is None:
+            index: dict[str, int] = {}
+            codes = np.array([index.setdefault(operator_name(name), len(index)) for name in self.names], np.int64)
+            self._operators = list(index), codes
+        return self._operators
 
 
 @dataclass
@@ -222,9 +232,12 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     for path in reference.paths:
         before = collector.unusable
         try:
+            require_file(path)
             for frame in _frames(path, reference, note):
                 collector.add(frame)
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            note(str(path), why_unreadable(error))
+        except ValueError as error:
             note(str(path), f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
         if collector.unusable > before:
             note(str(path), f"{collector.unusable - before} kernels without a usable duration were left out")
@@ -244,6 +257,8 @@ def _frames(path: Path, reference: TableRef, note: Note) -> Iterator[pl.DataFram
             return
         except _Untrusted:
             pass
+    from advisor.sources.csvfiles import read_file
+
     frame = read_file(TABLES["kernels"], path, None, note)
     if frame is not None:
         yield _from_pandas(frame)
@@ -279,6 +294,8 @@ def _fast_columns(path: Path) -> tuple[bytes, Mapping[str, int]] | None:
     if not newline or b'"' in text or b"\x00" in sample or detect_encoding(sample) not in ("utf-8", "utf-8-sig"):
         return None
     heading = text.decode("utf-8", "replace").rstrip("\r").split(",")
+    from advisor.sources.csvfiles import match_columns
+
     matches = match_columns(TABLES["kernels"].columns, heading)
     if "duration_us" not in matches or matches["duration_us"].scale != 1.0 or len(set(heading)) != len(heading):
         return None
@@ -360,7 +377,8 @@ def _cut(data: bytes) -> int:
 
 
 def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
-    os.environ.setdefault("POLARS_MAX_THREADS", "2")
+    threads = "1" if multiprocessing.parent_process() is not None else "2"  # ranks run side by side already
+    os.environ.setdefault("POLARS_MAX_THREADS", threads)
     import polars as pl
 
     order = sorted((name for name in positions if name in _WANTED), key=positions.__getitem__)
@@ -417,13 +435,21 @@ def operator_name(name: str) -> str:
     `Default/net/MatMul-op1`.
     """
     short = _STACK.sub("", name, count=1) if ".py" in name or "\n" in name or 'File "' in name else name
-    short = _LAUNCH.sub("", short.partition("@")[0])
-    return _NODE.sub(r"\1", _STEP.sub("", short)) or name
+    short = short.partition("@")[0]
+    if "::" in short:
+        short = _LAUNCH.sub("", short)
+    if "step" in short or "Step" in short:
+        short = _STEP.sub("", short)
+    if "-op" in short:
+        short = _NODE.sub(r"\1", short)
+    return short or name
 
 
 @reader("kernels.csv")
 def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The canonical frame with one row a kernel, for small needs; `load_kernels` is the way at full size."""
+    from advisor.sources.csvfiles import read_files
+
     return read_files(TABLES["kernels"], reference.paths, columns, note)
 
 

@@ -122,7 +122,7 @@ class _Collector:
         received = [event for event in flows if event.ph == "f"]
         process = None
         pid: object = _NONE
-        for event in events:
+        for event in [event for event in events if event.cat != _FLOW]:
             if event.ph == "X":
                 if event.pid != pid:
                     pid = event.pid
