@@ -14,7 +14,8 @@ _DATA = (
      "queue and those that emptied it", "batches"),
     ("step_median_us", "us", "typical interval between batches", "median over the steady part", "batches"),
     ("wait_us", "us", "time a step waits for its data", "iterator: mean time in GetNext, steady part; sink: the "
-     "iteration gap of the step trace", _BATCH),
+     "iteration gap of the step trace, else the sending thread's wait for the pipeline; never more than the idle time",
+     _BATCH),
     ("wait_share", "ratio", "the wait as a share of the step", "wait ÷ mean interval, or gap ÷ step", _BATCH),
     ("own_us", "us", "the step if data were always ready", "interval − wait, or the interval while the pipeline rests "
      "where that is shorter", _BATCH),

@@ -123,16 +123,37 @@ class Judged:
         return min(1.0, busy)
 
 
+def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tuple[float | None, float | None]:
+    """The step and its wait for data, microseconds.
+
+    The loop's wait in GetNext, or the device's iteration gap where batches are sunk, or else the sending thread's wait
+    for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the idle time.
+    """
+    times = data.times
+    device: Any = facts.value("step.time_us", subject)
+    count: Any = facts.value("step.count", subject)
+    gap: Any = facts.value("step.interval_us", subject)
+    idle: Any = facts.value("step.idle_share", subject)
+    if device is not None and count and data.batches > count:
+        # a recording without a schedule is one row for all its steps
+        device = device * count / data.batches
+    step = times.step_mean_us if times else None
+    wait = data.wait_us
+    if wait is None and gap is not None:
+        step, wait = device, gap
+    elif wait is None and times is not None and times.mode == "sink" and step is not None:
+        wait = times.wait_us
+    if step is None:
+        step = device
+    if wait is not None and step and idle is not None:
+        wait = min(wait, idle * step)
+    return step, wait
+
+
 def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Judged:
     """Joins a rank's data loading with its host and its device step."""
     subject = Subject("rank", str(rank), (rank,))
-    step: Any = data.times.step_mean_us if data.times else None
-    wait: Any = data.wait_us
-    gap = facts.value("step.interval_us", subject)
-    if wait is None and gap is not None:
-        step, wait = facts.value("step.time_us", subject), gap
-    elif step is None:
-        step = facts.value("step.time_us", subject)
+    step, wait = _step_and_wait(data, facts, subject)
     network = build_network(data, host, step, wait)
     judged = Judged(rank, data, host, step, wait, network, None, find_steepest(data.operations), None)
     busy = {i: b for i, op in data.operations.items() if (b := judged.busy_share(op)) is not None}
