@@ -35,6 +35,14 @@ def shorten(text: str, limit: int) -> str:
     return text[:head] + "…" + text[len(text) - (limit - 1 - head) :]
 
 
+def cut(text: str, limit: int) -> str:
+    """The beginning of a sentence of more than `limit` characters, up to the end of a word where it has words."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    return (head[: head.rfind(" ")] if " " in head[limit // 2 :] else head).rstrip(" ,;:") + " …"
+
+
 def markdown(text: object) -> str:
     """One line of Markdown that shows `text` literally: no markup, no HTML, no mention, no table end."""
     result = _MARKDOWN.sub(r"\\\1", printable(text)).replace("<", "&lt;").replace(">", "&gt;")

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text as Line
 
 from advisor.model import Finding, Outcome, Report
-from advisor.render.escaping import printable, shorten
+from advisor.render.escaping import cut, printable, shorten
 from advisor.render.outline import Branch, branches, checks, next_collection
 from advisor.render.wording import breakdown, change, check, expected, extent, gain, measured, telling, where, word
 from advisor.units import show
@@ -23,6 +23,8 @@ PHASE_STYLES = {
     "unknown": "dim",
 }
 _SEVERITY_STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
+SCREEN = 40
+"""Lines of a usual terminal window."""
 _FILLS = "█▓░▒"
 _UNKNOWN = "·"
 
@@ -37,8 +39,18 @@ def render_text(
     verbose: bool = False,
     **_: Any,
 ) -> str:
-    """The report for a terminal of `width` columns, with escape codes if `color`; `limit` causes are told in full,
-    all of them if `verbose`."""
+    """The report for a terminal of `width` columns, with escape codes if `color`. At most `limit` causes are told in
+    full, fewer where they would not fit a screen, all of them if `verbose`."""
+    if verbose:
+        return _write(report, lang, color, width, None, 0)
+    for full, short in [(full, short) for full in range(limit, 0, -1) for short in (5, 2)]:
+        text = _write(report, lang, color, width, full, short)
+        if text.count("\n") <= SCREEN:
+            break
+    return text
+
+
+def _write(report: Report, lang: str, color: bool, width: int | None, full: int | None, short: int) -> str:
     console = Console(
         file=io.StringIO(),
         width=max(40, min(width or 100, 120)),
@@ -50,7 +62,7 @@ def render_text(
         emoji=False,
         legacy_windows=False,
     )
-    for part in _parts(report, lang, console.width, None if verbose else limit):
+    for part in _parts(report, lang, console.width, full, short):
         console.print(part)
     output = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in output.splitlines()) + "\n"
@@ -65,17 +77,17 @@ def _line(*parts: tuple[str, str] | str) -> Line:
     return line
 
 
-def _parts(report: Report, lang: str, width: int, limit: int | None) -> list[RenderableType]:
+def _parts(report: Report, lang: str, width: int, full: int | None, short: int) -> list[RenderableType]:
     trees = branches(report)
-    shown = trees[:limit]
+    told = trees[:full]
+    named = trees[len(told) : len(told) + short]
     parts = [_head(report, lang), *_breakdown(report, lang, width)]
     if trees:
         parts.append(_line(""))
-    parts += [_cause(branch, lang, index, limit is None) for index, branch in enumerate(shown, 1)]
-    for branch in trees[len(shown) : len(shown) + 5]:
-        parts.append(_short(branch.finding, lang))
-    if len(trees) > len(shown) + 5:
-        rest = word(lang, "report.more_findings", count=len(trees) - len(shown) - 5)
+    parts += [_cause(branch, lang, index, full is None) for index, branch in enumerate(told, 1)]
+    parts += [_short(branch.finding, lang) for branch in named]
+    if len(trees) > len(told) + len(named):
+        rest = word(lang, "report.more_findings", count=len(trees) - len(told) - len(named))
         parts.append(_line((f"  {rest}", "dim")))
     return [*parts, _line(""), *_foot(report, lang, width)]
 
@@ -126,7 +138,7 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
     """Message, the evidence that counts, the saving, the first remedy with its check, and symptoms on one line."""
     finding = branch.finding
     body: list[RenderableType] = [
-        _line(finding.message.get(lang) if everything else shorten(finding.message.get(lang), 600))
+        _line(finding.message.get(lang) if everything else cut(finding.message.get(lang), 400))
     ]
     body += [
         _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
@@ -136,7 +148,8 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
         body.append(_line(f"{word(lang, 'report.could_give')} ", (gain(finding.saving, lang), "bold green")))
     for remedy in finding.remedies if everything else finding.remedies[:1]:
         proposal = change(remedy)
-        body.append(_line(("→ ", "green"), remedy.action.get(lang) + (f" ({proposal})" if proposal else "")))
+        action = remedy.action.get(lang) if everything else cut(remedy.action.get(lang), 240)
+        body.append(_line(("→ ", "green"), action + (f" ({proposal})" if proposal else "")))
         if everything and remedy.snippet:
             body += [_line((f"    {row}", "dim")) for row in printable(remedy.snippet, lines=True).splitlines()]
         if check(remedy, lang):
@@ -164,7 +177,9 @@ def _expectation(text: str, lang: str) -> str:
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
     if finding.saving is not None:
-        line.append(f"  {gain(finding.saving, lang)}", "green")
+        share = finding.saving.share_of_step
+        percent = "" if share is None else f" ({show(share, 'ratio')})"
+        line.append(f"  −{show(finding.saving.us_per_step, 'us')}{percent}", "green")
     return line
 
 

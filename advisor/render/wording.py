@@ -55,8 +55,8 @@ def expected(evidence: Evidence) -> str:
     A condition on something computed from the fact names it with its value: "lost ≤ 10 %, is 76.3 %". A condition that
     cannot be turned round is shown as it stands.
     """
-    if evidence.condition in ("is true", "is false") or (evidence.value is True and evidence.unit == "bool"):
-        return show(evidence.condition == "is false", "bool")
+    if isinstance(evidence.value, bool):
+        return show(not evidence.value, "bool") if evidence.condition else ""
     return " / ".join(_turned(clause, evidence) for clause in _clauses(evidence.condition))
 
 

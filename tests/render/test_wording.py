@@ -36,8 +36,6 @@ def test_both_locales_have_the_same_keys_and_placeholders():
         ("lost = 76.3 % > 10 %", "ratio", "lost ≤ 10 %, is 76.3 %"),
         ("or_else(queue.host_empty_share, 1) = 100 % >= 30 %", "ratio", "< 30 %"),
         ("or_else(queue.host_empty_share, 1) = 93 % >= 30 %", "ratio", "queue.host_empty_share < 30 %, is 93 %"),
-        ("is true", "bool", "no"),
-        ("is false", "bool", "yes"),
         ("== scalar", "text", "≠ scalar"),
         ("odd", "us", "odd"),
         ("", "us", ""),
@@ -46,6 +44,17 @@ def test_both_locales_have_the_same_keys_and_placeholders():
 def test_expected_is_the_opposite_of_the_failing_condition(condition, unit, text):
     """ "expected > 10 %" beside 75 % measured would read as if all were well."""
     assert expected(Evidence("a.b", 1.0, unit, condition)) == text
+
+
+def test_expected_truth_values():
+    """Of yes and no the other one would have been in order."""
+    for value, condition, text in (
+        (True, "is true", "no"),
+        (False, "is false", "yes"),
+        (False, "not or_else(a.b, false)", "yes"),
+        (True, "", ""),
+    ):
+        assert expected(Evidence("a.b", value, "bool", condition)) == text
 
 
 def test_subjects_and_ranks():
