@@ -68,13 +68,17 @@ class FactSet:
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._facts: dict[str, dict[Subject, Fact]] = {}
+        self._count = 0
         self.absent: dict[str, str] = {}
         for fact in facts:
             self.add(fact)
 
     def add(self, fact: Fact) -> None:
         """Keeps the fact; a second one of the same name and subject is a defect and replaces nothing."""
-        self._facts.setdefault(fact.name, {}).setdefault(fact.subject, fact)
+        by = self._facts.setdefault(fact.name, {})
+        if fact.subject not in by:
+            by[fact.subject] = fact
+            self._count += 1
 
     def get(self, name: str, subject: Subject) -> Fact | None:
         return self._facts.get(name, {}).get(subject)
@@ -100,7 +104,7 @@ class FactSet:
                 yield self._facts[name][subject]
 
     def __len__(self) -> int:
-        return sum(map(len, self._facts.values()))
+        return self._count
 
 
 def kind(name: str, unit: str, scopes: str, meaning: str, *, formula: str = "", needs: str = "") -> FactKind:

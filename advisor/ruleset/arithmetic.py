@@ -21,6 +21,8 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
 
 def number(value: Any) -> float | None:
     """The value as a finite float; truth values, texts and lists are no numbers."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

@@ -5,13 +5,13 @@ Unknown spreads: what is computed from it is unknown, `and` with false is false,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import COLLECTION, RUN, Fact, Subject, Value
-from advisor.ruleset.arithmetic import both, calculate, compare, either, normal, number, peer, scalar, summary
+from advisor.ruleset.arithmetic import both, calculate, compare, either, normal, number, peer, scalar
 from advisor.ruleset.conditions import All, AnyOf, Condition, CountOf, FindingIs, Leaf, Negation, parts
 from advisor.ruleset.expression import (
     PEER_FUNCTIONS,
@@ -83,7 +83,7 @@ class Scope:
 
     def locate(self, ref: FactRef) -> Subject | None:
         """The subject whose fact the reference means, None where there is none."""
-        where = place(ref, self.subject.kind, self.joins, self.catalogue)
+        where = self._where(ref)
         if where == "self":
             return self.subject
         if where in ("run", "collection"):
@@ -91,6 +91,15 @@ class Scope:
         if where.startswith("holder:"):
             return self.population.holder(self.subject, where.removeprefix("holder:"))
         return self.bindings.get(where)
+
+    def _where(self, ref: FactRef) -> str:
+        if ref.alias in self.joins:
+            return place(ref, self.subject.kind, self.joins, self.catalogue)
+        key = (ref, self.subject.kind)
+        places = self.population.places
+        if key not in places:
+            places[key] = place(ref, self.subject.kind, {}, self.catalogue)
+        return places[key]
 
     def fact(self, ref: FactRef) -> Fact | None:
         """The measured fact a reference means, None where it was not measured."""
@@ -105,37 +114,46 @@ class Scope:
 
     def value(self, expr: Expr) -> Value | None:
         """The value of an expression; None where it is unknown."""
-        if isinstance(expr, FactRef):
-            fact = self.fact(expr)
-            return None if fact is None else normal(fact.value)
-        if isinstance(expr, Literal):
-            return expr.value
-        if isinstance(expr, Param):
-            threshold = self.rule.params.get(expr.name)
-            return None if threshold is None else normal(threshold.value)
-        if isinstance(expr, Name):
-            if expr.name not in self._let:
-                self._let[expr.name] = None
-                self._let[expr.name] = self.value(self.rule.let[expr.name]) if expr.name in self.rule.let else None
-            return self._let[expr.name]
-        if isinstance(expr, Arithmetic):
-            return calculate(expr.op, self.value(expr.left), self.value(expr.right))
-        if isinstance(expr, Negative):
-            return calculate("-", 0.0, self.value(expr.operand))
-        if isinstance(expr, Items):
-            values = tuple(self.value(item) for item in expr.items)
-            return None if None in values else values
-        if isinstance(expr, Call):
-            return self._call(expr)
-        return self._logical(expr)
+        return _VALUE[type(expr)](self, expr)
 
-    def _logical(self, expr: Compare | Logic | Not) -> bool | None:
-        if isinstance(expr, Compare):
-            values = [self.value(operand) for operand in expr.operands]
-            return both([compare(op, values[i], values[i + 1]) for i, op in enumerate(expr.ops)])
-        if isinstance(expr, Logic):
-            truths = [_truth(self.value(item)) for item in expr.items]
-            return both(truths) if expr.op == "and" else either(truths)
+    def _fact_value(self, ref: FactRef) -> Value | None:
+        fact = self.fact(ref)
+        return None if fact is None else normal(fact.value)
+
+    def _literal(self, literal: Literal) -> Value | None:
+        return literal.value
+
+    def _param(self, param: Param) -> Value | None:
+        threshold = self.rule.params.get(param.name)
+        return None if threshold is None else normal(threshold.value)
+
+    def _name(self, name: Name) -> Value | None:
+        if name.name not in self._let:
+            self._let[name.name] = None
+            self._let[name.name] = self.value(self.rule.let[name.name]) if name.name in self.rule.let else None
+        return self._let[name.name]
+
+    def _arithmetic(self, expr: Arithmetic) -> Value | None:
+        return calculate(expr.op, self.value(expr.left), self.value(expr.right))
+
+    def _negative(self, expr: Negative) -> Value | None:
+        return calculate("-", 0.0, self.value(expr.operand))
+
+    def _items(self, expr: Items) -> Value | None:
+        values = tuple(self.value(item) for item in expr.items)
+        return None if None in values else values
+
+    def _compare(self, expr: Compare) -> bool | None:
+        values = [self.value(operand) for operand in expr.operands]
+        if len(expr.ops) == 1:
+            return compare(expr.ops[0], values[0], values[1])
+        return both([compare(op, values[i], values[i + 1]) for i, op in enumerate(expr.ops)])
+
+    def _logic(self, expr: Logic) -> bool | None:
+        truths = [_truth(self.value(item)) for item in expr.items]
+        return both(truths) if expr.op == "and" else either(truths)
+
+    def _not(self, expr: Not) -> bool | None:
         truth = _truth(self.value(expr.operand))
         return None if truth is None else not truth
 
@@ -159,29 +177,30 @@ class Scope:
     # --- peers ------------------------------------------------------------------------------------------------------
 
     def _peers(self, function: str, inner: Expr) -> float | None:
-        refs = [part for part in walk(inner) if isinstance(part, FactRef)]
-        kind = peer_kind(refs, self.subject.kind, self.catalogue)
+        kind, params = self._peer_kind(inner)
         group, peers = self.population.around(self.subject, kind)
-        cache = self.population.cache
-        key = (inner, kind, group, self._thresholds(inner))
-        if key not in cache:
-            cache[key] = [value for each in peers if (value := self.at(each).value(inner)) is not None]
-        values = cache[key]
+        thresholds = tuple(self.value(param) for param in params)
+        table = self.population.table((inner, kind, group, thresholds))
+        if table.values is None:
+            table.values = {each: value for each in peers if (value := self.at(each).value(inner)) is not None}
+            table.numbers = [found for found in map(number, table.values.values()) if found is not None]
         if function == "count":
-            return float(len(values))
-
-        def stat(name: str) -> float | None:
-            if (key, name) not in cache:
-                cache[(key, name)] = summary(name, [v for v in map(number, values) if v is not None])
-            return cache[(key, name)]
-
+            return float(len(table.values))
         if function in ("ratio_to_median", "share_of_sum", "deviation"):
-            own = self.at(self.subject).value(inner) if kind == self.subject.kind else None
-            return peer(function, own, values, stat)
-        return stat(function)
+            own = table.values.get(self.subject)
+            return peer(function, own, table.numbers, table.statistic)
+        return table.statistic(function)
 
-    def _thresholds(self, expr: Expr) -> tuple[Any, ...]:
-        return tuple(self.value(part) for part in walk(expr) if isinstance(part, Param))
+    def _peer_kind(self, inner: Expr) -> tuple[str, tuple[Param, ...]]:
+        """The kind of subject a peer function runs over, and the parameters inside of it."""
+        key = ("peers", inner, self.subject.kind)
+        cache = self.population.cache
+        if key not in cache:
+            parts_ = list(walk(inner))
+            refs = [part for part in parts_ if isinstance(part, FactRef)]
+            params = tuple(part for part in parts_ if isinstance(part, Param))
+            cache[key] = (peer_kind(refs, self.subject.kind, self.catalogue), params)
+        return cache[key]
 
     # --- conditions -------------------------------------------------------------------------------------------------
 
@@ -256,6 +275,21 @@ class Scope:
         return Variables(self)
 
 
+_VALUE: dict[type, Callable[[Scope, Any], Value | None]] = {
+    Arithmetic: Scope._arithmetic,
+    Call: Scope._call,
+    Compare: Scope._compare,
+    FactRef: Scope._fact_value,
+    Items: Scope._items,
+    Literal: Scope._literal,
+    Logic: Scope._logic,
+    Name: Scope._name,
+    Negative: Scope._negative,
+    Not: Scope._not,
+    Param: Scope._param,
+}
+
+
 def _truth(value: Value | None) -> bool | None:
     return value if isinstance(value, bool) else None
 
@@ -276,7 +310,7 @@ def readiness(
     missing: list[str] = []
     unknown = False
     for condition in rule.applies:
-        if any(isinstance(part, FindingIs) for part in parts(condition)):
+        if rule.builds_on_findings and any(isinstance(part, FindingIs) for part in parts(condition)):
             continue
         truth = scope.truth(condition)
         if truth is False:
@@ -290,11 +324,14 @@ def readiness(
             missing += [ref.fact for ref in alternatives]
     if unknown:
         return Readiness("no_data", tuple(dict.fromkeys(missing)))
-    if rule.join or any(isinstance(part, FindingIs) for part in parts(rule.when)):
-        return Readiness("ready")
+    if rule.join or rule.builds_on_findings:
+        return _READY
     if scope.truth(rule.when) is None:
         return Readiness("no_data", tuple(dict.fromkeys(_unknown(scope, rule.when))))
-    return Readiness("ready")
+    return _READY
+
+
+_READY = Readiness("ready")
 
 
 def _unknown(scope: Scope, condition: Condition) -> list[str]:

@@ -8,7 +8,25 @@ from weakref import WeakKeyDictionary
 
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import COLLECTION, RUN, Subject
+from advisor.ruleset.arithmetic import summary
 from advisor.ruleset.scopes import SINGLE
+
+
+class Table:
+    """The values of one expression for one group of peers, and statistics over them, computed when asked for."""
+
+    __slots__ = ("_statistics", "numbers", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[Subject, Any] | None = None
+        self.numbers: list[float] = []
+        self._statistics: dict[str, float | None] = {}
+
+    def statistic(self, name: str) -> float | None:
+        """A statistic of `arithmetic.summary` over the numbers."""
+        if name not in self._statistics:
+            self._statistics[name] = summary(name, self.numbers)
+        return self._statistics[name]
 
 
 class Population:
@@ -17,11 +35,20 @@ class Population:
     def __init__(self, facts: FactSet, catalogue: Mapping[str, FactKind]) -> None:
         self.facts, self.catalogue, self.size = facts, catalogue, len(facts)
         self.cache: dict[Any, Any] = {}
+        self.places: dict[Any, str] = {}
+        self._tables: dict[Any, Table] = {}
         self._by_kind: dict[str, list[Subject]] = {"run": [RUN], "collection": [COLLECTION]}
         self._known = {subject for fact in facts for subject in (fact.subject,)}
         for subject in sorted(self._known):
             if subject.kind not in SINGLE:
                 self._by_kind.setdefault(subject.kind, []).append(subject)
+
+    def table(self, key: Any) -> Table:
+        """The values and statistics kept under this key."""
+        found = self._tables.get(key)
+        if found is None:
+            found = self._tables[key] = Table()
+        return found
 
     def of_kind(self, kind: str) -> Sequence[Subject]:
         """Every subject of this kind, sorted."""
@@ -85,7 +112,7 @@ _POPULATIONS: WeakKeyDictionary[FactSet, Population] = WeakKeyDictionary()
 def population_of(facts: FactSet, catalogue: Mapping[str, FactKind]) -> Population:
     """The population of these facts, kept as long as they live and do not grow."""
     found = _POPULATIONS.get(facts)
-    if found is None or found.catalogue is not catalogue or found.size != len(facts):
+    if found is None or found.size != len(facts) or found.catalogue is not catalogue:
         found = _POPULATIONS[facts] = Population(facts, catalogue)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,7 +142,7 @@ class Rule:
         """Names of the facts without which the rule has no data."""
         return tuple(ref.fact for alternatives in self.required for ref in alternatives)
 
-    @property
+    @cached_property
     def joins(self) -> dict[str, str]:
         """alias -> kind"""
         return {join.alias: join.kind for join in self.join}
@@ -198,6 +199,11 @@ class Rule:
         kinds = {self.subject_kind, *self.joins.values()}
         names.update(f"{kind}.peer_group" for kind in kinds)
         return frozenset(name for name in names if not name.startswith(("subject.", "param.")))
+
+    @cached_property
+    def builds_on_findings(self) -> bool:
+        """Whether verdicts of other rules decide about this one."""
+        return bool(self.findings())
 
     def findings(self) -> tuple[FindingIs, ...]:
         """The rule's conditions on verdicts of other rules, in `applies` and `when`."""
