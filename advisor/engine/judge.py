@@ -46,7 +46,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     return Report(
         profile=measured.info,
-        summary=summarise(verdicts.findings, verdicts.checks, measured.facts),
+        summary=summarise(verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks),
         findings=tuple(verdicts.findings),
         checked=tuple(verdicts.checks),
         missing_evidence=missing_evidence(verdicts.checks, kinds, measured.tables),
@@ -122,7 +122,9 @@ class _Trial:
             for rule, by in self.ready.items()
             if rule not in self.errors
         }
-        compiled = compile_rules(self.rules.rules, judged, self.facts, self.catalogue)
+        compiled = compile_rules(
+            self.rules.rules, judged, self.facts, self.catalogue, [finding.subject for finding in self.given]
+        )
         self.errors.update(compiled.errors)
         machine = make_engine(compiled.rules, engine)
         machine.begin()
