@@ -1,7 +1,7 @@
 # `make advise [PROFILE=path]`: environment, installation, report.   `make test`: all tests.   `make check`: lint and types.
 PYTHON ?= python3
 VENV ?= .venv
-PROFILE ?= examples/slow_rank
+PROFILE ?= examples/slow-rank-pipeline
 REPORT ?= out/advisor-report.html
 BIN := $(VENV)/bin
 

@@ -17,7 +17,9 @@ def installed(tmp_path_factory):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     subprocess.run([*pip, "wheel", "--no-deps", "-w", str(folder), str(ROOT)], check=True, timeout=300)
     wheel = next(folder.glob("advisor-*.whl"))
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(folder / "site"), str(wheel)], check=True, timeout=300)
+    subprocess.run(
+        [*pip, "install", "--no-deps", "--target", str(folder / "site"), str(wheel)], check=True, timeout=300
+    )
     return folder / "site"
 
 
@@ -32,7 +34,7 @@ def advisor(site, *arguments, cwd):
 def test_the_installed_command_reports_from_another_folder(installed, tmp_path):
     """A user who installed the wheel gets the rules and the HTML template with it."""
     report = tmp_path / "report.html"
-    done = advisor(installed, "advise", ROOT / "examples" / "slow_rank", "--format", f"html:{report}", cwd=tmp_path)
+    done = advisor(installed, "advise", ROOT / "examples" / "slow-rank-pipeline", "--format", f"html:{report}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "<html" in report.read_text(encoding="utf-8")
     where = subprocess.run(
