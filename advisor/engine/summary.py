@@ -16,8 +16,13 @@ DIRECTIONS = {
 _BREAKDOWN = ("computing", "exposed_communication", "idle")
 
 
-def summarise(findings: Sequence[Finding], checks: Sequence[Check], facts: FactSet) -> Summary:
-    """Direction of the root cause with the largest saving; healthy or undetermined where there is none."""
+def summarise(
+    findings: Sequence[Finding], checks: Sequence[Check], facts: FactSet, ranks: Sequence[int] = ()
+) -> Summary:
+    """Direction of the root cause with the largest saving; healthy or undetermined where there is none.
+
+    `ranks` are those of the profile: it is not healthy because the steps of some could not be read.
+    """
     top = leading(findings)
     step = facts.value("step.time_us", RUN)
     step_us = float(step) if isinstance(step, (int, float)) else None
@@ -30,7 +35,9 @@ def summarise(findings: Sequence[Finding], checks: Sequence[Check], facts: FactS
         breakdown = {name: share for name, share in breakdown.items() if name != "computing"}
     if top is not None:
         return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
-    direction, headline = _without_cause(findings, checks, step_us, breakdown)
+    measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
+    unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
+    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread)
     return Summary(direction, headline, step_us, breakdown)
 
 
@@ -66,7 +73,11 @@ def _headline(top: Finding, step_us: float | None) -> Text:
 
 
 def _without_cause(
-    findings: Sequence[Finding], checks: Sequence[Check], step_us: float | None, breakdown: dict[str, float]
+    findings: Sequence[Finding],
+    checks: Sequence[Check],
+    step_us: float | None,
+    breakdown: dict[str, float],
+    unread: Sequence[int],
 ) -> tuple[str, Text]:
     serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
@@ -74,6 +85,12 @@ def _without_cause(
     if serious or step_us is None or not judged:
         why = serious[0].title if serious else Text("the evidence does not suffice", "证据不足")
         return "undetermined", Text(f"No direction can be named: {why.en}.", f"无法判断方向：{why.zh}。")
+    if unread:
+        names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
+        return "undetermined", Text(
+            f"Nothing of weight was found, but no steps of rank {names} could be read.",
+            f"未发现明显瓶颈，但无法读取rank {names}的迭代数据。",
+        )
     note = (f" {blind} checks had no data.", f"有{blind}项检查缺少数据。") if blind else ("", "")
     scope = ("", "") if breakdown else (" as far as the host's files show", "（仅就主机侧文件而言）")
     return "healthy", Text(

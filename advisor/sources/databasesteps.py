@@ -17,20 +17,27 @@ if TYPE_CHECKING:
     from advisor.intervals import Intervals
 
 
-def _union(rows: Sequence[tuple[Any, Any]]) -> Intervals:
+MOST_LOST = 0.02
+"""Share of the compute tasks without a usable time up to which the rest still stands for all of them."""
+
+
+def _usable(rows: Sequence[tuple[Any, Any]]) -> list[tuple[int, int]]:
+    return [row for row in rows if isinstance(row[0], int) and isinstance(row[1], int) and 0 <= row[0] < 1 << 62]
+
+
+def _union(usable: Sequence[tuple[int, int]]) -> Intervals:
     import numpy as np
 
     from advisor.intervals import EMPTY, union
 
-    usable = [row for row in rows if isinstance(row[0], int) and isinstance(row[1], int) and 0 <= row[0] < 1 << 62]
     if not usable:
         return EMPTY
     times = np.array([(start, min(end, (1 << 62))) for start, end in usable], dtype=np.int64)
     return union(times[:, 0], times[:, 1])
 
 
-def _busy(database: Database) -> tuple[Intervals, Intervals]:
-    """(computing, communication) as disjoint intervals."""
+def _busy(database: Database) -> tuple[Intervals, Intervals, int, int]:
+    """(computing, communication) as disjoint intervals, compute tasks known of, and those of them without a time."""
     task, info = database.name("TASK"), database.name("COMPUTE_TASK_INFO")
     computing = database.rows(
         f"SELECT startNs, endNs FROM {task} WHERE globalTaskId IN (SELECT globalTaskId FROM {info})"
@@ -40,7 +47,9 @@ def _busy(database: Database) -> tuple[Intervals, Intervals]:
         if database.has("COMMUNICATION_OP", "startNs", "endNs")
         else []
     )
-    return _union(computing), _union(communication)
+    known = database.rows(f"SELECT COUNT(DISTINCT globalTaskId) FROM {info}")[0][0]
+    tasks = _usable(computing)
+    return _union(tasks), _union(_usable(communication)), known, max(known - len(tasks), 0)
 
 
 def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, int]]:
@@ -69,7 +78,10 @@ def steps_of(database: Database, starts: Sequence[Any]) -> list[str | None]:
 
 
 def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | None:
-    """Columns of the steps table in µs, None where there are no tasks; says that they were computed."""
+    """Columns of the steps table in µs, None where there are no tasks; says that they were computed.
+
+    Where many compute tasks have no time, what looks free may have been computing: only communication is told then.
+    """
     from advisor.intervals import clip, complement, measure, subtract, union
 
     needed = database.has("TASK", "startNs", "endNs", "globalTaskId") and database.has(
@@ -77,7 +89,8 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
     )
     if not needed:
         return None
-    computing, communication = _busy(database)
+    computing, communication, known, lost = _busy(database)
+    whole = bool(computing[0].size) and lost <= MOST_LOST * known
     import numpy as np
 
     busy = union(*(np.concatenate(pair) for pair in zip(computing, communication, strict=True)))
@@ -96,7 +109,12 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
         free = measure(complement(inside, begin, end)) / 1e3
         preparing = (begin - low) / 1e3 if database.has("STEP_TIME") else None
         row = (step, parts[0], parts[1], parts[2] - parts[1], parts[2], free, preparing)
-        for cells, value in zip(columns.values(), row, strict=True):
-            cells.append(value)
+        for name, value in zip(names, row, strict=True):
+            columns[name].append(value if whole or name in ("step", "communication_us") else None)
+    if lost:
+        rest = "" if whole else "; how long the device computed or was free is therefore unknown"
+        note(str(database.path), f"{lost} of {known} compute tasks have no usable time{rest}")
+    elif not whole:
+        note(str(database.path), "holds no compute tasks; how long the device computed or was free is unknown")
     note(str(database.path), "has no table of step times; they were computed from tasks and communication operations")
     return columns

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.sources.base import Note, Reader, TableRef
-from advisor.sources.textfiles import require_file, why_unreadable
+from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +58,8 @@ def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         note(name, f"cannot be read as a database: {error}")
     except sqlite3.DatabaseError as error:
         note(name, f"is a damaged database; what lies in the defect was not read: {error}")
+    except TooLarge as error:
+        note(name, f"was not read: {error}")
     except MemoryError:
         note(name, "does not fit into the memory; it was not read")
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:

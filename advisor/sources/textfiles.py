@@ -51,6 +51,10 @@ class NotAFile(OSError):
     """A pipe, device or socket under a file's name: reading it might never end."""
 
 
+class TooLarge(ValueError):
+    """More than is read at once; the text says of what."""
+
+
 def require_file(path: Path) -> int:
     """The size in bytes of a regular file. Raises OSError for everything else, before it could block."""
     status = path.stat()
@@ -75,10 +79,10 @@ def why_unreadable(error: OSError) -> str:
 
 
 def lines_of(stream: TextIO) -> Iterator[str]:
-    """The lines of a text file, ends kept. Raises ValueError for a line without end."""
+    """The lines of a text file, ends kept. Raises TooLarge for a line without end."""
     while line := stream.readline(LONGEST_LINE):
         if len(line) >= LONGEST_LINE:
-            raise ValueError(f"a line of more than {LONGEST_LINE >> 20} million characters")
+            raise TooLarge(f"it has a line of more than {LONGEST_LINE >> 20} million characters")
         yield line
 
 
@@ -91,9 +95,9 @@ def open_text(path: Path) -> TextIO:
 
 
 def read_text(path: Path, limit: int | None = None) -> str:
-    """The whole text, or about the first `limit` bytes of it. Raises ValueError where it is too large for that."""
+    """The whole text, or about the first `limit` bytes of it. Raises TooLarge."""
     if require_file(path) > LARGEST and limit is None:
-        raise ValueError(f"larger than {LARGEST >> 30} GiB")
+        raise TooLarge(f"it is larger than {LARGEST >> 30} GiB")
     with path.open("rb") as stream:
         data = stream.read() if limit is None else stream.read(limit)
     return data.decode(detect_encoding(data[:_SAMPLE], whole=len(data) <= _SAMPLE), errors="replace")

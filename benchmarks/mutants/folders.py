@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import threading
@@ -35,7 +36,7 @@ def folder(path: Path, draw: Random) -> str | None:
 def dangling(path: Path, draw: Random) -> str | None:
     path.unlink()
     path.symlink_to(draw.choice(("gone", path.name, "/dev/null", "/dev/full", "/proc/self/mem")))
-    return f"is a link to {os.readlink(path)}"
+    return f"is a link to {path.readlink()}"
 
 
 @mutation("file.endless", LESS)
@@ -91,10 +92,8 @@ def racing(name: str, change: Callable[[Path, bytes], None]) -> None:
 
         def work() -> None:
             while time.monotonic() < end:
-                try:
+                with contextlib.suppress(OSError):
                     change(path, data)
-                except OSError:
-                    pass
                 time.sleep(0.0005)
 
         threading.Thread(target=work, daemon=True).start()
@@ -193,9 +192,9 @@ def odd_names(root: Path, draw: Random) -> str | None:
     return f"a file called {name[:20]!r}"
 
 
-@mutation("folder.renamed", SAME, whole=True)
+@mutation("folder.renamed", OTHER, whole=True)
 def renamed(root: Path, draw: Random) -> str | None:
-    """Folders renamed by people keep who they are."""
+    """The host is known by the folder's name alone."""
     ranks = _ranks(root)
     if not ranks:
         return None
