@@ -207,6 +207,7 @@ class Check:
     outcome: Outcome
     missing: tuple[str, ...] = ()
     reason: str = ""
+    title: Text | None = None
 
 
 @dataclass(frozen=True)

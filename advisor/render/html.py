@@ -55,7 +55,6 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         missing=sorted(report.missing_evidence, key=lambda item: -len(item.rules)),
         collect=_two(_collect, report),
         facts_about=_facts_about(report),
-        rule_title=_titles(report).get,
     )
 
 
@@ -162,10 +161,6 @@ def _direction_class(report: Report) -> str:
 def _extent(report: Report) -> list[Text]:
     pairs = zip(*(wording.extent(report, lang) for lang in wording.LANGUAGES), strict=True)
     return [Text(*pair) for pair in pairs]
-
-
-def _titles(report: Report) -> dict[str, Text]:
-    return {finding.rule: finding.title for finding in report.findings}
 
 
 def _facts_about(report: Report) -> list[tuple[Text | str, str]]:

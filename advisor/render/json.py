@@ -85,7 +85,13 @@ def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]
         },
         "findings": [_finding(finding) for finding in report.findings],
         "checked": [
-            {"rule": check.rule, "outcome": check.outcome.value, "missing": list(check.missing), "reason": check.reason}
+            {
+                "rule": check.rule,
+                "outcome": check.outcome.value,
+                "missing": list(check.missing),
+                "reason": check.reason,
+                "title": None if check.title is None else _text(check.title),
+            }
             for check in report.checked
         ],
         "missing_evidence": [
@@ -273,7 +279,13 @@ def _read_report(data: Mapping[str, Any]) -> Report:
         ),
         findings=tuple(map(_read_finding, data["findings"])),
         checked=tuple(
-            Check(check["rule"], Outcome(check["outcome"]), tuple(check.get("missing", ())), check.get("reason", ""))
+            Check(
+                check["rule"],
+                Outcome(check["outcome"]),
+                tuple(check.get("missing", ())),
+                check.get("reason", ""),
+                None if check.get("title") is None else _read_text(check["title"]),
+            )
             for check in data["checked"]
         ),
         missing_evidence=tuple(

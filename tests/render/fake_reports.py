@@ -80,7 +80,7 @@ WORKERS = Remedy(
 )
 CHECKS = (
     Check("COMM001", Outcome.FAIL),
-    Check("DATA001", Outcome.PASS),
+    Check("DATA001", Outcome.PASS, title=Text("The device waits for data", "设备等待数据")),
     Check("DATA002", Outcome.PASS),
     Check("OPER004", Outcome.PASS),
     Check("MEM001", Outcome.NO_DATA, ("memory.peak_bytes",), "no memory was recorded"),
@@ -627,7 +627,10 @@ reports = st.builds(
     ),
     st.lists(_findings, max_size=5, unique_by=lambda finding: finding.id).map(tuple),
     st.lists(
-        st.builds(Check, _names, st.sampled_from(Outcome), st.lists(_names, max_size=2).map(tuple), _names), max_size=4
+        st.builds(
+            Check, _names, st.sampled_from(Outcome), st.lists(_names, max_size=2).map(tuple), _names, st.none() | _texts
+        ),
+        max_size=4,
     ).map(tuple),
     st.lists(st.builds(MissingEvidence, _names, _names, st.lists(_names, max_size=2).map(tuple)), max_size=2).map(
         tuple
