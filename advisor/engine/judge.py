@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from advisor.engine.base import Engine, EngineFailure, Hit, Record, RecordError
 from advisor.engine.evidence import missing_evidence
@@ -191,7 +191,7 @@ class _Trial:
     def checks(self) -> list[Check]:
         """The outcome of every rule: a rule fails if it reached a verdict about any subject."""
         fired = {f.rule for f in self.findings}
-        checks = [self._check(rule, fired) for rule in self.rules.rules]
+        checks = [replace(self._check(rule, fired), title=rule.title) for rule in self.rules.rules]
         checks += [Check(name, Outcome.ERROR, (), reason) for name, reason in self.rules.broken().items()]
         return sorted(checks, key=lambda check: check.rule)
 
