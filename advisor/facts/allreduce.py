@@ -110,10 +110,7 @@ def gradients(run: Run) -> Gradients | None:
     alphas = []
     for joint in chosen:
         part = joint.scale / len(set(joint.steps))
-        shortest = joint.pure_us
-        transit = np.nan_to_num(joint.transit_us)
-        if not joint.complete:
-            shortest = np.where(transit.max(axis=1) > 0, np.minimum(shortest, transit.max(axis=1)), shortest)
+        shortest = joint.transfer_us
         sizes = np.nanmean(joint.size_bytes, axis=1) if np.isfinite(joint.size_bytes).any() else None
         if sizes is not None and np.isfinite(sizes).all():
             alphas.append(fit(sizes, shortest)[0])

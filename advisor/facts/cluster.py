@@ -22,6 +22,8 @@ from advisor.model import Fact, Source, Subject
 
 REPLAYS = 6
 """Sets of late ranks whose mending is replayed, the latest first."""
+ONE_JOB = 1.5
+"""Ranks whose steps differ in length by more than this factor are not of one synchronous job."""
 PARTS = ("compute", "data", "host")
 """What a rank can be late from by itself."""
 
@@ -40,6 +42,12 @@ class Accounts:
     idle: Floats
     data_known: bool
     sources: dict[int, tuple[Source, ...]] = field(default_factory=dict)
+
+    def synchronous(self, rows: list[int]) -> bool:
+        """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared."""
+        lengths = np.nanmedian(self.time[rows], axis=1)
+        lengths = lengths[np.isfinite(lengths)]
+        return len(lengths) < 2 or bool(lengths.max() <= ONE_JOB * lengths.min())
 
     def part(self, name: str) -> Floats:
         """compute, data or host."""
@@ -78,18 +86,20 @@ def _balance(run: Run) -> Accounts | None:
         computing = table("fp_bp")
     interval = table("interval")
     lead, fetching = _from_courses(courses, ranks, steps)
+    apart = np.zeros(time.shape)
     if np.isfinite(interval).any():
         data, host = interval, np.nan_to_num(idle)
     elif np.isfinite(lead).all(axis=0).any() and not np.isfinite(preparing).all():
         data, host = lead, np.maximum(np.nan_to_num(idle) - np.nan_to_num(lead), 0.0)
     elif np.isfinite(preparing).any():
+        data = preparing
         if _outside(time, preparing):
-            time, host = time + np.nan_to_num(preparing), np.nan_to_num(idle)
+            apart, host = np.nan_to_num(preparing), np.nan_to_num(idle)
         else:
             host = np.maximum(np.nan_to_num(idle) - np.nan_to_num(preparing), 0.0)
-        data = preparing
     else:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
+    time = time + apart
     if np.isfinite(fetching).any():
         computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
     known = bool(np.isfinite(data).any())
@@ -179,6 +189,8 @@ def _compare(run: Run) -> dict[int, Lateness]:
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
         slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1
+        if not balance.synchronous(rows):
+            continue
         peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
         for r in rows:
             rank = balance.ranks[r]

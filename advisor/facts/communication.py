@@ -83,7 +83,7 @@ def _expose(run: Run) -> dict[int, Exposure]:
     for joint in joints(run):
         role = layout.role.get(joint.group, "data")
         steps = len(set(joint.steps))
-        shortest, elapsed = joint.pure_us, joint.elapsed_us
+        shortest, elapsed = joint.transfer_us, joint.elapsed_us
         for column, rank in enumerate(joint.ranks):
             known = pure[rank]
             for row, name in enumerate(joint.names):
@@ -303,7 +303,7 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
             total.pure += float(pure.sum()) * part
             total.latency += float(missing.sum()) * part
         else:
-            total.pure += float(np.where(known, np.minimum(pure, transit), pure).sum()) * part
+            total.pure += float(joint.transfer_us.sum()) * part
             total.absent += float(missing.sum()) * part
             total.complete = False
         sizes = joint.size_bytes[np.isfinite(joint.size_bytes)]
@@ -335,7 +335,7 @@ def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float]
             waits[rank] += float(wait[:, column].sum()) * part
             caused[rank] += float(whole[last == column].sum()) * part
             totals[rank] += float(whole.sum()) * part
-            pure[rank] += float(joint.pure_us.sum()) * part
+            pure[rank] += float(joint.transfer_us.sum()) * part
     return waits, caused, totals, pure
 
 
@@ -382,7 +382,7 @@ def _exposed_of(run: Run, role: str, kind_: str, total: _Sum) -> float | None:
     for joint in joints(run):
         if joint.kind == kind_ and layout.role.get(joint.group, "data") == role:
             part = joint.scale / len(set(joint.steps))
-            shortest = joint.pure_us
+            shortest = joint.transfer_us
             for rank in joint.ranks:
                 for name, lasts in zip(joint.names, shortest, strict=True):
                     pure[rank][name] += float(lasts) * part

@@ -177,6 +177,15 @@ class Joint:
         return np.nanmin(self.elapsed_us, axis=1)
 
     @property
+    def transfer_us(self) -> Floats:
+        """The transfer alone: `pure_us`, but not above the longest transit of any member where a member's file is
+        missing, for the rest may be waiting for that one."""
+        if self.complete:
+            return self.pure_us
+        longest = np.where(np.isfinite(self.transit_us), self.transit_us, -1.0).max(axis=1)
+        return np.where(longest > 0, np.minimum(self.pure_us, longest), self.pure_us)
+
+    @property
     def wait_us(self) -> Floats:
         """Waiting of each rank for the last one at hand."""
         return self.elapsed_us - self.pure_us[:, None]
