@@ -88,7 +88,7 @@ def _refuse_mixture(samples: Sequence[Sample], policy: Policy) -> None:
         apart = differences(first.key, other.key, policy.key_ignored)
         if not apart:
             continue
-        if {item.field for item in apart} == {"ranks"}:
+        if set(first.info.ranks).isdisjoint(other.info.ranks):
             raise UsageError(
                 f"has rank {other.key['ranks']}, {first.id} has rank {first.key['ranks']}",
                 place=other.id,

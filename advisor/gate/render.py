@@ -119,9 +119,7 @@ def _width(text: str) -> int:
 
 def render_json(decision: Decision) -> str:
     """The decision as JSON (`reports/schemas/gate.schema.json`)."""
-    from advisor.render.json import _plain
-
-    return json.dumps(_plain(to_json(decision)), ensure_ascii=False, sort_keys=True, allow_nan=False, indent=2) + "\n"
+    return json.dumps(to_json(decision), ensure_ascii=False, sort_keys=True, allow_nan=False, indent=2) + "\n"
 
 
 def to_json(decision: Decision) -> dict[str, Any]:
@@ -144,6 +142,7 @@ def to_json(decision: Decision) -> dict[str, Any]:
         "judgements": [_judgement(item) for item in decision.judgements],
         "changes": [
             {
+                "part": item.part,
                 "fact": item.fact,
                 "subject": {"kind": item.subject.kind, "id": item.subject.id, "ranks": list(item.subject.ranks)},
                 "before_us": item.before,

@@ -69,7 +69,7 @@ def render_html(decision: Decision, lang: str = "en") -> str:
 
 def _finalize(value: Any) -> Any:
     """Every text of a profile loses control characters; our own markup stays."""
-    return printable(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _two(tell: Callable[[str], str]) -> Text:

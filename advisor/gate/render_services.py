@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 from advisor.gate.decision import Decision, Judgement, Result, Verdict
 from advisor.gate.wording import cause, extent, headline, name_of, next_step, notes, reason, say
 from advisor.model import Severity
-from advisor.render.escaping import markdown, printable, workflow_message, workflow_property, xml
+from advisor.render.escaping import markdown, printable, workflow_message, workflow_property
 from advisor.render.json import tool_version
 from advisor.render.sarif import SCHEMA, uri
 
@@ -118,6 +119,10 @@ def _apart(decision: Decision, lang: str) -> list[str]:
     return [f"{d.field}: {d.before or unknown} → {d.after or unknown}" for d in decision.differences]
 
 
+def _lines(lines: Sequence[str]) -> str:
+    return "\n".join(map(printable, lines))
+
+
 def render_junit(decision: Decision, lang: str = "en") -> str:
     """One test case per judgement; what could not be judged is skipped, an inconclusive gate is an error."""
     suite = ElementTree.Element("testsuite", name="advisor gate")
@@ -135,16 +140,16 @@ def render_junit(decision: Decision, lang: str = "en") -> str:
                 error = ElementTree.SubElement(
                     case, "error", type="inconclusive", message=printable(headline(decision, lang))
                 )
-                error.text = xml("\n".join([*_apart(decision, lang), next_step(decision, lang)]))
+                error.text = _lines([*_apart(decision, lang), next_step(decision, lang)])
         elif judgement.result is Result.FAIL:
             failure = ElementTree.SubElement(
                 case, "failure", type=printable(judgement.kind), message=printable(reason(judgement, lang))
             )
-            failure.text = xml("\n".join(tell(decision, judgement, lang)))
+            failure.text = _lines(tell(decision, judgement, lang))
         elif judgement.result in (Result.NOT_JUDGED, Result.WAIVED, Result.NOT_CONFIRMED):
             ElementTree.SubElement(case, "skipped", message=printable(reason(judgement, lang)))
         else:
-            ElementTree.SubElement(case, "system-out").text = xml("\n".join(tell(decision, judgement, lang)))
+            ElementTree.SubElement(case, "system-out").text = _lines(tell(decision, judgement, lang))
     counts = {
         "tests": len(cases),
         "failures": len(suite.findall("testcase/failure")),
@@ -155,7 +160,7 @@ def render_junit(decision: Decision, lang: str = "en") -> str:
         suite.set(key, str(count))
     suite.set("time", "0")
     output = ElementTree.SubElement(suite, "system-out")
-    output.text = xml("\n".join([headline(decision, lang), extent(decision, lang), *notes(decision, lang)]))
+    output.text = _lines([headline(decision, lang), extent(decision, lang), *notes(decision, lang)])
     suites = ElementTree.Element("testsuites", {"name": "advisor", **{k: str(v) for k, v in counts.items()}})
     suites.append(suite)
     ElementTree.indent(suites)

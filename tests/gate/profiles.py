@@ -13,7 +13,19 @@ from advisor.gate.decision import Case, Decision, decide
 from advisor.gate.policy import Policy, read_policy
 from advisor.gate.sample import Sample
 from advisor.model import (
-    RUN, Check, Confidence, Direction, Fact, Finding, Outcome, ProfileInfo, Role, Severity, Subject, Summary, Text,
+    RUN,
+    Check,
+    Confidence,
+    Direction,
+    Fact,
+    Finding,
+    Outcome,
+    ProfileInfo,
+    Role,
+    Severity,
+    Subject,
+    Summary,
+    Text,
 )  # fmt: skip
 
 TODAY = datetime.date(2026, 3, 1)

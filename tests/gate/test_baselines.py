@@ -171,7 +171,7 @@ def test_reference_has_a_name_or_is_main(tmp_path):
 
 
 def test_differences_of_keys_name_the_fields():
-    """"Not comparable" without a reason sends people searching."""
+    """ "Not comparable" without a reason sends people searching."""
     before = {"model": "a", "versions.cann": "8.1", "profiler.level": "Level1"}
     after = {"model": "a", "versions.cann": "8.2"}
     found = differences(before, after)

@@ -114,7 +114,9 @@ def test_a_pass_always_rests_on_something_judged(runs, history, fail_on, outcome
     )
     if decision.verdict is Verdict.PASS:
         assert decision.of(Result.PASS, Result.NOT_CONFIRMED, Result.WAIVED)
-        assert not any(judgement.required for judgement in decision.of(Result.NOT_JUDGED) if judgement.reason not in ("few_runs",))
+        assert not any(
+            judgement.required for judgement in decision.of(Result.NOT_JUDGED) if judgement.reason not in ("few_runs",)
+        )
 
 
 def test_only_new_findings_fail():
@@ -190,7 +192,7 @@ def test_a_section_that_can_never_apply_is_told():
 
 
 def test_a_failure_names_the_operator_type_that_accounts_for_it():
-    """"7 % slower" without a culprit is a bug report nobody can use."""
+    """ "7 % slower" without a culprit is a bug report nobody can use."""
     matmul, other = Subject("operator_type", "MatMul"), Subject("operator_type", "Add")
 
     def with_parts(step: float, name: str) -> object:
@@ -207,7 +209,7 @@ def test_a_failure_names_the_operator_type_that_accounts_for_it():
     old = [with_parts(step, f"old{i}") for i, step in enumerate(GOOD)]
     new = [with_parts(step, f"new{i}") for i, step in enumerate(SLOW)]
     changes = judge(new, old).changes
-    assert [change.fact for change in changes][0] == "step.computing_us"
+    assert next(change.fact for change in changes) == "step.computing_us"
     assert changes[1].subject == matmul
     assert 0.9 < changes[1].share < 1.1
     assert other not in [change.subject for change in changes]
