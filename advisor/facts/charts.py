@@ -198,13 +198,14 @@ def _links(run: Run, facts: FactSet) -> dict[str, Any] | None:
     if not speeds:
         return None
     slowest = sorted(speeds, key=lambda pair: speeds[pair])
-    shown = sorted(list(dict.fromkeys(rank for pair in slowest for rank in pair))[:MATRIX_RANKS])
+    shown = set(list(dict.fromkeys(rank for pair in slowest for rank in pair))[:MATRIX_RANKS])
+    sources, destinations = (sorted({pair[side] for pair in speeds if shown.issuperset(pair)}) for side in (0, 1))
     transports = {str(fact.value) for fact in facts.of("link.transport").values()}
     return {
         "transport": ", ".join(sorted(transports)),
-        "sources": shown,
-        "destinations": shown,
-        "values": [[speeds.get((source, destination)) for destination in shown] for source in shown],
+        "sources": sources,
+        "destinations": destinations,
+        "values": [[speeds.get((source, destination)) for destination in destinations] for source in sources],
     }
 
 

@@ -205,3 +205,33 @@ def test_no_page_is_wider_than_its_window(browser, pages, width):
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_pages_of_the_server(browser, tmp_path):
+    """List, trend and comparison work in a browser: no console errors, the form leads to the comparison."""
+    import threading
+
+    pytest.importorskip("starlette")
+    uvicorn = pytest.importorskip("uvicorn")
+    from advisor.serve import build_application
+
+    for name, make in SAMPLES.items():
+        (tmp_path / f"{name}.json").write_text(render(make(), "json"), encoding="utf-8")
+    config = uvicorn.Config(build_application(tmp_path), host="127.0.0.1", port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        _wait(lambda: server.started, 10)
+        root = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        browser.get(root)
+        assert len(_all(browser, "table.runs tbody tr")) == len(SAMPLES)
+        browser.execute_script("arguments[0].click()", _find(browser, "form[action='/compare'] button"))
+        _wait(lambda: "/compare?" in browser.current_url and _all(browser, "h1"))
+        browser.get(f"{root}/trend?metric=step.time_us")
+        _wait(lambda: _find(browser, "canvas").get_attribute("data-drawn") == "yes")
+        assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
+        assert browser.execute_script("return typeof window.hacked") == "undefined"
+    finally:
+        server.should_exit = True
+        thread.join(5)
