@@ -16,13 +16,13 @@ def describe(run: Run, facts: FactSet) -> ProfileInfo:
     steps = list(dict.fromkeys(step for t in times.values() for step in t.steps))
     parallelism = profile.parallelism
     found = {
-        key: facts.value(f"parallelism.{key}", RUN)
+        key: int(value)
         for key in ("data", "tensor", "pipeline", "expert")
-        if facts.value(f"parallelism.{key}", RUN) is not None
+        if isinstance(value := facts.value(f"parallelism.{key}", RUN), (int, float))
     }
     if found:
         source = facts.value("parallelism.source", RUN) or parallelism.source
-        parallelism = replace(parallelism, **found, source=str(source))
+        parallelism = replace(replace(parallelism, source=str(source)), **found)
     world = facts.value("run.world_size", RUN)
     return ProfileInfo(
         path=profile.path,
