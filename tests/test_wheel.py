@@ -34,7 +34,8 @@ def advisor(site, *arguments, cwd):
 def test_the_installed_command_reports_from_another_folder(installed, tmp_path):
     """A user who installed the wheel gets the rules and the HTML template with it."""
     report = tmp_path / "report.html"
-    done = advisor(installed, "advise", ROOT / "examples" / "slow-rank-pipeline", "--format", f"html:{report}", cwd=tmp_path)
+    example = ROOT / "examples" / "slow-rank-pipeline"
+    done = advisor(installed, "advise", example, "--format", f"html:{report}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "<html" in report.read_text(encoding="utf-8")
     where = subprocess.run(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from advisor.facts.base import FactSet, Run
 from advisor.facts.steps import excluded_steps, steady
-from advisor.model import RUN, ProfileInfo
+from advisor.model import RUN, Parallelism, ProfileInfo
 
 
 def describe(run: Run, facts: FactSet) -> ProfileInfo:
@@ -15,14 +13,12 @@ def describe(run: Run, facts: FactSet) -> ProfileInfo:
     times = steady(run)
     steps = list(dict.fromkeys(step for t in times.values() for step in t.steps))
     parallelism = profile.parallelism
-    found = {
-        key: int(value)
-        for key in ("data", "tensor", "pipeline", "expert")
-        if isinstance(value := facts.value(f"parallelism.{key}", RUN), (int, float))
-    }
+    degrees = {key: facts.value(f"parallelism.{key}", RUN) for key in ("data", "tensor", "pipeline", "expert")}
+    found = {key: int(value) for key, value in degrees.items() if isinstance(value, (int, float))}
     if found:
-        source = facts.value("parallelism.source", RUN) or parallelism.source
-        parallelism = replace(replace(parallelism, source=str(source)), **found)
+        source = str(facts.value("parallelism.source", RUN) or parallelism.source)
+        known = {key: getattr(parallelism, key) for key in degrees}
+        parallelism = Parallelism(**{**known, **found}, source=source)
     world = facts.value("run.world_size", RUN)
     return ProfileInfo(
         path=profile.path,

@@ -29,7 +29,6 @@ CONTRADICTION = 0.5
 """Two files that differ by more than this about the step's length are not of one run."""
 
 
-
 @dataclass(frozen=True)
 class StepTimes:
     """One rank's steps, microseconds. Phases that the files do not tell are absent from `phases`.

@@ -12,7 +12,8 @@ from advisor.sources.base import Profile
 
 
 def times(computing, exposed, idle, names=None):
-    phases = {"computing": np.array(computing, float), "exposed": np.array(exposed, float), "idle": np.array(idle, float)}
+    given = {"computing": computing, "exposed": exposed, "idle": idle}
+    phases = {name: np.array(values, float) for name, values in given.items()}
     total = sum(phases.values())
     return StepTimes(tuple(names or map(str, range(len(total)))), total, phases, "steps")
 
@@ -34,7 +35,8 @@ def test_a_long_first_step_is_warm_up_and_a_short_last_one_incomplete():
     """Compilation and a cut collection are left out, with the reason."""
     kept = exclude_odd_ends(times([900, 100, 102, 98, 30], [0] * 5, [0] * 5))
     assert kept.steps == ("1", "2", "3")
-    assert [(name, reason.split(":")[0]) for name, reason, _ in kept.excluded] == [("0", "warm-up"), ("4", "incomplete")]
+    reasons = [(name, reason.split(":")[0]) for name, reason, _ in kept.excluded]
+    assert reasons == [("0", "warm-up"), ("4", "incomplete")]
 
 
 def test_two_steps_are_too_few_to_call_one_odd():
