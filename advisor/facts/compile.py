@@ -17,27 +17,56 @@ from advisor.intervals import measure as length_of
 from advisor.intervals import union
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.trace import load_trace
+from advisor.sources.trace import load_trace, trace_source
 
 _COMPILE = re.compile(r"(?<!re\.)compile(?!d)", re.IGNORECASE)
 _NOT = re.compile(r"CompileAndExecute|/re\.py|sre_compile|\.py\(", re.IGNORECASE)
 
 KINDS = (
-    kind("compile.step_ratio", "ratio", "step", "first step's time ÷ median of the steps after it (S54)", needs="steps|kernels"),
+    kind(
+        "compile.step_ratio",
+        "ratio",
+        "step",
+        "first step's time ÷ median of the steps after it (S54)",
+        needs="steps|kernels",
+    ),
     kind("compile.step_excess_us", "us", "step", "first step's time above that median", needs="steps|kernels"),
-    kind("compile.step_host_us", "us", "step", "time in the first step in which the host compiled", formula=
-         "union of host events of 100 us and more whose name says compile", needs="trace"),
+    kind(
+        "compile.step_host_us",
+        "us",
+        "step",
+        "time in the first step in which the host compiled",
+        formula="union of host events of 100 us and more whose name says compile",
+        needs="trace",
+    ),
     kind("compile.steady_us", "us", "run", "time per steady step in which the host compiled", needs="trace"),
     kind("compile.steady_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind("compile.steady_count", "count", "run", "compilations of 100 us and more per steady step", needs="trace"),
     kind("compile.steps", "text", "run", "steady steps in which the host compiled", needs="trace"),
     kind("compile.name", "text", "run", "costliest of these events", needs="trace"),
-    kind("compile.changing_count", "count", "run", "operators called with more than one shape", needs="dynamic_shapes|kernels"),
-    kind("compile.shape_count", "count", "operator", "shapes the operator was called with", needs="dynamic_shapes|kernels"),
-    kind("compile.shape_time_ratio", "ratio", "operator", "its mean time at the slowest shape ÷ at the fastest (S81)",
-         needs="dynamic_shapes"),
+    kind(
+        "compile.changing_count",
+        "count",
+        "run",
+        "operators called with more than one shape",
+        needs="dynamic_shapes|kernels",
+    ),
+    kind(
+        "compile.shape_count",
+        "count",
+        "operator",
+        "shapes the operator was called with",
+        needs="dynamic_shapes|kernels",
+    ),
+    kind(
+        "compile.shape_time_ratio",
+        "ratio",
+        "operator",
+        "its mean time at the slowest shape ÷ at the fastest (S81)",
+        needs="dynamic_shapes",
+    ),
     kind("compile.operator_us", "us", "operator", "its device time per step", needs="dynamic_shapes"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -52,12 +81,12 @@ class Compilations:
 
 def reduce(rank: Rank) -> Compilations | None:
     """Host events that compile, by the step in which they start; None without a timeline."""
-    trace = load_trace(rank) if rank.has("trace") else None
+    trace = load_trace(rank)
     if trace is None:
         return None
     host = trace.host
     compiling = np.array([bool(_COMPILE.search(n)) and not _NOT.search(n) for n in host.names], bool)
-    sources = (Source(rank.relative(rank.tables["trace"].paths[0])),)
+    sources = (trace_source(rank) or Source(""),)
     chosen = compiling[host.name] if host.names else np.zeros(0, bool)
     if not chosen.any():
         return Compilations({}, "", sources)

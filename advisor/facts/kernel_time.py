@@ -40,6 +40,11 @@ def is_communication(signature: Signature, name: str = "") -> bool:
     return bool(_COMMUNICATION_NAME.match(signature.type or name))
 
 
+def sums(index: Ints, values: Floats | None, size: int) -> Floats:
+    """Per place 0 … size − 1 the sum of the values there, or their number where there are no values."""
+    return np.bincount(index, values, size).astype(np.float64)
+
+
 @dataclass(frozen=True)
 class Windows:
     """Device-side steps: step i lasts from its first kernel to the next one's first kernel, the last one to its last
@@ -111,7 +116,7 @@ def _windows(rank: Rank, kernels: Kernels) -> Windows:
             return _from_firsts(
                 kernels, [kernels.steps[i] for _, i in firsts], np.array([s for s, _ in firsts], np.int64)
             )
-    trace = load_trace(rank) if rank.has("trace") else None
+    trace = load_trace(rank)
     if trace is not None and trace.steps:
         return _from_firsts(kernels, [s for s, _, _ in trace.steps], np.array([t for _, t, _ in trace.steps], np.int64))
     return _from_firsts(kernels, ["0"], np.array([kernels.start[known].min()]))
@@ -173,8 +178,7 @@ def sweep(kernels: Kernels) -> Sweep:
 def alone_us(kernels: Kernels, segments: Sweep) -> Floats:
     """Per kernel: microseconds in which no other kernel of any kind ran."""
     single = segments.running == 1
-    nanoseconds = np.bincount(segments.which[single], segments.length[single], len(kernels))
-    return nanoseconds / 1000
+    return sums(segments.which[single], segments.length[single] / 1000, len(kernels))
 
 
 def only_us(timeline: Timeline, segments: Sweep, mask: Mask) -> Floats:
@@ -185,5 +189,4 @@ def only_us(timeline: Timeline, segments: Sweep, mask: Mask) -> Floats:
     members = np.cumsum(np.where(mask[segments.order], segments.sign, 0))[:-1]
     chosen = (members > 0) & (members == segments.running)
     step = timeline.windows.of[segments.order[:-1]]
-    result: Floats = np.bincount(step[chosen], segments.length[chosen] / 1000, steps)
-    return result
+    return sums(step[chosen], segments.length[chosen] / 1000, steps)

@@ -12,7 +12,7 @@ from advisor.facts.kernel_time import Timeline, busy, timeline_of
 from advisor.intervals import Intervals, clip, measure, subtract, union
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.trace import load_trace
+from advisor.sources.trace import load_trace, trace_source
 
 KINDS = (
     kind("operators.kernel_count", "count", "run rank", "kernels on the device per step",
@@ -81,7 +81,7 @@ def _steps(
 
 
 def _from_lanes(rank: Rank) -> KernelSteps | None:
-    trace = load_trace(rank) if rank.has("trace") else None
+    trace = load_trace(rank)
     if trace is None or not trace.computing[0].size:
         return None
     computing, communication = union(*trace.computing), union(*trace.communication)
@@ -91,7 +91,7 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     rows = [
         (name, start, starts[i + 1][1] if i + 1 < len(starts) else high, 0) for i, (name, start) in enumerate(starts)
     ]
-    return KernelSteps(_steps(rows, computing, communication), (Source(rank.relative(rank.tables["trace"].paths[0])),))
+    return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))
 
 
 def measure_facts(run: Run, facts: FactSet) -> Iterator[Fact]:

@@ -13,20 +13,45 @@ from advisor.sources.base import Rank
 
 _BOTH = "run rank"
 KINDS = (
-    kind("memory.peak_reserved_bytes", "bytes", _BOTH, "most device memory the framework held; for the run: highest rank",
-         needs="memory"),
+    kind(
+        "memory.peak_reserved_bytes",
+        "bytes",
+        _BOTH,
+        "most device memory the framework held; for the run: highest rank",
+        needs="memory",
+    ),
     kind("memory.peak_allocated_bytes", "bytes", _BOTH, "most device memory in use by tensors", needs="memory"),
-    kind("memory.process_bytes", "bytes", _BOTH, "most device memory held by the whole process", needs="memory|module_memory"),
+    kind(
+        "memory.process_bytes",
+        "bytes",
+        _BOTH,
+        "most device memory held by the whole process",
+        needs="memory|module_memory",
+    ),
     kind("memory.capacity_bytes", "bytes", _BOTH, "device memory, where the files tell", needs="memory"),
-    kind("memory.unused_share", "ratio", _BOTH, "reserved and not allocated at the highest allocation: fragmentation",
-         formula="1 − allocated ÷ reserved at the row of the highest allocation", needs="memory"),
+    kind(
+        "memory.unused_share",
+        "ratio",
+        _BOTH,
+        "reserved and not allocated at the highest allocation: fragmentation",
+        formula="1 − allocated ÷ reserved at the row of the highest allocation",
+        needs="memory",
+    ),
     kind("memory.unused_bytes", "bytes", _BOTH, "the same in bytes", needs="memory"),
-    kind("memory.growth_bytes", "bytes", _BOTH, "growth of the least memory in use from one eighth of the time to the next",
-         formula="median difference of the minima of eight equal parts; 0 unless all of them rise", needs="memory"),
+    kind(
+        "memory.growth_bytes",
+        "bytes",
+        _BOTH,
+        "growth of the least memory in use from one eighth of the time to the next",
+        formula="median difference of the minima of eight equal parts; 0 unless all of them rise",
+        needs="memory",
+    ),
     kind("memory.growth_share", "ratio", _BOTH, "growth over the profile ÷ first part's minimum", needs="memory"),
-    kind("memory.largest_operator", "text", _BOTH, "operator with the largest single allocation", needs="operator_memory"),
+    kind(
+        "memory.largest_operator", "text", _BOTH, "operator with the largest single allocation", needs="operator_memory"
+    ),
     kind("memory.largest_bytes", "bytes", _BOTH, "that allocation", needs="operator_memory"),
-)  # fmt: skip
+)
 
 PARTS = 8
 """Equal parts of the time whose least use is compared: temporary tensors come and go within a part."""
@@ -128,8 +153,9 @@ def _largest(rank: Rank) -> tuple[str, float | None]:
     frame = rank.read("operator_memory", ("name", "size_bytes")) if rank.has("operator_memory") else None
     if frame is None or frame.empty or not frame["size_bytes"].notna().any():
         return "", None
-    row = frame.loc[frame["size_bytes"].idxmax()]
-    return str(row["name"]), float(row["size_bytes"])
+    sizes = frame["size_bytes"].to_numpy(float, na_value=np.nan)
+    at = int(np.nanargmax(sizes))
+    return str(frame["name"].iloc[at]), float(sizes[at])
 
 
 def _capacity(rank: Rank) -> float | None:
@@ -151,7 +177,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 def _facts(subject: Subject, m: Memory) -> Iterator[Fact]:
     for name, value in (
-        ("peak_reserved_bytes", m.peak_reserved), ("peak_allocated_bytes", m.peak_allocated), ("process_bytes", m.process),
+        ("peak_reserved_bytes", m.peak_reserved), ("peak_allocated_bytes", m.peak_allocated),
+        ("process_bytes", m.process),
         ("capacity_bytes", m.capacity), ("unused_share", m.unused_share), ("unused_bytes", m.unused),
         ("growth_bytes", m.growth), ("growth_share", m.growth_share), ("largest_operator", m.operator or None),
         ("largest_bytes", m.largest),

@@ -35,9 +35,9 @@ SLOW_DTYPES = {
 """Data types for which AI Core kernels are rare, so that an operator falls back to the AI CPU, and what to use."""
 
 _BYTES = {
-    "FLOAT": 4, "FLOAT32": 4, "FLOAT16": 2, "BF16": 2, "BFLOAT16": 2, "HALF": 2, "INT8": 1, "UINT8": 1, "BOOL": 1, "INT16": 2,
-    "UINT16": 2, "INT32": 4, "UINT32": 4, "INT64": 8, "UINT64": 8, "DOUBLE": 8, "FLOAT64": 8, "COMPLEX64": 8,
-    "COMPLEX128": 16, "HIFLOAT8": 1, "FLOAT8_E4M3FN": 1, "FLOAT8_E5M2": 1, "INT4": 1,
+    "FLOAT": 4, "FLOAT32": 4, "FLOAT16": 2, "BF16": 2, "BFLOAT16": 2, "HALF": 2, "INT4": 1, "INT8": 1, "UINT8": 1,
+    "BOOL": 1, "INT16": 2, "UINT16": 2, "INT32": 4, "UINT32": 4, "INT64": 8, "UINT64": 8, "DOUBLE": 8, "FLOAT64": 8,
+    "COMPLEX64": 8, "COMPLEX128": 16, "HIFLOAT8": 1, "FLOAT8_E4M3FN": 1, "FLOAT8_E5M2": 1,
 }  # fmt: skip
 
 

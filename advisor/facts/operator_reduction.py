@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from advisor.facts.kernel_time import Floats, Ints, Timeline, alone_us, only_us, sweep, timeline_of
+from advisor.facts.kernel_time import Floats, Ints, alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.operator_kinds import (
     SLOW_DTYPES,
     dtypes,
@@ -16,20 +16,24 @@ from advisor.facts.operator_kinds import (
     is_aicpu,
     is_conversion,
     is_cube,
-    is_fetch,
     is_fused_update,
     is_update,
-    is_vector,
 )  # fmt: skip
-from advisor.facts.operator_work import LAUNCH_US, SlowCase, matmul, slow_case
+from advisor.facts.operator_patterns import (
+    MOST,
+    Outlier,
+    SmallRuns,
+    changing_operators,
+    dynamic_share,
+    outliers,
+    small_runs,
+    tail_us,
+)
+from advisor.facts.operator_work import SlowCase, matmul, slow_case
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.kernels import PIPES, Kernels, operator_name
 
-MOST = 20
-"""Types and operators reported: the twenty most expensive ones (S67)."""
-FEWEST_CALLS = 5
-"""Calls of one kind below which none of them can be called an outlier."""
 PIPE_NAMES = {
     "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
     "fixpipe_ratio": "memory (write)", "vec_ratio": "vector", "aiv_scalar_ratio": "scalar",
@@ -70,22 +74,6 @@ class TypeRow:
 
 
 @dataclass(frozen=True)
-class Outlier:
-    """A call far above other calls of the same operator type, shapes and data types."""
-
-    operator: str
-    type: str
-    shape: str
-    calls: int
-    typical_us: float
-    slowest_us: float
-    excess_us: float
-    step: str
-    start_ns: int
-    communication: bool = False
-
-
-@dataclass(frozen=True)
 class OperatorRow:
     """One operator (by name) on one rank, over the profile."""
 
@@ -93,17 +81,6 @@ class OperatorRow:
     type: str
     calls: int
     total_us: float
-
-
-@dataclass(frozen=True)
-class SmallRuns:
-    """Runs of small vector kernels, per step arrays."""
-
-    kernels: Floats
-    span_us: Floats
-    saving_us: Floats
-    example: str
-    count: int
 
 
 @dataclass(frozen=True)
@@ -147,14 +124,11 @@ def reduce(rank: Rank) -> Operators | None:
         alone = kernels.duration
     cell = type_of * steps + timeline.windows.of
     shape = (len(types), steps)
-    counts = np.bincount(cell, minlength=len(types) * steps).reshape(shape).astype(float)
-    totals = np.bincount(cell, kernels.duration, len(types) * steps).reshape(shape)
-    lonely = np.bincount(cell, alone, len(types) * steps).reshape(shape)
+    counts = sums(cell, None, len(types) * steps).reshape(shape)
+    totals = sums(cell, kernels.duration, len(types) * steps).reshape(shape)
+    lonely = sums(cell, alone, len(types) * steps).reshape(shape)
     size = len(kernels.signatures)
-    by_signature = (
-        np.bincount(kernels.signature, minlength=size),
-        np.bincount(kernels.signature, kernels.duration, size),
-    )
+    by_signature = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
     members: dict[int, list[int]] = defaultdict(list)
     pair = np.unique(type_of * size + kernels.signature)
     for code in pair.tolist():
@@ -182,29 +156,26 @@ def reduce(rank: Rank) -> Operators | None:
         timeline.windows.names,
         rows,
         _operators(kernels, type_of, types),
-        _outliers(timeline, type_of, types),
-        np.bincount(of[main], kernels.duration[main], steps),
-        only_us(timeline, segments, conversion) if timeline.whole else _sums(of, kernels.duration, conversion, steps),
-        only_us(timeline, segments, aicpu) if timeline.whole else _sums(of, kernels.duration, aicpu, steps),
-        only_us(timeline, segments, update) if timeline.whole else _sums(of, kernels.duration, update, steps),
-        np.bincount(of[update], minlength=steps).astype(float),
-        _tail(timeline, update),
-        _small_runs(timeline, type_of, types),
+        outliers(timeline, type_of, types),
+        sums(of[main], kernels.duration[main], steps),
+        only_us(timeline, segments, conversion)
+        if timeline.whole
+        else sums(of[conversion], kernels.duration[conversion], steps),
+        only_us(timeline, segments, aicpu) if timeline.whole else sums(of[aicpu], kernels.duration[aicpu], steps),
+        only_us(timeline, segments, update) if timeline.whole else sums(of[update], kernels.duration[update], steps),
+        sums(of[update], None, steps),
+        tail_us(timeline, update),
+        small_runs(timeline, type_of, types),
         any(is_fused_update(types[t]) for t in np.unique(type_of[update])),
         ", ".join(
             types[t] for t in np.unique(type_of[update])[np.argsort(-totals.sum(1)[np.unique(type_of[update])])][:3]
         ),
         (rank.source("kernels", "type", "duration_us", steps=timeline.windows.names),),
         any(s.input_shapes for s in kernels.signatures),
-        _dynamic(kernels, main),
-        *_changing(kernels, main),
+        dynamic_share(kernels, main),
+        *changing_operators(kernels, main),
         whole=timeline.whole,
     )
-
-
-def _sums(of: Ints, duration: Floats, mask: np.ndarray, steps: int) -> Floats:
-    result: Floats = np.bincount(of[mask], duration[mask], steps)
-    return result
 
 
 def _types(kernels: Kernels) -> tuple[list[str], Ints]:
@@ -235,7 +206,7 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
 
 def _row(
     name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
-    by_signature: tuple[Ints, Floats], communication: bool, longest: float, neighbours: tuple[str, str] | None,
+    by_signature: tuple[Floats, Floats], communication: bool, longest: float, neighbours: tuple[str, str] | None,
 ) -> TypeRow:  # fmt: skip
     signatures = [kernels.signatures[s] for s in members]
     times = [float(by_signature[1][s]) for s in members]
@@ -267,8 +238,8 @@ def _row(
         share = _framework_share(kernels, members, ours)
     return TypeRow(
         name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), longest, communication,
-        is_conversion(name), any(is_cube(s) for s in signatures), aicpu, tuple(k for k, _ in aicpu_dtypes.most_common()),
-        float32, known, padding, *(padded or ("", "")),
+        is_conversion(name), any(is_cube(s) for s in signatures), aicpu,
+        tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         None if communication or aicpu else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
     )  # fmt: skip
@@ -329,110 +300,3 @@ def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[Opera
         OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]))
         for i in np.argsort(-total, kind="stable")[:MOST].tolist()
     )
-
-
-def _outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outlier, ...]:
-    """Calls above twice the typical duration of their kind, the costliest per operator."""
-    kernels = timeline.kernels
-    order = np.lexsort((kernels.duration, kernels.signature))
-    signature, duration = kernels.signature[order], kernels.duration[order]
-    first = np.flatnonzero(np.r_[True, signature[1:] != signature[:-1]])
-    size = np.diff(np.r_[first, signature.size])
-    median = duration[first + size // 2]
-    typical = np.zeros(len(kernels.signatures))
-    calls = np.zeros(len(kernels.signatures), np.int64)
-    typical[signature[first]], calls[signature[first]] = median, size
-    usual = typical[kernels.signature]
-    odd = np.flatnonzero((kernels.duration > 2 * usual) & (calls[kernels.signature] >= FEWEST_CALLS) & (usual > 0))
-    odd = odd[~timeline.communication[odd]]
-    found: dict[str, Outlier] = {}
-    excess: dict[str, float] = defaultdict(float)
-    for i in odd[np.argsort(-(kernels.duration[odd] - usual[odd]), kind="stable")][:1000].tolist():
-        name = operator_name(kernels.names[kernels.name[i]])
-        excess[name] += float(kernels.duration[i] - usual[i])
-        if name not in found and len(found) < MOST:
-            s = kernels.signatures[kernels.signature[i]]
-            found[name] = Outlier(
-                name, types[type_of[i]], s.input_shapes, int(calls[kernels.signature[i]]), float(usual[i]),
-                float(kernels.duration[i]), 0.0, timeline.windows.names[timeline.windows.of[i]], int(kernels.start[i]),
-            )  # fmt: skip
-    rows = [Outlier(**{**o.__dict__, "excess_us": excess[name]}) for name, o in found.items()]
-    return tuple(sorted(rows, key=lambda o: -o.excess_us)[: MOST // 2])
-
-
-def _tail(timeline: Timeline, update: np.ndarray) -> Floats:
-    """Per step: from the end of the last kernel that is neither update nor communication to the step's last end."""
-    kernels, windows = timeline.kernels, timeline.windows
-    steps = len(windows.names)
-    last_all, last_main = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
-    known = kernels.start >= 0
-    np.maximum.at(last_all, windows.of[known], kernels.end[known])
-    main = known & ~update & ~timeline.communication
-    np.maximum.at(last_main, windows.of[main], kernels.end[main])
-    has_update = np.bincount(windows.of[update], minlength=steps) > 0
-    result: Floats = np.where((last_main > 0) & has_update, (last_all - last_main) / 1000, np.nan)
-    return result
-
-
-def _small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns:
-    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them."""
-    kernels, windows = timeline.kernels, timeline.windows
-    steps = len(windows.names)
-    fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
-    small = fit[kernels.signature] & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
-    order = np.argsort(kernels.stream, kind="stable")
-    order = order[kernels.start[order] >= 0]
-    if order.size < 3 or not timeline.whole:
-        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
-    chained = np.zeros(order.size, bool)
-    before, here = order[:-1], order[1:]
-    chained[1:] = (
-        small[before] & small[here] & (kernels.stream[before] == kernels.stream[here])
-        & (windows.of[before] == windows.of[here])
-        & ((kernels.start[here] - kernels.end[before]) < LAUNCH_US * 1000)
-    )  # fmt: skip
-    first = np.flatnonzero(small[order] & ~chained)
-    if not first.size:
-        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
-    breaks = np.flatnonzero(~chained)
-    last = np.append(breaks[1:] - 1, order.size - 1)[np.searchsorted(breaks, first)]
-    length = last - first + 1
-    long = length >= 3
-    first, last, length = first[long], last[long], length[long]
-    step = windows.of[order[first]]
-    span = (kernels.end[order[last]] - kernels.start[order[first]]) / 1000
-    counts = Counter(tuple(type_of[order[a : a + 3]].tolist()) for a in first[:20_000].tolist())
-    example = " → ".join(types[t] for t in counts.most_common(1)[0][0]) if counts else ""
-    return SmallRuns(
-        np.bincount(step, length, steps), np.bincount(step, span, steps),
-        np.bincount(step, span * (1 - 1 / np.maximum(length, 1)), steps), example, int(first.size),
-    )  # fmt: skip
-
-
-def _dynamic(kernels: Kernels, main: np.ndarray) -> float | None:
-    """Share of kernels compiled for any shape (OP State), where told."""
-    told = np.array([s.state.lower() in ("dynamic", "static") for s in kernels.signatures])[kernels.signature] & main
-    if not told.any():
-        return None
-    dynamic = np.array([s.state.lower() == "dynamic" for s in kernels.signatures])[kernels.signature]
-    return float(dynamic[told].mean())
-
-
-def _changing(kernels: Kernels, main: np.ndarray) -> tuple[float | None, tuple[tuple[str, int, float], ...]]:
-    """(mean number of shapes an operator is called with, the costliest operators with more than one). Only graph
-    nodes have names of their own; a name shared by many calls with many shapes says nothing."""
-    if not any(s.input_shapes for s in kernels.signatures):
-        return None, ()
-    names, of_name = kernels.operators()
-    operator = of_name[kernels.name[main]]
-    nodes = np.array(["/" in name and "-op" in name for name in names])
-    if not nodes.any():
-        return None, ()
-    size = len(kernels.signatures)
-    pairs = np.unique(operator * size + kernels.signature[main])
-    variants = np.bincount(pairs // size, minlength=len(names))
-    total = np.bincount(operator, kernels.duration[main], len(names))
-    many = [i for i in np.argsort(-total, kind="stable").tolist() if variants[i] > 1 and nodes[i]][: MOST // 2]
-    called = (variants > 0) & nodes
-    mean = float(variants[called].mean()) if called.any() else None
-    return mean, tuple((names[i], int(variants[i]), float(total[i])) for i in many)

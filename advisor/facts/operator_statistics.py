@@ -9,7 +9,8 @@ import numpy as np
 
 from advisor.facts.kernel_time import is_communication
 from advisor.facts.operator_kinds import AICPU_CORES, is_conversion, is_cube, is_fetch
-from advisor.facts.operator_reduction import MOST, OperatorRow, Operators, SmallRuns, TypeRow
+from advisor.facts.operator_patterns import MOST, SmallRuns
+from advisor.facts.operator_reduction import OperatorRow, Operators, TypeRow
 from advisor.sources.base import Rank
 from advisor.sources.kernels import Signature, operator_name
 
@@ -39,7 +40,6 @@ def from_statistics(rank: Rank) -> Operators | None:
         cores[name][core if isinstance(core, str) else ""] += float(us)
     if not total:
         return None
-    none = np.zeros(1)
     types = {}
     for name in sorted(total, key=lambda n: (-total[n], n)):
         core = max(cores[name], key=cores[name].__getitem__)
@@ -53,8 +53,8 @@ def from_statistics(rank: Rank) -> Operators | None:
     compute = sum(us for name, us in total.items() if not types[name].communication)
     unknown = np.full(1, np.nan)
     return Operators(
-        ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]), unknown, unknown, unknown,
-        unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
+        ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),
+        unknown, unknown, unknown, unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
         (rank.source(table, "type", "total_us"),), has_shapes=False,
     )  # fmt: skip
 

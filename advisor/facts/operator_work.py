@@ -73,7 +73,7 @@ def matmul(signature: Signature) -> MatMul | None:
 
 def work(signature: Signature) -> float:
     """Units of work of one call: bytes moved, or floating-point operations ÷ `BALANCE` where these are more (a small
-    multiplication reads longer than it computes); 0 where unknown, and for convolutions, whose work shapes don't tell."""
+    multiplication reads longer than it computes); 0 where unknown. Shapes don't tell the work of convolutions."""
     if "Conv" in signature.type:
         return 0.0
     product = matmul(signature)

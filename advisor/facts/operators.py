@@ -1,4 +1,7 @@
-"""Operators by type and one by one: where device time goes, and what of it need not be (S08-S11, S56, S57, S60, S61, S67)."""
+"""Operators by type and one by one: where device time goes, and what of it need not.
+
+Statements S08 to S11, S14, S56, S57, S60, S61 and S67.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.kernel_time import Floats
+from advisor.facts.operator_catalogue import KINDS
 from advisor.facts.operator_kinds import SLOW_DTYPES, is_attention, is_update
 from advisor.facts.operator_reduction import Operators, TypeRow
 from advisor.facts.operator_reduction import reduce as reduce_kernels
@@ -16,89 +20,6 @@ from advisor.facts.operator_statistics import from_statistics
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Subject
 from advisor.sources.base import Rank
-
-_TYPE = "operator_type"
-_BOTH = "run rank"
-_NEEDS = "kernels|operator_types|operators"
-
-KINDS = (
-    kind("operator_type.time_us", "us", _TYPE, "device time of the type per step", formula="Σ duration ÷ steps, mean over ranks",
-         needs=_NEEDS),
-    kind("operator_type.exposed_us", "us", _TYPE, "time per step in which only this type's kernels run: what removing it gives",
-         formula="length of the segments in which one kernel runs, and it is of this type", needs="kernels"),
-    kind("operator_type.step_share", "ratio", _TYPE, "exposed time of the type, share of the step",
-         formula="operator_type.exposed_us ÷ step.time_us", needs="kernels"),
-    kind("operator_type.compute_share", "ratio", _TYPE, "share of all kernel time, communication left out (S67)",
-         formula="Σ duration of the type ÷ Σ duration of all computing kernels", needs=_NEEDS),
-    kind("operator_type.count", "count", _TYPE, "calls per step", needs=_NEEDS),
-    kind("operator_type.average_us", "us", _TYPE, "mean duration of a call", needs=_NEEDS),
-    kind("operator_type.longest_us", "us", _TYPE, "longest call", needs="kernels"),
-    kind("operator_type.core", "text", _TYPE, "core on which most of the type's time is spent", needs=_NEEDS),
-    kind("operator_type.category", "text", _TYPE, "cube, attention, vector, conversion, update, aicpu", needs=_NEEDS),
-    kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),
-    kind("operator_type.shapes", "text", _TYPE, "input shapes of its costliest kernels", needs="kernels"),
-    kind("operator_type.float32_share", "ratio", _TYPE, "part of the type's time with float32 as first input (S09)",
-         needs="kernels"),
-    kind("operator_type.padding_share", "ratio", _TYPE, "part of the type's time that computes padding to multiples of 16 (S57)",
-         formula="Σ t × (1 − m·k·n ÷ the same rounded up to 16) ÷ Σ t, MatMul in plain layout", needs="kernels"),
-    kind("operator_type.padding_us", "us", _TYPE, "time per step that computes padding", formula="padding_share × time_us",
-         needs="kernels"),
-    kind("operator_type.padding_shape", "text", _TYPE, "input shapes that cost most padding", needs="kernels"),
-    kind("operator_type.padding_align", "text", _TYPE, "their dimensions with the next multiple of 16", needs="kernels"),
-    kind("operator_type.slow_ratio", "ratio", _TYPE, "how much slower per unit of work one shape or data type is than another (S56)",
-         formula="time per byte (or FLOP) ÷ the lowest among calls of a similar size; calls under 20 us left out",
-         needs="kernels"),
-    kind("operator_type.slow_us", "us", _TYPE, "time per step above what the same work takes at the other shape", needs="kernels"),
-    kind("operator_type.slow_shape", "text", _TYPE, "the slow shape", needs="kernels"),
-    kind("operator_type.slow_dtype", "text", _TYPE, "its data types", needs="kernels"),
-    kind("operator_type.fast_case", "text", _TYPE, "shape and data types it was compared with", needs="kernels"),
-    kind("operator_type.pipe", "text", _TYPE, "busiest unit: cube, vector, scalar or a memory path", needs="kernels"),
-    kind("operator_type.pipe_ratio", "ratio", _TYPE, "its busy part of the kernels' time: low means that nothing is the limit",
-         formula="time-weighted mean of the counter", needs="kernels"),
-    kind("operator_type.mac_ratio", "ratio", _TYPE, "busy part of the cube unit", needs="kernels"),
-    kind("operator_type.aicpu_us", "us", _TYPE, "time per step on the AI CPU, data fetching left out", needs="kernels"),
-    kind("operator_type.aicpu_dtypes", "text", _TYPE, "data types that may keep it off the AI Core", needs="kernels"),
-    kind("operator_type.aicpu_replacement", "text", _TYPE, "data types to use instead", needs="kernels"),
-    kind("operator_type.fed_by", "text", _TYPE, "conversions: types that run just before, with counts", needs="kernels"),
-    kind("operator_type.feeds", "text", _TYPE, "conversions: types that run just after, with counts", needs="kernels"),
-    kind("operator_type.framework_share", "ratio", _TYPE, "conversions: part whose names say that the framework inserted them",
-         needs="kernels"),
-    kind("operator.time_us", "us", "operator", "device time of the operator per step", needs="kernels"),
-    kind("operator.step_share", "ratio", "operator", "device time of the operator, share of the step", needs="kernels"),
-    kind("operator.type", "text", "operator", "its type", needs="kernels"),
-    kind("operator.count", "count", "operator", "calls in the profile", needs="kernels"),
-    kind("operator.slowest_us", "us", "operator", "its slowest call, where it is twice the usual one or more", needs="kernels"),
-    kind("operator.typical_us", "us", "operator", "median call of the same type, shapes and data types", needs="kernels"),
-    kind("operator.slowest_ratio", "ratio", "operator", "slowest ÷ typical call", needs="kernels"),
-    kind("operator.excess_us", "us", "operator", "time per step of odd calls above the typical one", needs="kernels"),
-    kind("operator.slowest_step", "text", "operator", "step of the slowest call", needs="kernels"),
-    kind("operator.slowest_start", "text", "operator", "start of the slowest call as the timeline shows it, us", needs="kernels"),
-    kind("operators.compute_us", "us", _BOTH, "summed duration of computing kernels per step", needs=_NEEDS),
-    kind("operators.conversion_us", "us", _BOTH, "time per step in which only conversions run (S10)", needs="kernels"),
-    kind("operators.conversion_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("operators.conversion_count", "count", _BOTH, "conversions per step", needs="kernels"),
-    kind("operators.aicpu_us", "us", _BOTH, "time per step in which only AI CPU operators run", needs="kernels"),
-    kind("operators.aicpu_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("operators.update_us", "us", _BOTH, "time per step in which only the optimizer's update runs (S14)", needs="kernels"),
-    kind("operators.update_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("operators.update_compute_share", "ratio", _BOTH, "update kernels, share of all kernel time", needs="kernels"),
-    kind("operators.update_count", "count", _BOTH, "update kernels per step", needs="kernels"),
-    kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs="kernels"),
-    kind("operators.update_types", "text", "run", "types of the update's kernels", needs="kernels"),
-    kind("operators.tail_us", "us", _BOTH, "from the last kernel before the update to the step's last kernel", needs="kernels"),
-    kind("operators.tail_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("operators.fusible_count", "count", _BOTH, "small vector kernels in runs of three or more, per step (S61)",
-         formula="vector kernels under 20 us that follow one another on a stream within 20 us", needs="kernels"),
-    kind("operators.fusible_us", "us", _BOTH, "time per step that these runs take", needs="kernels"),
-    kind("operators.fusible_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("operators.fusible_saving_us", "us", _BOTH, "upper bound of what fusing gives: each run as long as one of its kernels",
-         needs="kernels"),
-    kind("operators.fusible_example", "text", "run", "commonest run", needs="kernels"),
-    kind("operators.dynamic_share", "ratio", _BOTH, "kernels compiled for any shape (OP State)", needs="kernels"),
-    kind("operators.shapes_per_operator", "number", _BOTH, "shapes that an operator of the graph is called with", needs="kernels"),
-    kind("operators.float32_cube_share", "ratio", _BOTH, "part of the cube unit's time with float32 inputs (S09, S60)",
-         needs="kernels"),
-)  # fmt: skip
 
 
 def reduce(rank: Rank) -> Operators | None:
@@ -168,7 +89,7 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         rows = {r: o.types[name] for r, o in found.items() if name in o.types}
         first = next(iter(rows))
         source = found[first].sources
-        subject = Subject(_TYPE, name)
+        subject = Subject("operator_type", name)
         samples = int(sum(row.count.sum() for row in rows.values()))
         ranks = len(found)
 
@@ -190,8 +111,10 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         )
         top = max(rows.values(), key=lambda row: float(row.total_us.sum()))
         yield from fact("operator_type.longest_us", subject, max(r.longest_us for r in rows.values()) or None, *source)
-        for key, text in (("core", top.core), ("category", _category(top)), ("dtypes", top.dtype_text),
-                          ("shapes", top.shape_text), ("pipe", top.pipe), ("fed_by", top.fed_by), ("feeds", top.feeds)):  # fmt: skip
+        for key, text in (
+            ("core", top.core), ("category", _category(top)), ("dtypes", top.dtype_text), ("shapes", top.shape_text),
+            ("pipe", top.pipe), ("fed_by", top.fed_by), ("feeds", top.feeds),
+        ):  # fmt: skip
             yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)

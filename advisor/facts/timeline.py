@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.kernel_time import Floats, Timeline, busy, timeline_of
+from advisor.facts.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.operators import scale
 from advisor.intervals import complement
 from advisor.model import RUN, Fact, Source, Subject
@@ -33,9 +33,14 @@ _FRAME = re.compile(
 
 _BOTH = "run rank"
 KINDS = (
-    kind("timeline.idle_us", "us", _BOTH, "time per step in which no kernel and no communication ran",
-         formula="step window − union of all kernels; windows run from a step's first kernel to the next one's",
-         needs="kernels"),
+    kind(
+        "timeline.idle_us",
+        "us",
+        _BOTH,
+        "time per step in which no kernel and no communication ran",
+        formula="step window − union of all kernels; windows run from a step's first kernel to the next one's",
+        needs="kernels",
+    ),
     kind("timeline.idle_share", "ratio", _BOTH, "the same, share of the windows (S13)", needs="kernels"),
     kind("timeline.long_gap_us", "us", _BOTH, "part of it in stretches of 1 ms and more, per step", needs="kernels"),
     kind("timeline.long_gap_share", "ratio", _BOTH, "the same, share of the windows", needs="kernels"),
@@ -46,17 +51,35 @@ KINDS = (
     kind("timeline.longest_gap_start", "text", _BOTH, "where it starts, as the timeline shows it, us", needs="kernels"),
     kind("timeline.longest_gap_before", "text", _BOTH, "operator before it", needs="kernels"),
     kind("timeline.longest_gap_after", "text", _BOTH, "operator after it", needs="kernels"),
-    kind("timeline.gap_owner", "text", _BOTH, "what the host did during most of the long stretches", formula=
-         "shortest host event that covers half of a stretch, weighted by length", needs="trace"),
+    kind(
+        "timeline.gap_owner",
+        "text",
+        _BOTH,
+        "what the host did during most of the long stretches",
+        formula="shortest host event that covers half of a stretch, weighted by length",
+        needs="trace",
+    ),
     kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
     kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
     kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
-    kind("timeline.core_mhz", "mhz", "rank", "lowest clock of the AI Core that lasted", formula="5th percentile weighted by time",
-         needs="trace"),
+    kind(
+        "timeline.core_mhz",
+        "mhz",
+        "rank",
+        "lowest clock of the AI Core that lasted",
+        formula="5th percentile weighted by time",
+        needs="trace",
+    ),
     kind("timeline.core_mhz_highest", "mhz", "rank", "highest clock of the AI Core seen", needs="trace"),
-    kind("timeline.core_mhz_drop", "ratio", "rank", "how far the clock was below its highest on average", formula=
-         "1 − time-weighted mean ÷ highest", needs="trace"),
-)  # fmt: skip
+    kind(
+        "timeline.core_mhz_drop",
+        "ratio",
+        "rank",
+        "how far the clock was below its highest on average",
+        formula="1 − time-weighted mean ÷ highest",
+        needs="trace",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +115,7 @@ def reduce(rank: Rank) -> Idle | None:
     timeline = timeline_of(rank)
     if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
         return None
-    trace = load_trace(rank) if rank.has("trace") else None
+    trace = load_trace(rank)
     windows = timeline.windows
     steps = len(windows.names)
     low, high = int(windows.start[0]), int(windows.end.max())
@@ -103,9 +126,9 @@ def reduce(rank: Rank) -> Idle | None:
     return Idle(
         windows.names,
         (windows.end - windows.start) / 1000,
-        np.bincount(step, length, steps),
-        np.bincount(step[long], length[long], steps),
-        np.bincount(step[long], minlength=steps).astype(float),
+        sums(step, length, steps),
+        sums(step[long], length[long], steps),
+        sums(step[long], None, steps),
         tuple(_gaps(timeline, trace, start, end, step)),
         None if trace is None else _collections(timeline, trace),
         None if trace is None else _clock(trace),
@@ -150,8 +173,7 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
     windows = timeline.windows
     step = np.clip(np.searchsorted(windows.start, host.start[chosen], side="right") - 1, 0, len(windows.names) - 1)
     length = (host.end[chosen] - host.start[chosen]) / 1000
-    result: Floats = np.bincount(step, length, len(windows.names))
-    return result
+    return sums(step, length, len(windows.names))
 
 
 def _clock(trace: Trace) -> tuple[float, float, float] | None:

@@ -40,7 +40,7 @@ def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     """Canonical frames of at most 100,000 kernels from one database."""
     connection = connect(path)
     try:
-        strings = _strings(connection)
+        strings = texts_of(connection)
         steps = _steps(connection)
         found = False
         for frame in (*_computed(connection, strings), *_collectives(connection, strings)):
@@ -54,7 +54,8 @@ def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
         connection.close()
 
 
-def _strings(connection: sqlite3.Connection) -> dict[int, str]:
+def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
+    """Texts by id."""
     if not columns_of(connection, "STRING_IDS"):
         return {}
     return dict(connection.execute("SELECT id, value FROM STRING_IDS"))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from advisor.sources.base import Note, Rank, TableRef
 from advisor.sources.readers import reader
-from advisor.sources.textfiles import detect_encoding, require_file, why_unreadable
+from advisor.sources.textfiles import TooLarge, detect_encoding, require_file, why_unreadable
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -237,6 +237,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))
+        except TooLarge as error:
+            note(str(path), f"was not read: {error}")
         except ValueError as error:
             note(str(path), f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
         if collector.unusable > before:
@@ -403,7 +405,7 @@ def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
         return None
     columns = [(pl.col(name) * _SCALES[name]) for name in order if name in _SCALES]
     if "start_ns" in order:
-        columns.append(_nanoseconds(frame["start_ns"]))
+        frame = frame.with_columns(_nanoseconds(frame["start_ns"]))
     return frame.with_columns(columns)
 
 

@@ -7,46 +7,29 @@ nanoseconds: microseconds since the epoch with three decimals are more than a fl
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from advisor.model import Source
 from advisor.sources.base import Note, Rank
+from advisor.sources.textfiles import why_unreadable
+from advisor.sources.trace_events import Cut, Event, nanoseconds, stream
 
-BLOCK = 1 << 21
-"""Bytes decoded at once; larger blocks leave the processor's caches and are slower."""
-LARGEST_EVENT = 1 << 26
 LONG_US = 100.0
 """Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
 
 _FLOW = "HostToDevice"
 _STEP = re.compile(r"(?:^|::)ProfilerStep#(\d+)$")
-_BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
-_NONE = msgspec.Raw(b"")
-_SPACE = b" \t\r\n"
 
 Ints = npt.NDArray[np.int64]
-
-
-class _Event(msgspec.Struct, gc=False):
-    ph: str = ""
-    name: str = ""
-    pid: int | str = 0
-    tid: int | str = 0
-    ts: msgspec.Raw = _NONE
-    dur: float | str | None = None
-    cat: str | None = ""
-    args: msgspec.Raw = _NONE
 
 
 @dataclass
@@ -113,7 +96,7 @@ class _Collector:
         self.steps: list[tuple[str, int, int]] = []
         self.events = 0
 
-    def add(self, events: Sequence[_Event]) -> None:
+    def add(self, events: Sequence[Event]) -> None:
         """Takes one block of events."""
         self.events += len(events)
         processes = self.processes
@@ -121,7 +104,7 @@ class _Collector:
         sent = [event for event in flows if event.ph == "s"]
         received = [event for event in flows if event.ph == "f"]
         process = None
-        pid: object = _NONE
+        pid: object = None  # no event has it: it is a number or a text
         for event in [event for event in events if event.cat != _FLOW]:
             if event.ph == "X":
                 if event.pid != pid:
@@ -137,20 +120,20 @@ class _Collector:
                 duration = event.dur
                 if duration.__class__ is not float:
                     try:
-                        duration = float(duration)  # type: ignore[arg-type]
+                        duration = float(duration or -1.0)
                     except (TypeError, ValueError):
                         continue
                 seen = names.get(event.name)
                 if seen is None:
                     seen = names[event.name] = [0, 0.0, 0.0]
-                if not 0.0 <= duration < math.inf:  # type: ignore[operator]
+                if not 0.0 <= duration < math.inf:
                     continue
                 seen[0] += 1
-                seen[1] += duration  # type: ignore[operator]
-                if duration > seen[2]:  # type: ignore[operator]
-                    seen[2] = duration  # type: ignore[assignment]
-                if duration >= shortest:  # type: ignore[operator]
-                    long.append((event.name, event.ts, duration, event.tid))  # type: ignore[arg-type]
+                seen[1] += duration
+                if duration > seen[2]:
+                    seen[2] = duration
+                if duration >= shortest:
+                    long.append((event.name, event.ts, duration, event.tid))
             elif event.ph in ("M", "C"):
                 self._describe(event)
         if sent:
@@ -159,13 +142,13 @@ class _Collector:
             self.received.append((_identities(received), nanoseconds([event.ts for event in received])))
         for process in processes.values():
             if process.long:
-                names, at, durations, threads = zip(*process.long, strict=True)
+                called, at, durations, threads = zip(*process.long, strict=True)
                 start = nanoseconds(at)
                 length = np.rint(np.array(durations) * 1000).astype(np.int64)
-                process.parts.append((start, start + length, list(names), list(threads)))
+                process.parts.append((start, start + length, list(called), list(threads)))
                 process.long.clear()
 
-    def _describe(self, event: _Event) -> None:
+    def _describe(self, event: Event) -> None:
         if event.ph == "C" and event.name != "AI Core Freq":
             return
         try:
@@ -265,7 +248,7 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
     return launched[order], started[order]
 
 
-def _identities(events: Sequence[_Event]) -> Ints:
+def _identities(events: Sequence[Event]) -> Ints:
     """Numbers of links from their names, `HostToDevice123`."""
     skip = len(_FLOW)
     try:
@@ -274,195 +257,42 @@ def _identities(events: Sequence[_Event]) -> Ints:
         return np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in events], np.int64)
 
 
-def nanoseconds(texts: Sequence[Any]) -> Ints:
-    """Exact nanoseconds of JSON texts or numbers in microseconds; -1 where it is neither."""
-    data = b"".join(texts)
-    width = len(texts[0])
-    if len(data) == width * len(texts):
-        digits = np.frombuffer(data, np.uint8).reshape(len(texts), width)
-        if digits[0, 0] == 34:
-            digits = digits[:, 1:-1]
-        if digits.shape[1] > 4 and (digits[:, -4] == 46).all():
-            digits = np.concatenate((digits[:, :-4], digits[:, -3:]), axis=1) - 48
-            if digits.shape[1] <= 19 and digits.max(initial=0) <= 9:
-                return digits @ (10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64))
-    return np.array([_exact(bytes(text)) for text in texts], np.int64)
-
-
-def _exact(text: bytes) -> int:
-    try:
-        number = Decimal(text.strip(b'"').strip().decode())
-        value = int(number * (1 if number.adjusted() >= 17 else 1000))
-    except (InvalidOperation, ValueError, UnicodeDecodeError, OverflowError):
-        return -1
-    return value if 0 <= value < 1 << 63 else -1
+def trace_source(rank: Rank) -> Source | None:
+    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
+    if rank.has("trace"):
+        return Source(rank.relative(rank.tables["trace"].paths[0]))
+    reference = rank.tables.get("kernels")
+    if reference is not None and reference.reader == "kernels.db":
+        return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
+    return None
 
 
 def load_trace(rank: Rank) -> Trace | None:
     """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
     key = ("trace", "compact")
     if key not in rank._cache:
-        reference = rank.tables.get("trace")
+
+        def note(path: str, text: str) -> None:
+            rank.note(rank.relative(Path(path)), text)
+
         rank._cache[key] = None
-        if reference is not None:
+        if rank.has("trace"):
+            rank._cache[key] = _load(rank.tables["trace"].paths, note)
+        elif trace_source(rank) is not None:
+            from advisor.sources.trace_database import read_trace
 
-            def note(path: str, text: str) -> None:
-                rank.note(rank.relative(Path(path)), text)
-
-            collector, cut = _Collector(), False
-            for path in reference.paths:
-                try:
-                    for events in stream(path, note):
-                        collector.add(events)
-                except _Cut:
-                    cut = True
-                except OSError as error:
-                    note(str(path), f"cannot be read: {type(error).__name__}: {error}")
-            rank._cache[key] = collector.finish(cut) if collector.events else None
+            rank._cache[key] = read_trace(rank.tables["kernels"].paths, note)
     return cast("Trace | None", rank._cache[key])
 
 
-class _Cut(Exception):
-    """The file ended before its array did; everything before was handed on."""
-
-
-def stream(path: Path, note: Note) -> Iterator[list[_Event]]:
-    """Events in blocks of about `BLOCK` bytes. Raises `_Cut` at the end of a file that ends in the middle."""
-    decoder = msgspec.json.Decoder(list[_Event])
-    lost = 0
-    total = 0
-    rest = b""
-    started = False
-    ended = False
-    for data in _bytes(path, note):
-        rest += data
-        if not started:
-            start = _first_event(rest)
-            if start is None:
-                if len(rest) > LARGEST_EVENT:
-                    break
-                continue
-            rest, started = rest[start:], True
-        if len(rest) < BLOCK // 2:
-            continue
-        events, rest, bad = _decode_most(decoder, rest)
-        lost += bad
-        if events:
-            total += len(events)
-            yield events
-    if started:
-        events, bad, ended = _decode_end(decoder, rest)
-        lost += bad
-        total += len(events)
-        if events:
-            yield events
-    if lost:
-        note(str(path), f"{lost} bytes of it are no events and were left out")
-    if not total:
-        note(
-            str(path),
-            "holds no events"
-            if ended or not rest.strip()
-            else "is no timeline: neither an array of events nor traceEvents",
-        )
-        return
-    if not ended:
-        note(str(path), f"ends in the middle: the {total} events before the cut were read")
-        raise _Cut
-
-
-def _bytes(path: Path, note: Note) -> Iterator[bytes]:
-    with path.open("rb") as plain:
-        zipped = plain.read(2) == b"\x1f\x8b"
-        plain.seek(0)
-        source = cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if zipped else plain
+def _load(paths: Sequence[Path], note: Note) -> Trace | None:
+    collector, cut = _Collector(), False
+    for path in paths:
         try:
-            while data := source.read(BLOCK):
-                yield data
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            note(str(path), f"its compression is damaged ({error}); what lies before the defect was read")
-
-
-def _first_event(data: bytes) -> int | None:
-    """Position behind the bracket that opens the array of events."""
-    text = data.lstrip(b"\xef\xbb\xbf" + _SPACE)
-    skipped = len(data) - len(text)
-    if text.startswith(b"["):
-        return skipped + 1
-    found = re.search(rb'"traceEvents"\s*:\s*\[', text)
-    return skipped + found.end() if found else None
-
-
-def _decode_most(decoder: Any, data: bytes) -> tuple[list[_Event], bytes, int]:
-    """(events, what remains, bytes given up): all whole events of a block."""
-    end = len(data)
-    for _ in range(16):
-        cut = _last_boundary(data, end)
-        if cut is None:
-            break
-        try:
-            return decoder.decode(b"[" + data[: cut[0]] + b"]"), data[cut[1] :], 0
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            end = cut[0]
-    cut = _last_boundary(data, len(data))
-    if cut is None:
-        return [], data if len(data) < LARGEST_EVENT else b"", 0 if len(data) < LARGEST_EVENT else len(data)
-    events, bad = _decode_around(decoder, data[: cut[0]])
-    return events, data[cut[1] :], bad
-
-
-def _last_boundary(data: bytes, end: int) -> tuple[int, int] | None:
-    """(end of the event, start of the next) of the last boundary before `end`."""
-    low = end
-    while low > 0:
-        low = max(0, low - 65_536)
-        last = None
-        for last in _BETWEEN.finditer(data, low, end):  # noqa: B007
-            pass
-        if last is not None:
-            return last.start() + 1, last.end()
-    return None
-
-
-def _decode_around(decoder: Any, data: bytes) -> tuple[list[_Event], int]:
-    """Events of a damaged piece, and the bytes given up: halves it until the defect stands alone."""
-    try:
-        return decoder.decode(b"[" + data + b"]"), 0
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        middle = _BETWEEN.search(data, len(data) // 2) or _first_boundary(data)
-        if middle is None:
-            return [], len(data)
-        left, lost_left = _decode_around(decoder, data[: middle.start() + 1])
-        right, lost_right = _decode_around(decoder, data[middle.end() :])
-        return left + right, lost_left + lost_right
-
-
-def _first_boundary(data: bytes) -> re.Match[bytes] | None:
-    return _BETWEEN.search(data)
-
-
-def _decode_end(decoder: Any, data: bytes) -> tuple[list[_Event], int, bool]:
-    """(events, bytes given up, whether the array was closed) of what follows the last block."""
-    text = data.strip(_SPACE)
-    if text.startswith(b"]"):
-        return [], 0, True
-    end = len(text)
-    for _ in range(16):
-        bracket = text.rfind(b"]", 0, end)
-        if bracket < 0:
-            break
-        try:
-            return decoder.decode(b"[" + text[: bracket + 1]), 0, True
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            end = bracket
-    try:
-        return decoder.decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    events, rest, bad = _decode_most(decoder, text)
-    closed = rest.rstrip(_SPACE).endswith((b"]", b"}"))
-    last = re.match(rb"\{.*\}\s*\]", rest, re.DOTALL)
-    if last is not None:
-        more, lost = _decode_around(decoder, rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE))
-        return events + more, bad + lost, True
-    return events, bad, closed and bool(last)
+            for events in stream(path, note):
+                collector.add(events)
+        except Cut:
+            cut = True
+        except OSError as error:
+            note(str(path), why_unreadable(error))
+    return collector.finish(cut) if collector.events else None

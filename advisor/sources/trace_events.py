@@ -1,0 +1,212 @@
+"""Events of a timeline in blocks, whatever happened to the file: gzipped, cut in the middle, damaged inside."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from advisor.sources.base import Note
+from advisor.sources.textfiles import require_file
+
+BLOCK = 1 << 21
+"""Bytes decoded at once; larger blocks leave the processor's caches and are slower."""
+LARGEST_EVENT = 1 << 26
+
+_BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
+_NONE = msgspec.Raw(b"")
+_SPACE = b" \t\r\n"
+
+Ints = npt.NDArray[np.int64]
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event; `ts` stays text until it is needed, its digits are more than a float carries."""
+
+    ph: str = ""
+    name: str = ""
+    pid: int | str = 0
+    tid: int | str = 0
+    ts: msgspec.Raw = _NONE
+    dur: float | str | None = None
+    cat: str | None = ""
+    args: msgspec.Raw = _NONE
+
+
+def nanoseconds(texts: Sequence[Any]) -> Ints:
+    """Exact nanoseconds of JSON texts or numbers in microseconds; -1 where it is neither."""
+    data = b"".join(texts)
+    width = len(texts[0])
+    if len(data) == width * len(texts):
+        digits = np.frombuffer(data, np.uint8).reshape(len(texts), width)
+        if digits[0, 0] == 34:
+            digits = digits[:, 1:-1]
+        if digits.shape[1] > 4 and (digits[:, -4] == 46).all():
+            digits = np.concatenate((digits[:, :-4], digits[:, -3:]), axis=1) - 48
+            if digits.shape[1] <= 19 and digits.max(initial=0) <= 9:
+                return digits @ (10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64))
+    return np.array([_exact(bytes(text)) for text in texts], np.int64)
+
+
+def _exact(text: bytes) -> int:
+    try:
+        number = Decimal(text.strip(b'"').strip().decode())
+        value = int(number * (1 if number.adjusted() >= 17 else 1000))
+    except (InvalidOperation, ValueError, UnicodeDecodeError, OverflowError):
+        return -1
+    return value if 0 <= value < 1 << 63 else -1
+
+
+class Cut(Exception):
+    """The file ended before its array did; everything before was handed on."""
+
+
+def stream(path: Path, note: Note) -> Iterator[list[Event]]:
+    """Events in blocks of about `BLOCK` bytes. Raises `Cut` at the end of a file that ends in the middle."""
+    decoder = msgspec.json.Decoder(list[Event])
+    lost = 0
+    total = 0
+    rest = b""
+    started = False
+    ended = False
+    for data in _bytes(path, note):
+        rest += data
+        if not started:
+            start = _first_event(rest)
+            if start is None:
+                if len(rest) > LARGEST_EVENT:
+                    break
+                continue
+            rest, started = rest[start:], True
+        if len(rest) < BLOCK // 2:
+            continue
+        events, rest, bad = _decode_most(decoder, rest)
+        lost += bad
+        if events:
+            total += len(events)
+            yield events
+    if started:
+        events, bad, ended = _decode_end(decoder, rest)
+        lost += bad
+        total += len(events)
+        if events:
+            yield events
+    if lost:
+        note(str(path), f"{lost} bytes of it are no events and were left out")
+    if not total:
+        note(
+            str(path),
+            "holds no events"
+            if ended or not rest.strip()
+            else "is no timeline: neither an array of events nor traceEvents",
+        )
+        return
+    if not ended:
+        note(str(path), f"ends in the middle: the {total} events before the cut were read")
+        raise Cut
+
+
+def _bytes(path: Path, note: Note) -> Iterator[bytes]:
+    require_file(path)
+    with path.open("rb") as plain:
+        zipped = plain.read(2) == b"\x1f\x8b"
+        plain.seek(0)
+        source = cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if zipped else plain
+        try:
+            while data := source.read(BLOCK):
+                yield data
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            note(str(path), f"its compression is damaged ({error}); what lies before the defect was read")
+
+
+def _first_event(data: bytes) -> int | None:
+    """Position behind the bracket that opens the array of events."""
+    text = data.lstrip(b"\xef\xbb\xbf" + _SPACE)
+    skipped = len(data) - len(text)
+    if text.startswith(b"["):
+        return skipped + 1
+    found = re.search(rb'"traceEvents"\s*:\s*\[', text)
+    return skipped + found.end() if found else None
+
+
+def _decode_most(decoder: Any, data: bytes) -> tuple[list[Event], bytes, int]:
+    """(events, what remains, bytes given up): all whole events of a block."""
+    end = len(data)
+    for _ in range(16):
+        cut = _last_boundary(data, end)
+        if cut is None:
+            break
+        try:
+            return decoder.decode(b"[" + data[: cut[0]] + b"]"), data[cut[1] :], 0
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            end = cut[0]
+    cut = _last_boundary(data, len(data))
+    if cut is None:
+        return [], data if len(data) < LARGEST_EVENT else b"", 0 if len(data) < LARGEST_EVENT else len(data)
+    events, bad = _decode_around(decoder, data[: cut[0]])
+    return events, data[cut[1] :], bad
+
+
+def _last_boundary(data: bytes, end: int) -> tuple[int, int] | None:
+    """(end of the event, start of the next) of the last boundary before `end`."""
+    low = end
+    while low > 0:
+        low = max(0, low - 65_536)
+        last = None
+        for last in _BETWEEN.finditer(data, low, end):  # noqa: B007
+            pass
+        if last is not None:
+            return last.start() + 1, last.end()
+    return None
+
+
+def _decode_around(decoder: Any, data: bytes) -> tuple[list[Event], int]:
+    """Events of a damaged piece, and the bytes given up: halves it until the defect stands alone."""
+    try:
+        return decoder.decode(b"[" + data + b"]"), 0
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        middle = _BETWEEN.search(data, len(data) // 2) or _first_boundary(data)
+        if middle is None:
+            return [], len(data)
+        left, lost_left = _decode_around(decoder, data[: middle.start() + 1])
+        right, lost_right = _decode_around(decoder, data[middle.end() :])
+        return left + right, lost_left + lost_right
+
+
+def _first_boundary(data: bytes) -> re.Match[bytes] | None:
+    return _BETWEEN.search(data)
+
+
+def _decode_end(decoder: Any, data: bytes) -> tuple[list[Event], int, bool]:
+    """(events, bytes given up, whether the array was closed) of what follows the last block."""
+    text = data.strip(_SPACE)
+    if text.startswith(b"]"):
+        return [], 0, True
+    end = len(text)
+    for _ in range(16):
+        bracket = text.rfind(b"]", 0, end)
+        if bracket < 0:
+            break
+        try:
+            return decoder.decode(b"[" + text[: bracket + 1]), 0, True
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            end = bracket
+    try:
+        return decoder.decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    events, rest, bad = _decode_most(decoder, text)
+    closed = rest.rstrip(_SPACE).endswith((b"]", b"}"))
+    last = re.match(rb"\{.*\}\s*\]", rest, re.DOTALL)
+    if last is not None:
+        more, lost = _decode_around(decoder, rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE))
+        return events + more, bad + lost, True
+    return events, bad, closed and bool(last)
