@@ -1,0 +1,103 @@
+"""The documents are encoded whole: every statement is reached, every rule cites one, every verdict has a rule."""
+
+from __future__ import annotations
+
+import runpy
+from functools import lru_cache
+
+import pytest
+
+from advisor.facts.registry import catalogue
+from advisor.knowledge import documents, encodings, other_tools, resolve_check, statements
+from advisor.resources import resource
+from advisor.ruleset.loader import RuleSet, load_rules
+from advisor.ruleset.vocabulary import verdict_words
+
+
+@lru_cache(maxsize=1)
+def shipped() -> RuleSet:
+    return load_rules([resource("rules")], catalogue=catalogue(), strict=False)
+
+
+def test_all_statements_are_there():
+    """S01 to S85, in English and Chinese, with document and section."""
+    known = statements()
+    assert list(known) == [f"S{number:02d}" for number in range(1, 86)]
+    for statement in known.values():
+        assert statement.document in documents(), statement.id
+        assert statement.section and statement.text.en and statement.text.zh, statement.id
+        assert statement.text.en != statement.text.zh, statement.id
+
+
+def test_every_statement_is_reached():
+    """Something measures, judges or checks what the documents say; a remedy alone would never be called for."""
+    unreached = [name for name, encoding in encodings(shipped()).items() if not encoding.reached]
+    assert unreached == []
+
+
+def test_every_rule_cites_a_statement_that_exists():
+    """A rule without a source is somebody's opinion."""
+    for rule in shipped().rules:
+        assert rule.statements, rule.id
+        assert set(rule.statements) <= set(statements()), rule.id
+        assert all(reference["document"] in documents() for reference in rule.references), rule.id
+    for remedy in shipped().remedies.values():
+        assert set(remedy.statements) <= set(statements()), remedy.id
+
+
+def test_facts_and_checks_that_encode_statements_exist():
+    """A renamed function or fact must not leave a statement unreached."""
+    for statement in statements().values():
+        assert set(statement.facts) <= set(catalogue()), statement.id
+        for check in statement.checks:
+            assert callable(resolve_check(check)), check
+
+
+def test_every_verdict_has_a_rule_with_a_remedy():
+    """A word of the contract that no rule reaches, or that leaves the reader alone, is a promise broken."""
+    rules = shipped().rules
+    for word in verdict_words():
+        reaching = [rule for rule in rules if rule.verdict == word]
+        assert reaching, word
+        assert any(rule.remedies for rule in reaching), word
+
+
+def test_every_remedy_says_how_to_check_it_and_what_it_risks():
+    """A remedy whose effect cannot be seen cannot be compared."""
+    for remedy in shipped().remedies.values():
+        assert remedy.verify is not None and remedy.verify.fact in catalogue(), remedy.id
+        assert remedy.risk is not None and remedy.effort, remedy.id
+
+
+def test_every_remedy_is_used():
+    """A remedy that no rule hands out is dead."""
+    used = {use.id for rule in shipped().rules for use in rule.remedies}
+    assert set(shipped().remedies) == used
+
+
+def test_the_table_of_other_tools_names_what_exists():
+    """Each check of theirs has rules, facts or functions of ours, or says why not."""
+    for checks in other_tools().values():
+        for check in checks:
+            assert set(check.get("rules", ())) <= set(shipped().by_id), check["check"]
+            assert set(check.get("facts", ())) <= set(catalogue()), check["check"]
+            assert all(callable(resolve_check(path)) for path in check.get("checks", ())), check["check"]
+            assert any(key in check for key in ("rules", "facts", "checks", "why_not")), check["check"]
+
+
+def test_the_glossary_has_both_languages():
+    """The words of reports are explained in the languages of reports."""
+    import yaml
+
+    glossary = yaml.safe_load(resource("knowledge_base", "glossary.yaml").read_text(encoding="utf-8"))
+    assert all(entry["en"] and entry["zh"] for entry in glossary.values())
+
+
+@pytest.mark.parametrize("page", ["rules.md", "facts.md", "coverage.md"])
+def test_generated_pages_are_current(page):
+    """`make docs` was run after the last change of rules, facts or the knowledge base."""
+    script = resource("docs", "generate.py")
+    if not script.is_file():
+        pytest.skip("installed without docs")
+    module = runpy.run_path(str(script))
+    assert script.with_name(page).read_text(encoding="utf-8") == module["pages"]()[page]
