@@ -17,7 +17,7 @@ class Fault:
 
     slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data: a batch takes (1 + size) steps to
     prepare. slow_host: the host's launches make the device's queue run dry for about `size` of the step.
-    slow_link, slow_card, slow_node_network: bandwidth divided by 1 + size. stage_imbalance: the stage has 1 + size
+    slow_link, slow_card, slow_node_network (links that leave the host): bandwidth divided by 1 + size. stage_imbalance: the stage has 1 + size
     the layers. unsplit_allreduce, small_packets, redistribution: present or not.
     """
 
@@ -116,7 +116,7 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "slow_data": ("data-starved-rank", (str(where),)),
         "slow_host": ("host-dispatch-bound", (str(where),)),
         "slow_card": ("slow-link", (f"{where}-*",)),
-        "slow_node_network": ("slow-link", host),
+        "slow_node_network": ("slow-link", tuple(f"{r}-*" for r in members)),
         "slow_node_compute": ("slow-compute-rank", (*host, *(str(r) for r in members))),
         "stage_imbalance": ("stage-imbalance", (str(where),)),
         "unsplit_allreduce": ("allreduce-not-overlapped", ()),

@@ -1,0 +1,18 @@
+"""Facts of simulated runs, for the cluster tests."""
+
+from __future__ import annotations
+
+from advisor.facts.base import FactSet, Run
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Scenario, simulate, write_profile
+
+SMALL = Scenario(data=4, layers=3, steps=4, kernel_us=400.0, gradient_mb_per_layer=6.0, buckets=3, seed=3)
+PIPELINE = Scenario(data=2, pipeline=2, layers=2, steps=4, micro_batches=4, kernel_us=300.0, gradient_mb_per_layer=4.0, seed=5)
+
+
+def facts_of(scenario: Scenario, folder) -> tuple[FactSet, Run]:
+    """Every fact of this scenario's profile."""
+    write_profile(simulate(scenario), folder)
+    measured = measure([folder], None, Options(jobs=1))
+    assert measured.run is not None
+    return measured.facts, measured.run

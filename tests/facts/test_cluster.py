@@ -1,0 +1,93 @@
+"""The late rank is found with the reason it is late, whichever files there are."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE, SMALL, facts_of
+
+from advisor.model import RUN, Subject
+from benchmarks.simulator import Fault, simulate
+
+
+def rank(number: int) -> Subject:
+    return Subject("rank", str(number), (number,))
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+@pytest.mark.parametrize(
+    ("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")]
+)
+def test_late_rank_and_its_cause(tmp_path, kind, cause, framework):
+    """The rank with the fault is the latest, from what it has more of, in both frameworks' formats."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault(kind, 2, 0.4),), framework=framework), tmp_path)
+    late = facts.of("rank.lateness_us")
+    assert max(late.values(), key=lambda f: f.value).subject == rank(2)
+    assert facts.value("rank.late_cause", rank(2)) == cause
+    assert facts.value("rank.lateness_share", rank(2)) > 0.1
+    assert all(facts.value("rank.lateness_share", rank(r)) < 0.03 for r in (0, 1, 3))
+
+
+def test_healthy_run_has_nobody_late(tmp_path):
+    """Noise alone makes nobody late by more than what cards differ by."""
+    facts, _ = facts_of(SMALL, tmp_path)
+    assert all(f.value < 0.03 for f in facts.of("rank.lateness_share").values())
+
+
+def test_step_times_alone_suffice(tmp_path):
+    """Without kernels and collectives the step table still tells the late rank from the waiting ones."""
+    scenario = replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),), kernels=False, level=0, metadata=False)
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("rank.late_cause", rank(1)) == "compute"
+    assert facts.value("rank.lateness_share", rank(1)) > 0.1
+    assert facts.value("rank.exposed_excess_us", rank(0)) > facts.value("rank.exposed_excess_us", rank(1))
+
+
+def test_ranks_are_compared_within_their_stage(tmp_path):
+    """A stage with more work makes none of its ranks slow."""
+    facts, _ = facts_of(replace(PIPELINE, faults=(Fault("stage_imbalance", 1, 1.0),)), tmp_path)
+    assert facts.value("rank.stage", rank(3)) == 1
+    assert all(f.value < 0.03 for f in facts.of("rank.computing_excess_share").values())
+
+
+def test_slow_rank_alone_in_its_stage(tmp_path):
+    """With one rank a stage, slower kernels tell a slow card from a larger share of the work."""
+    facts, _ = facts_of(replace(PIPELINE, data=1, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path)
+    assert facts.value("rank.late_cause", rank(1)) == "compute"
+    assert facts.value("rank.kernel_speed_ratio", rank(1)) == pytest.approx(1.4, rel=0.05)
+    assert facts.value("stage.work_ratio", Subject("stage", "1", (1,))) < 1.08
+
+
+@pytest.mark.parametrize("base", [SMALL, PIPELINE])
+@pytest.mark.parametrize("kind", ["slow_compute", "slow_data", "slow_host"])
+def test_saving_is_what_removing_the_fault_gives(tmp_path, base, kind):
+    """The replayed saving is within a fifth of the step that the simulator saves without the fault."""
+    scenario = replace(base, faults=(Fault(kind, 1, 0.5),))
+    facts, _ = facts_of(scenario, tmp_path)
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
+    assert facts.value("rank.saving_basis", rank(1)) == "replay"
+    assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
+
+
+def test_replay_reproduces_the_step(tmp_path):
+    """Played without a change, the model takes as long as the measured step."""
+    facts, _ = facts_of(PIPELINE, tmp_path)
+    assert facts.value("replay.error_share", RUN) < 0.02
+
+
+def test_ranks_of_different_jobs_are_not_compared(tmp_path):
+    """Steps of different lengths are not of one synchronous job: nobody is accused."""
+    from advisor.pipeline import Options, measure
+    from benchmarks.simulator import write_profile
+
+    write_profile(simulate(replace(SMALL, data=1)), tmp_path / "a")
+    longer = simulate(replace(SMALL, data=2, kernel_us=1200.0))
+    for folder in write_profile(replace_missing(longer), tmp_path / "b"):
+        assert folder.exists()
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert not measured.facts.of("rank.lateness_us")
+
+
+def replace_missing(run):
+    """The same run with rank 0's files lost."""
+    run.scenario = replace(run.scenario, missing_ranks=(0,))
+    return run

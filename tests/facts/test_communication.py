@@ -1,0 +1,49 @@
+"""Waiting is told from transferring by who was inside a collective shortest, wherever the profiler books it."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE, SMALL, facts_of
+
+from advisor.facts.exchanges import kind_of
+from advisor.model import RUN, Subject
+from benchmarks.simulator import Fault
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("hcom_allReduce__586_0_1", "allreduce"), ("AllReduce-op4582", "allreduce"), ("hcom_reduceScatter__1_2", "reducescatter"),
+        ("hcom_alltoAllv__1", "alltoall"), ("Receive-op2068", "receive"), ("hcom_batchSendRecv__1", "batchsendrecv"),
+        ("hcom_send__822_0", "send"), ("Notify_Wait", "other"),
+    ],
+)  # fmt: skip
+def test_kind_of_any_spelling(name, kind):
+    """Every version's spelling of an operation has one kind."""
+    assert kind_of(name) == kind
+
+
+@pytest.mark.parametrize("waiting", ["wait", "idle", "mixed"])
+def test_last_arrival_wherever_waiting_is_booked(tmp_path, waiting):
+    """The rank that comes last is found whether waiting is booked as Wait, Idle or both."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),), waiting=waiting), tmp_path)
+    assert facts.value("rank.last_arrival_share", Subject("rank", "2", (2,))) > 0.8
+    assert facts.value("rank.wait_us", Subject("rank", "0", (0,))) > 5 * facts.value("rank.wait_us", Subject("rank", "2", (2,)))
+
+
+def test_waiting_for_a_rank_without_files(tmp_path):
+    """Where the late rank left no files, the waiting that no rank at hand causes is told, and not called transfer."""
+    scenario = replace(SMALL, faults=(Fault("slow_compute", 2, 0.6),), missing_ranks=(2, 3))
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("communication.absent_wait_share", RUN) > 0.15
+    assert facts.value("allreduce.exposed_share", RUN) < 0.1
+    assert all(f.value < 0.05 for f in facts.of("rank.lateness_share").values())
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_bubble_is_no_exposed_communication(tmp_path, reported):
+    """A pipeline's waiting for stages is kept apart, also where the Bubble column stays 0."""
+    facts, _ = facts_of(replace(PIPELINE, bubble_reported=reported, batch_send_receive=not reported), tmp_path)
+    assert facts.value("step.exposed_communication_share", RUN) > 0.15
+    assert facts.value("communication.exposed_without_bubble_share", RUN) < 0.05
+    assert facts.value("pipeline.bubble_share", RUN) == pytest.approx(0.2, abs=0.06)

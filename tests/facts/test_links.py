@@ -1,0 +1,46 @@
+"""Links are judged by size over time against links that carry messages like theirs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusters import SMALL, facts_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.links import fit
+from advisor.model import Subject
+from benchmarks.simulator import Fault
+
+TRAFFIC = replace(SMALL, gradient_mb_per_layer=24.0)
+
+
+@given(st.floats(0, 100), st.floats(1e3, 1e5))
+def test_fit_finds_latency_and_bandwidth(alpha, rate):
+    """Exact messages give back α and β."""
+    sizes = np.array([1e5, 1e6, 5e6, 2e7])
+    found, speed = fit(sizes, alpha + sizes / rate)
+    assert found == pytest.approx(alpha, abs=1e-3 * (1e5 / rate + alpha) + 1e-6)
+    assert speed == pytest.approx(rate, rel=1e-3)
+
+
+def test_slow_pair_is_told_from_its_cards(tmp_path):
+    """One slow pair has a low ratio; the best links of its two cards are as fast as others."""
+    facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_link", (1, 2), 4.0),)), tmp_path)
+    pair = Subject("link", "1-2", (1, 2))
+    assert facts.value("link.bandwidth_ratio", pair) == pytest.approx(0.2, rel=0.1)
+    assert facts.value("link.card_ratio", pair) > 0.9
+    assert facts.value("link.bandwidth_ratio", Subject("link", "0-3", (0, 3))) > 0.9
+
+
+def test_slow_card_is_slow_on_its_best_link(tmp_path):
+    """All links of one card are slow: the card is, and no neighbour's card."""
+    facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_card", 3, 3.0),)), tmp_path)
+    assert facts.value("link.bandwidth_ratio", Subject("link", "3-*", (3,))) < 0.4
+    assert all(facts.value("link.bandwidth_ratio", Subject("link", f"{r}-*", (r,))) > 0.9 for r in (0, 1, 2))
+
+
+def test_small_messages_do_not_look_slow(tmp_path):
+    """Messages of different sizes on equal links get ratios near 1: latency is not bandwidth."""
+    facts, _ = facts_of(replace(TRAFFIC, tensor=2, activation_mb=0.05), tmp_path)
+    assert all(f.value > 0.8 for f in facts.of("link.bandwidth_ratio").values())

@@ -1,0 +1,32 @@
+"""The partition is read from metadata, else from who talks to whom, else from the data's shape."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE, facts_of
+
+from advisor.model import RUN, Subject
+
+
+@pytest.mark.parametrize("metadata", [True, False])
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+def test_partition_with_and_without_metadata(tmp_path, metadata, framework):
+    """Stages and sizes are the same whether the framework names its groups or only uses them."""
+    scenario = replace(PIPELINE, tensor=2, steps=2, metadata=metadata, framework=framework)
+    facts, _ = facts_of(scenario, tmp_path)
+    assert [facts.value(f"parallelism.{k}", RUN) for k in ("data", "tensor", "pipeline")] == [2, 2, 2]
+    assert facts.value("parallelism.strategy", RUN) == "pipeline"
+    stages = {f.subject.ranks[0]: f.value for f in facts.of("rank.stage").values()}
+    assert stages == {r: scenario.place(r)[0] for r in range(8)}
+
+
+def test_stages_from_step_times_alone(tmp_path):
+    """With step tables only, ranks that report bubbles are put into contiguous equal blocks of equal ranks."""
+    from benchmarks.simulator import Fault
+
+    scenario = replace(
+        PIPELINE, kernels=False, level=0, metadata=False, framework="pytorch", faults=(Fault("stage_imbalance", 0, 1.0),)
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("parallelism.pipeline", RUN) == 2
+    assert facts.value("rank.stage", Subject("rank", "3", (3,))) == 1

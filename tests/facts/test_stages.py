@@ -1,0 +1,33 @@
+"""Stages are compared by the work they were given; the schedule's own bubble is no fault."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE, facts_of
+
+from advisor.model import RUN, Subject
+from benchmarks.simulator import Fault
+
+
+def test_micro_batches_and_the_unavoidable_bubble(tmp_path):
+    """(p−1)/(m+p−1) from the receives of a step, in both spellings of point-to-point."""
+    for batched in (False, True):
+        facts, _ = facts_of(replace(PIPELINE, batch_send_receive=batched), tmp_path / str(batched))
+        assert facts.value("pipeline.micro_batches", RUN) == 4
+        assert facts.value("pipeline.bubble_minimum_share", RUN) == pytest.approx(0.2)
+
+
+def test_heavier_stage_and_what_to_move(tmp_path):
+    """The stage with twice the layers is named, with the part of its work to hand on and to whom."""
+    facts, _ = facts_of(replace(PIPELINE, faults=(Fault("stage_imbalance", 1, 1.0),)), tmp_path)
+    heavy = Subject("stage", "1", (2, 3))
+    assert facts.value("stage.work_ratio", heavy) == pytest.approx(4 / 3, rel=0.05)
+    assert facts.value("stage.move_share", heavy) == pytest.approx(0.25, abs=0.04)
+    assert facts.value("stage.move_to", heavy) == 0
+
+
+def test_slow_host_that_holds_a_stage_is_no_uneven_work(tmp_path):
+    """A stage whose every kernel is slow was not given more to do."""
+    facts, _ = facts_of(replace(PIPELINE, ranks_per_host=2, faults=(Fault("slow_node_compute", 1, 0.5),)), tmp_path)
+    assert facts.value("stage.work_ratio", Subject("stage", "1", (2, 3))) < 1.08
+    assert facts.value("rank.late_cause", Subject("rank", "3", (3,))) == "compute"
