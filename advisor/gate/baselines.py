@@ -1,6 +1,6 @@
 """Baselines: files in a folder, no server. A git branch, an artifact or a shared disk will do.
 
-    FOLDER/NAME/<time>-<id>.json      one file per run or event, written once and never changed
+    FOLDER/NAME/<time>-<kind>-<id>.json      one file per run or event, written once and never changed
 
 Nothing is ever edited, so that any number of pipelines can add at the same time and a killed one leaves nothing half
 done: a file appears under its name when it is whole. What the baseline is follows from reading all of them in order:
@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from advisor.errors import AdvisorError, UsageError
 from advisor.facts.base import FactSet
@@ -58,6 +60,11 @@ class Baseline:
     level: str = ""
     """Why the present level was promoted; empty where it never was."""
     problems: tuple[Problem, ...] = ()
+
+
+def _frozen(events: _Events) -> str | None:
+    closing = [mark for mark in events.marks if mark["kind"] in ("freeze", "thaw")]
+    return closing[-1]["reason"] if closing and closing[-1]["kind"] == "freeze" else None
 
 
 @dataclass
@@ -106,16 +113,19 @@ def load_baseline(reference: Reference) -> Baseline:
         else:
             counts = promotion == current["id"] or (not promotion and sample.added > current["added"])
         (runs if counts else earlier).append(sample)
-    closing = [mark for mark in events.marks if mark["kind"] in ("freeze", "thaw")]
-    frozen = closing[-1]["reason"] if closing and closing[-1]["kind"] == "freeze" else None
     return Baseline(
-        reference, tuple(runs), tuple(earlier), frozen, current["reason"] if current else "", tuple(events.problems)
+        reference,
+        tuple(runs),
+        tuple(earlier),
+        _frozen(events),
+        current["reason"] if current else "",
+        tuple(events.problems),
     )
 
 
 def add_run(reference: Reference, sample: Sample) -> Path:
     """Adds a run; returns its file. Raises UsageError where the baseline is frozen."""
-    _refuse_frozen(load_baseline(reference))
+    _refuse_frozen(reference)
     return _write(reference, "run", _run_to_json(sample))
 
 
@@ -135,7 +145,7 @@ def promote(source: Reference, target: Reference, reason: str) -> int:
     runs = load_baseline(source).runs
     if not runs:
         raise UsageError("has no runs to promote", place=str(source))
-    _refuse_frozen(load_baseline(target))
+    _refuse_frozen(target)
     promotion = uuid.uuid4().hex
     for sample in runs:
         _write(target, "run", {**_run_to_json(sample), "promotion": promotion})
@@ -143,11 +153,12 @@ def promote(source: Reference, target: Reference, reason: str) -> int:
     return len(runs)
 
 
-def _refuse_frozen(baseline: Baseline) -> None:
-    if baseline.frozen is not None:
+def _refuse_frozen(reference: Reference) -> None:
+    frozen = _frozen(_read_all(reference.path, "[0-9]*-[ft][rh]*.json"))
+    if frozen is not None:
         raise UsageError(
-            f"is frozen: {baseline.frozen or 'no reason given'}",
-            place=str(baseline.reference),
+            f"is frozen: {frozen or 'no reason given'}",
+            place=str(reference),
             hint="`advisor baseline freeze --thaw REF` opens it; `promote` into another name keeps both",
         )
 
@@ -158,7 +169,7 @@ def _write(reference: Reference, kind: str, content: Mapping[str, Any]) -> Path:
 
     now = datetime.now(timezone.utc)
     added = now.isoformat(timespec="microseconds")
-    path = reference.path / f"{now:%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:12]}.json"
+    path = reference.path / f"{now:%Y%m%dT%H%M%S.%fZ}-{kind}-{uuid.uuid4().hex[:12]}.json"
     document = {
         "schema_version": SCHEMA_VERSION, "kind": kind, "added": added, "advisor": tool_version(), **content,
     }  # fmt: skip
@@ -166,15 +177,15 @@ def _write(reference: Reference, kind: str, content: Mapping[str, Any]) -> Path:
         reference.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror or error}", place=str(reference.path)) from None
-    write_atomically(path, json.dumps(document, ensure_ascii=False, sort_keys=True, allow_nan=False, indent=1) + "\n")
+    write_atomically(path, json.dumps(document, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n")
     return path
 
 
-def _read_all(folder: Path) -> _Events:
+def _read_all(folder: Path, pattern: str = "[0-9]*.json") -> _Events:
     events = _Events()
-    for path in sorted(folder.glob("[0-9]*.json")) if folder.is_dir() else ():
+    for path in sorted(folder.glob(pattern)) if folder.is_dir() else ():
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = msgspec.json.decode(path.read_bytes())
             version = str(document["schema_version"])
             if version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
                 raise UsageError(f"is of schema version {version}; this advisor reads {SCHEMA_VERSION}")
@@ -186,7 +197,7 @@ def _read_all(folder: Path) -> _Events:
                 )
         except AdvisorError as error:
             events.problems.append(Problem(path.name, error.message))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             events.problems.append(Problem(path.name, f"no run of a baseline: {type(error).__name__}: {error}"))
     return events
 
@@ -199,12 +210,16 @@ def _run_to_json(sample: Sample) -> dict[str, Any]:
     for finding in report["findings"]:
         for evidence in finding["evidence"]:
             evidence["source"] = None
-    kept = ("profile", "summary", "findings", "checked")
+    checked: dict[str, list[str]] = {}
+    for check in sample.checked:
+        checked.setdefault(check.outcome.value, []).append(check.rule)
+    kept = ("profile", "summary", "findings")
     return {
         "key": dict(sample.key),
         "metadata": dict(sample.metadata),
         "digest": sample.digest,
         "report": {name: report[name] for name in kept},
+        "checked": checked,
         "facts": _facts_to_json(sample.facts),
     }
 
@@ -239,7 +254,8 @@ def _run_from_json(document: Mapping[str, Any], path: Path) -> Sample:
     from advisor.render.json import SCHEMA_VERSION as REPORT_VERSION
     from advisor.render.json import report_from_json
 
-    report = report_from_json({"schema_version": REPORT_VERSION, **document["report"]})
+    checked = [{"rule": rule, "outcome": outcome} for outcome, rules in document["checked"].items() for rule in rules]
+    report = report_from_json({"schema_version": REPORT_VERSION, **document["report"], "checked": checked})
     return Sample(
         id=path.stem,
         key={str(name): str(value) for name, value in document["key"].items()},

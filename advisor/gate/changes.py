@@ -46,17 +46,20 @@ class Explanation:
     obstacles: tuple[Obstacle, ...] = ()
 
 
-def explain(history: Sequence[Sample], runs: Sequence[Sample]) -> Explanation:
-    """Parts of the step that changed as the step did, each with those who account for it. Both sides not empty."""
+def explain(history: Sequence[Sample], runs: Sequence[Sample], worth: float) -> Explanation:
+    """Parts of the step that changed as the step did, each with those who account for it; nothing where the step
+    changed by less than `worth` of itself. Both sides not empty."""
     found = compare(typical(history), typical(runs))
-    return Explanation(tuple(_changes(found)), found.obstacles)
+    return Explanation(tuple(_changes(found, worth)), found.obstacles)
 
 
-def _changes(found: Comparison) -> Iterator[Change]:
+def _changes(found: Comparison, worth: float) -> Iterator[Change]:
     step = next((m for name in _STEPS if (m := found.metric(name)) and m.before and m.after), None)
-    if step is None or step.before is None or step.after is None or step.before == step.after:
+    if step is None or step.before is None or step.after is None:
         return
     total = step.after - step.before
+    if abs(total) <= worth * step.before:
+        return
     least = settings().limits["account_share"]
     for part in settings().accounts:
         metric = found.metric(part)

@@ -103,7 +103,7 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
     nearest = min(apart, key=len) if apart and not history else []
     found = Explanation()
     if history:
-        found = explain(history[-judging.window :], case.runs)
+        found = explain(history[-judging.window :], case.runs, judging.worth)
         work = [o for o in found.obstacles if o.what == _OTHER_WORK and o.what not in ignored]
         nearest = [Difference(o.what, o.before, o.after) for o in work]
     court = _Court(case, history, judging, policy.waivers, today, not_comparable=bool(nearest))

@@ -114,6 +114,8 @@ class Judging:
     """Newest runs of the baseline that tell which findings are known."""
     min_runs: int
     min_history: int
+    worth: float
+    """Relative change of the step that is worth explaining."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ class Policy:
             window=metrics[0].limits.window,
             min_runs=min_runs,
             min_history=last("min_history") or min_runs,
+            worth=metrics[0].limits.relative,
         )
 
 

@@ -40,7 +40,7 @@ def render_html(decision: Decision, lang: str = "en") -> str:
         finalize=_finalize,
     )
     environment.globals.update(both=both, word=word)
-    style = environment.get_template("style.css").render().strip()
+    style = "\n".join(environment.get_template(name).render().strip() for name in ("style.css", "gate.css"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = environment.get_template("gate.html")
     shown = [j for j in decision.judgements if j.result is not Result.NOT_JUDGED]

@@ -85,6 +85,8 @@ def reason(judgement: Judgement, lang: str) -> str:
     values: dict[str, object] = dict(judgement.values)
     if "severity" in values:
         values["severity"] = word(lang, f"severities.{values['severity']}")
+    if judgement.kind == "budget":
+        values.update(value=amount(judgement.value, judgement.unit), limit=limit(judgement))
     found = judgement.comparison
     if found is not None and judgement.reason in ("worse", "better"):
         effect = found.effect
