@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -31,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 class Event(msgspec.Struct, gc=False):
     """One event; `ts` stays text until it is needed, its digits are more than a float carries."""
 
-    ph: str = ""
+    ph: str
     name: str = ""
     pid: int | str = 0
     tid: int | str = 0
@@ -116,15 +115,35 @@ def stream(path: Path, note: Note) -> Iterator[list[Event]]:
 
 def _bytes(path: Path, note: Note) -> Iterator[bytes]:
     require_file(path)
-    with path.open("rb") as plain:
-        zipped = plain.read(2) == b"\x1f\x8b"
-        plain.seek(0)
-        source = cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if zipped else plain
-        try:
-            while data := source.read(BLOCK):
+    with path.open("rb") as stream:
+        if stream.read(2) != b"\x1f\x8b":
+            stream.seek(0)
+            while data := stream.read(BLOCK):
                 yield data
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            return
+        stream.seek(0)
+        try:
+            whole = yield from _unzipped(stream)
+        except zlib.error as error:
             note(str(path), f"its compression is damaged ({error}); what lies before the defect was read")
+        else:
+            if not whole:
+                note(str(path), "its compression is damaged (it ends in the middle); what lies before was read")
+
+
+def _unzipped(stream: BinaryIO) -> Generator[bytes, None, bool]:
+    """The contents in blocks; whether they were complete. gzip's own reader gives nothing of a broken block."""
+    unzip = zlib.decompressobj(31)
+    while data := stream.read(BLOCK):
+        while data:
+            if unzip.eof:
+                if not data.startswith(b"\x1f\x8b"):
+                    return True
+                unzip = zlib.decompressobj(31)
+            yield unzip.decompress(data, BLOCK)
+            data = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
+    yield unzip.flush()
+    return unzip.eof
 
 
 def _first_event(data: bytes) -> int | None:
@@ -208,5 +227,5 @@ def _decode_end(decoder: Any, data: bytes) -> tuple[list[Event], int, bool]:
     last = re.match(rb"\{.*\}\s*\]", rest, re.DOTALL)
     if last is not None:
         more, lost = _decode_around(decoder, rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE))
-        return events + more, bad + lost, True
+        return events + more, bad + lost, bool(more)
     return events, bad, closed and bool(last)

@@ -1,0 +1,130 @@
+"""Operators: what is slow, what is waste, and what is neither."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.facts.operator_kinds import inserted_by_framework, is_aicpu, is_cube, is_update, shapes
+from advisor.facts.operator_work import matmul, slow_case, work
+from advisor.facts.operators import explain_difference, time_by_type
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, measure
+from advisor.sources.kernels import Signature
+from tests.facts.large import AICPU, CONVERSIONS, LAYER, Workload, write
+
+
+def cube(inputs: str, output: str, dtype: str = "FLOAT16", formats: str = "ND;ND") -> Signature:
+    return Signature("MatMulV2", "AI_CORE", "dynamic", inputs, f"{dtype};{dtype}", formats, output, dtype)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "sizes"),
+    [
+        ("32,64;64,128", "32,128", (1, 32, 64, 128)),
+        ("81920,4096;8192,512", "4096,512", None),
+        ("64,32;64,128", "32,128", (1, 32, 64, 128)),
+        ("8,32,64;8,64,128", "8,32,128", (8, 32, 64, 128)),
+        ("8,32,64;64,128", "8,32,128", (8, 32, 64, 128)),
+        ("32,4096;1000,4096;1000", "32,1000", (1, 32, 4096, 1000)),
+        ("", "", None),
+        ("32;64", "32", None),
+    ],
+)
+def test_sizes_of_a_multiplication_come_from_its_tensors(inputs: str, output: str, sizes: tuple | None) -> None:
+    """Transposed inputs, batches and bias do not matter; what does not fit together is no multiplication."""
+    found = matmul(cube(inputs, output))
+    assert (None if found is None else (found.batch, found.m, found.k, found.n)) == sizes
+
+
+def test_padding_is_what_the_blocks_of_16_add() -> None:
+    """33 rounds up to 48: a third of the unit's work is padding; 1000 rounds up to 1008: next to nothing."""
+    odd = matmul(cube("4096,33;33,512", "4096,512"))
+    assert odd is not None and odd.useful == pytest.approx(33 / 48) and odd.aligned() == "k 33 → 48"
+    fine = matmul(cube("32,4096;1000,4096", "32,1000"))
+    assert fine is not None and fine.useful == pytest.approx(1000 / 1008)
+    assert matmul(cube("4,5,16,16;5,6,16,16", "4,6,16,16", formats="FRACTAL_NZ;FRACTAL_NZ")) is None
+
+
+def test_a_slow_shape_is_found_per_unit_of_work_only() -> None:
+    """Twice the work in twice the time is no defect; the same work in three times the time is."""
+    small, large = cube("4096,1024;1024,1024", "4096,1024"), cube("4096,2048;2048,1024", "4096,1024")
+    odd = cube("4096,1024;1024,1023", "4096,1023")
+    ratio = work(large) / work(small)
+    alike = slow_case([small, large], [10, 10], [1000.0, 1000.0 * ratio])
+    assert alike is None or alike.ratio == pytest.approx(1.0)
+    found = slow_case([small, odd], [10, 10], [1000.0, 3000.0])
+    assert found is not None and found.shape == odd.input_shapes and found.ratio == pytest.approx(3.0, rel=0.01)
+    assert found.excess_us == pytest.approx(2000.0, rel=0.01)
+
+
+def test_short_calls_say_nothing_about_their_shape() -> None:
+    """A kernel of 5 us mostly starts and stops."""
+    a, b = cube("16,16;16,16", "16,16"), cube("16,32;32,16", "16,16")
+    assert slow_case([a, b], [10, 10], [50.0, 150.0]) is None
+
+
+def test_words_of_operators() -> None:
+    """Types, cores and names are understood in all their spellings."""
+    assert is_cube(Signature("BatchMatMulV2", "AI_CORE", *[""] * 6))
+    assert not is_cube(Signature("MatMulV2", "AI_CPU", *[""] * 6))
+    assert is_update("ApplyMomentum") and is_update("ForeachAddList") and not is_update("Add")
+    assert is_aicpu(Signature("Cast", "AI_CPU", *[""] * 6))
+    assert not is_aicpu(Signature("GetNext", "AI_CPU", *[""] * 6))
+    assert inserted_by_framework("trans_TransData_12") and not inserted_by_framework("aclnnInplaceCopy_Cast")
+    assert shapes("2,3;;4") == ((2, 3), (), (4,)) and shapes("a,b") is None
+
+
+def test_types_that_explain_a_difference_come_first() -> None:
+    """A slow rank against a usual one: which types account for it (S37)."""
+    rows = explain_difference({"MatMul": 130.0, "Add": 10.0, "Cast": 5.0}, {"MatMul": 100.0, "Add": 11.0})
+    assert rows == [("MatMul", 30.0), ("Cast", 5.0), ("Add", -1.0)]
+
+
+def profile(tmp_path: Path, **changes: object) -> Path:
+    load = replace(Workload(ranks=1, steps=4, kernels=260, collective_every=65), **changes)
+    return write(load, tmp_path / "profile")
+
+
+def measured(path: Path):  # type: ignore[no-untyped-def]
+    return measure([path], None, Options(jobs=1))
+
+
+def test_conversions_are_found_with_what_feeds_them(tmp_path: Path) -> None:
+    """TransData behind every layer: its time alone, its share of the step, its neighbours, and who inserted it."""
+    found = measured(profile(tmp_path, layer=(*LAYER, *CONVERSIONS))).facts
+    subject = Subject("operator_type", "TransData")
+    assert found.value("operator_type.category", subject) == "conversion"
+    assert found.value("operator_type.step_share", subject) > 0.05
+    assert str(found.value("operator_type.fed_by", subject)).startswith("Add (")
+    assert str(found.value("operator_type.feeds", subject)).startswith("Cast (")
+    total = found.value("operators.conversion_us", RUN)
+    parts = [found.value("operator_type.exposed_us", Subject("operator_type", t)) for t in ("TransData", "Cast")]
+    assert total == pytest.approx(sum(parts))
+
+
+def test_ai_cpu_operators_are_found_with_their_dtypes(tmp_path: Path) -> None:
+    """An Index of int64 runs on the AI CPU: what it costs and what to use instead."""
+    found = measured(profile(tmp_path, layer=(*LAYER, *AICPU))).facts
+    subject = Subject("operator_type", "Index")
+    assert found.value("operator_type.category", subject) == "aicpu"
+    assert found.value("operator_type.aicpu_replacement", subject) == "INT64 → INT32"
+    assert found.value("operators.aicpu_share", RUN) > 0.1
+
+
+def test_the_slow_rank_is_explained_by_its_types(tmp_path: Path) -> None:
+    """Every type of a rank that computes 25 % slower takes 25 % longer there."""
+    result = measured(profile(tmp_path, ranks=2, slow_rank=1))
+    times = {rank: time_by_type(result.run, rank) for rank in (0, 1)}
+    (worst, more), *_ = explain_difference(times[1], times[0])
+    assert worst == "MatMulV3" and more == pytest.approx(0.25 * times[0]["MatMulV3"], rel=0.02)
+
+
+def test_shares_of_types_add_up(tmp_path: Path) -> None:
+    """The shares of kernel time of all types are one; the run's compute time is their sum."""
+    found = measured(profile(tmp_path)).facts
+    assert sum(f.value for f in found.of("operator_type.compute_share").values()) == pytest.approx(1.0)
+    times = sum(f.value for f in found.of("operator_type.time_us").values())
+    assert times == pytest.approx(found.value("operators.compute_us", RUN))
