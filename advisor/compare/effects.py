@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from advisor.compare.facts import FactTable, Key, key_of, number
 from advisor.compare.model import Effect, Matched, Metric, settings
-from advisor.model import Check, Direction, Finding, Outcome, Remedy, Report, Value
+from advisor.model import SUBJECT_KINDS, Check, Direction, Finding, Outcome, Remedy, Report, Value
 
 _JUDGED = (Outcome.PASS, Outcome.FAIL)
 _LIMIT = re.compile(r"^\s*(<=|>=|=|<|>|≤|≥)\s*(.+?)\s*$")
@@ -66,7 +66,7 @@ def _effect(
     finding: Finding, remedy: Remedy, old: FactTable, new: FactTable, units: dict[str, str], step: Metric | None
 ) -> Effect:
     assert remedy.verify is not None
-    name, expect = remedy.verify.fact, remedy.verify.expect
+    name, expect = _own(remedy.verify.fact, finding.subject.kind, units), remedy.verify.expect
     unit = units.get(name, "")
     a, b = old.value(name, finding.subject), _after(name, finding, old, new)
     if step is None and finding.direction != Direction.EVIDENCE:
@@ -79,6 +79,13 @@ def _effect(
     if outcome == "kept" and promised and gained is not None and gained < settings().limits["kept_promise"] * promised:
         outcome = "partly"
     return Effect(finding, remedy, name, unit, expect, a, b, outcome, promised, gained)
+
+
+def _own(name: str, kind: str, units: dict[str, str]) -> str:
+    """A remedy serves several kinds of subject: operator.time_us of an operator type is operator_type.time_us."""
+    prefix, _, rest = name.partition(".")
+    own = f"{kind}.{rest}"
+    return own if prefix != kind and prefix in SUBJECT_KINDS and prefix != "run" and own in units else name
 
 
 def _after(name: str, finding: Finding, old: FactTable, new: FactTable) -> Value | None:
