@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.execution import executor, input_sizes
 from advisor.facts.base import FactSet, Family, Run
 from advisor.facts.registry import catalogue, families, plan
 from advisor.model import Problem, ProfileInfo, Report
 from advisor.sources.base import Profile, Rank
 
 if TYPE_CHECKING:
-    from multiprocessing.context import BaseContext
-
     from advisor.ruleset.loader import RuleSet
 
 log = logging.getLogger("advisor")
 
-PARALLEL_BYTES = 48_000_000
-"""Below this much input a process pool costs more than it brings."""
 
-Progress = Callable[[int, int, str], None]
-"""progress(ranks done, ranks in all, what was just done)"""
+@dataclass(frozen=True)
+class Advance:
+    """How far reading has come."""
+
+    ranks_done: int
+    ranks: int
+    bytes_done: int
+    bytes: int
+
+
+Progress = Callable[[Advance], None]
 
 
 @dataclass
@@ -144,71 +147,16 @@ def reduce_all(profile: Profile, chosen: Sequence[Family], options: Options) -> 
     """Reduces every rank, in parallel where the input is large or a cluster was named."""
     run = Run(profile)
     names = tuple(family.name for family in chosen if family.reduce is not None)
-    total = len(profile.ranks)
-    with _executor(profile, names, options) as executor:
-        if executor is None:
+    sizes = input_sizes(profile, {table for name in names for table in families()[name].tables})
+    with executor(len(profile.ranks), sum(sizes), options.jobs, options.cluster) as pool:
+        if pool is None:
             results = (reduce_rank(rank, names) for rank in profile.ranks)
         else:
-            futures = [executor.submit(reduce_rank, rank, names) for rank in profile.ranks]
+            futures = [pool.submit(reduce_rank, rank, names) for rank in profile.ranks]
             results = (future.result() for future in futures)
         for done, (rank, (reductions, problems)) in enumerate(zip(profile.ranks, results, strict=True), 1):
             run.reductions.setdefault(rank.rank, {}).update(reductions)
             rank.problems = problems
             if options.progress:
-                options.progress(done, total, f"rank {rank.rank}")
+                options.progress(Advance(done, len(profile.ranks), sum(sizes[:done]), sum(sizes)))
     return run
-
-
-@contextmanager
-def _executor(profile: Profile, names: tuple[str, ...], options: Options):  # type: ignore[no-untyped-def]
-    if options.cluster:
-        yield from _cluster(options.cluster)
-        return
-    jobs = options.jobs or os.cpu_count() or 1
-    if min(jobs, len(profile.ranks)) < 2 or (not options.jobs and _bytes(profile, names) < PARALLEL_BYTES):
-        yield None
-        return
-    with ProcessPoolExecutor(min(jobs, len(profile.ranks)), _processes()) as pool:
-        yield pool
-
-
-def _processes() -> BaseContext:
-    """Processes that share their imports where the system can fork from a server, else fresh ones."""
-    import multiprocessing
-
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pandas", "msgspec", "advisor.facts.registry", "advisor.sources.csvfiles"])
-    return context
-
-
-def _cluster(address: str) -> Iterable[Executor]:
-    from advisor.errors import UsageError
-
-    try:
-        from distributed import Client
-    except ImportError:
-        raise UsageError("--cluster needs the extra: pip install 'advisor[cluster]'") from None
-    try:
-        client = Client(address, timeout=15)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"no scheduler answers at {address}: {error}", hint="start one with `dask scheduler`"
-        ) from None
-    with client:
-        yield client.get_executor(retries=3)
-
-
-def _bytes(profile: Profile, names: tuple[str, ...]) -> int:
-    """Input that these families would read."""
-    wanted = {table for name in names for table in families()[name].tables}
-    total = 0
-    for rank in profile.ranks:
-        for table in wanted & set(rank.tables):
-            for path in rank.tables[table].paths:
-                try:
-                    total += path.stat().st_size
-                except OSError:
-                    continue
-    return total

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from advisor.pipeline import Progress
+from advisor.pipeline import Advance, Progress
 
 
 @contextmanager
@@ -15,9 +15,21 @@ def progress(wanted: bool) -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("ranks"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("ranks", total=None)
-        yield lambda done, total, what: bar.update(task, completed=done, total=total)
+    columns = (
+        TextColumn("reading"),
+        BarColumn(),
+        TextColumn("{task.fields[ranks]} ranks"),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None, ranks="0")
+
+        def tell(advance: Advance) -> None:
+            ranks = f"{advance.ranks_done}/{advance.ranks}"
+            bar.update(task, completed=advance.bytes_done, total=advance.bytes or 1, ranks=ranks)
+
+        yield tell

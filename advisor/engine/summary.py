@@ -13,6 +13,19 @@ DIRECTIONS = {
     "scheduling": Text("scheduling", "调度"),
     "communication": Text("communication", "通信"),
 }
+KINDS = {
+    "rank": Text("rank", "rank"),
+    "step": Text("step", "step"),
+    "stage": Text("stage", "stage"),
+    "operator": Text("operator", "算子"),
+    "operator_type": Text("operator type", "算子类型"),
+    "pipeline_op": Text("data operation", "数据处理操作"),
+    "queue": Text("queue", "队列"),
+    "collective": Text("collective", "集合通信"),
+    "link": Text("link", "链路"),
+    "host": Text("host", "主机"),
+}
+"""What people call the kinds of subjects."""
 _BREAKDOWN = ("computing", "exposed_communication", "idle")
 
 
@@ -33,6 +46,9 @@ def summarise(
     }
     if facts.value("step.computing_includes_idle", RUN) is True:
         breakdown = {name: share for name, share in breakdown.items() if name != "computing"}
+    waiting = facts.value("data.wait_share", RUN)
+    if not breakdown and step_us is not None and isinstance(waiting, (int, float)):
+        breakdown = {"data_wait": float(waiting), "own": 1.0 - float(waiting)}
     if top is not None:
         return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
@@ -54,7 +70,10 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:
-    about = "" if top.subject.kind in ("run", "collection") else f": {top.subject}"
+    about = Text("", "")
+    if top.subject.kind in KINDS:
+        kind = KINDS[top.subject.kind]
+        about = Text(f": {kind.en} {top.subject.id}", f"：{kind.zh} {top.subject.id}")
     step = ("", "") if step_us is None else (f" Step: {show(step_us, 'us')}.", f"单步{show(step_us, 'us')}。")
     gain = ("", "")
     if top.saving is not None:
@@ -67,8 +86,8 @@ def _headline(top: Finding, step_us: float | None) -> Text:
         Confidence.HIGH: ("", ""),
     }[top.confidence]
     return Text(
-        f"{sure[0]}{top.title.en}{about}.{step[0]}{gain[0]}",
-        f"{sure[1]}{top.title.zh}{about}。{step[1]}{gain[1]}",
+        f"{sure[0]}{top.title.en}{about.en}.{step[0]}{gain[0]}",
+        f"{sure[1]}{top.title.zh}{about.zh}。{step[1]}{gain[1]}",
     )
 
 
@@ -92,7 +111,11 @@ def _without_cause(
             f"未发现明显瓶颈，但无法读取rank {names}的迭代数据。",
         )
     note = (f" {blind} checks had no data.", f"有{blind}项检查缺少数据。") if blind else ("", "")
-    scope = ("", "") if breakdown else (" as far as the host's files show", "（仅就主机侧文件而言）")
+    scope = (
+        ("", "")
+        if "computing" in breakdown or "exposed_communication" in breakdown
+        else (" as far as the host's files show", "（仅就主机侧文件而言）")
+    )
     return "healthy", Text(
         f"Nothing of weight holds the step back{scope[0]}: {judged} checks made.{note[0]}",
         f"未发现明显瓶颈{scope[1]}：已完成{judged}项检查。{note[1]}",
