@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 HOST_CORE = "HostCpu"
 """What operator tables of MindSpore call the processor of the host."""
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+FULL = 1.02
+"""Shares are rounded to a hundredth of a per cent; more than this is no sum of shares."""
+
 
 def from_statistics(rank: Rank) -> Operators | None:
     """Types and operators without times of day, shapes or steps; None where no table tells."""
@@ -50,7 +56,7 @@ def from_statistics(rank: Rank) -> Operators | None:
             communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
             aicpu_us=0.0 if is_fetch(name) else aicpu,
         )  # fmt: skip
-    compute = sum(us for name, us in total.items() if not types[name].communication)
+    compute = _whole(frame) or sum(us for name, us in total.items() if not types[name].communication)
     unknown = np.full(1, np.nan)
     return Operators(
         ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),
@@ -63,6 +69,16 @@ def _device_rows(rank: Rank, table: str) -> pd.DataFrame | None:
     """The table without operators that ran on the host's processor: those cost no device time."""
     frame = rank.read(table)
     return None if frame is None else frame[frame["core"] != HOST_CORE]
+
+
+def _whole(frame: pd.DataFrame) -> float | None:
+    """All kernel time as the shares in the table imply it: rows that were cut off still count in them."""
+    if "share" not in frame:
+        return None
+    us, share = (frame[c].to_numpy(float, na_value=np.nan) for c in ("total_us", "share"))
+    known = np.isfinite(us) & np.isfinite(share)
+    part = float(share[known].sum())
+    return float(us[known].sum()) / part if 0 < part <= FULL else None
 
 
 def _operators(rank: Rank) -> tuple[OperatorRow, ...]:
