@@ -83,16 +83,22 @@ def timeline_of(rank: Rank) -> Timeline | None:
             whole = _is_whole(kernels)
             if not whole:
                 file = rank.relative(rank.tables["kernels"].paths[0])
-                rank.note(file, "kernels are missing between the rows (their waiting times contradict the gaps): "
+                rank.note(file, "kernels are missing or without a time, or waiting times contradict the gaps between rows: "
                                 "operators are judged, steps and idle time are not")  # fmt: skip
             rank._cache[key] = Timeline(kernels, communication, _windows(rank, kernels), whole)
     found: Timeline | None = rank._cache[key]
     return found
 
 
+MOST_LOST = 0.02
+"""Share of the kernels without a usable start or duration up to which the others still show when nothing ran."""
+
+
 def _is_whole(kernels: Kernels) -> bool:
     """Compares the gaps between rows with the waiting times that the profiler noted when it still had every row."""
     known = kernels.start >= 0
+    if kernels.left_out + int((~known).sum()) > MOST_LOST * (len(kernels) + kernels.left_out):
+        return False
     start, end, wait = kernels.start[known], kernels.end[known], kernels.wait[known]
     if start.size < 2 or not np.isfinite(wait).any() or not wait[np.isfinite(wait)].any():
         return True

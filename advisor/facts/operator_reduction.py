@@ -32,7 +32,8 @@ from advisor.facts.operator_patterns import (
 from advisor.facts.operator_work import SlowCase, matmul, slow_case
 from advisor.model import Source
 from advisor.sources.base import Rank
-from advisor.sources.kernels import PIPES, Kernels, operator_name
+from advisor.sources.kernel_blocks import PIPES
+from advisor.sources.kernels import Kernels, operator_name
 
 PIPE_NAMES = {
     "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
         strings = texts_of(connection)
         steps = _steps(connection)
         found = False
-        for frame in (*_computed(connection, strings), *_collectives(connection, strings)):
+        for frame in chain(_computed(connection, strings), _collectives(connection, strings), _lost(connection)):
             found = True
             yield _with_steps(frame, steps)
         if not found:
@@ -58,14 +59,14 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     """Texts by id."""
     if not columns_of(connection, "STRING_IDS"):
         return {}
-    return dict(connection.execute("SELECT id, value FROM STRING_IDS"))
+    return {key: value for key, value in connection.execute("SELECT id, value FROM STRING_IDS") if value is not None}
 
 
 def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
     if not {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
         return []
     rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
-    return [(str(name), int(start), int(end)) for name, start, end in rows if start is not None and end is not None]
+    return [(str(name), start, end) for name, start, end in rows if _is_time(start) and _is_time(end)]
 
 
 def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.DataFrame:
@@ -141,9 +142,9 @@ def _frame(
 
     start, end, stream, *rest = zip(*rows, strict=True)
     data: dict[str, pl.Series] = {
-        "start_ns": pl.Series(start, dtype=pl.Int64, strict=False),
+        "start_ns": pl.Series([s if _is_time(s) else None for s in start], dtype=pl.Int64),
         "duration_us": pl.Series(
-            [None if s is None or e is None else (e - s) / 1000 for s, e in zip(start, end, strict=True)],
+            [(e - s) / 1000 if _is_time(s) and _is_time(e) else None for s, e in zip(start, end, strict=True)],
             dtype=pl.Float64,
         ),
         "stream": pl.Series([None if s is None else str(s) for s in stream], dtype=pl.String),
@@ -153,8 +154,30 @@ def _frame(
             data[name] = pl.Series([_text(strings.get(v, v)) for v in values], dtype=pl.String)
         else:
             scale = TABLES["kernels"].column(name).scale
-            data[name] = pl.Series(values, dtype=pl.Float64, strict=False) * scale
+            known = [float(v) if isinstance(v, (int, float)) else None for v in values]
+            data[name] = pl.Series(known, dtype=pl.Float64) * scale
     return pl.DataFrame(data)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 1 << 62
+
+
+def _lost(connection: sqlite3.Connection) -> Iterator[pl.DataFrame]:
+    """A frame without times for what other tables know of: computed tasks without a task, collectives analysed."""
+    lost = 0
+    if {"globalTaskId"} <= columns_of(connection, "TASK") & columns_of(connection, "COMPUTE_TASK_INFO"):
+        query = "SELECT COUNT(*) FROM COMPUTE_TASK_INFO WHERE globalTaskId NOT IN (SELECT globalTaskId FROM TASK)"
+        lost += connection.execute(query).fetchone()[0]
+    if columns_of(connection, "CommAnalyzerTime"):
+        known = connection.execute("SELECT COUNT(*) FROM CommAnalyzerTime").fetchone()[0]
+        plain = columns_of(connection, "COMMUNICATION_OP")
+        found = connection.execute("SELECT COUNT(*) FROM COMMUNICATION_OP").fetchone()[0] if plain else 0
+        lost += max(known - found, 0)
+    while lost > 0:
+        count = min(lost, _ROWS)
+        lost -= count
+        yield _frame([(None, None, None)] * count, (), set(), {})
 
 
 def _text(value: object) -> str | None:

@@ -7,10 +7,8 @@ separators, quotes that never close) goes through the tolerant reader, which is 
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,28 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.kernel_blocks import PIPES, SIGNATURE, frames
 from advisor.sources.readers import reader
-from advisor.sources.textfiles import TooLarge, detect_encoding, require_file, why_unreadable
+from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-BLOCK = 1 << 23
-"""Bytes parsed at once: bounds memory; larger blocks are no faster."""
-
-SIGNATURE = ("type", "core", "state", "input_shapes", "input_dtypes", "input_formats", "output_shapes", "output_dtypes")
-PIPES = (
-    "mac_ratio", "scalar_ratio", "mte1_ratio", "mte2_ratio", "fixpipe_ratio",
-    "vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "cube_utilization",
-)  # fmt: skip
-_NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES)
-_WANTED = frozenset((*_NUMBERS, "name", *SIGNATURE, "step", "stream", "start_ns"))
-_SCALES = {c.name: c.scale for c in TABLES["kernels"].columns if c.dtype == "float" and c.scale != 1.0}
-_UNKNOWN = -1
 _MARK = "\x1f"
-_START = r"^\d{1,16}(\.\d*)?$"
+_UNKNOWN = -1
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -145,7 +132,7 @@ class _Collector:
         """Adds the rows of one frame; rows without a finite, non-negative duration are counted and left out."""
         import polars as pl
 
-        usable = frame["duration_us"].is_finite() & (frame["duration_us"] >= 0)
+        usable = frame["duration_us"].is_finite() & frame["duration_us"].is_between(0, LARGEST)
         usable = usable.fill_null(False)
         self.unusable += len(frame) - int(usable.sum())
         frame = frame.filter(usable)
@@ -233,7 +220,7 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         before = collector.unusable
         try:
             require_file(path)
-            for frame in _frames(path, reference, note):
+            for frame in frames(path, reference, note):
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))
@@ -244,184 +231,6 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         if collector.unusable > before:
             note(str(path), f"{collector.unusable - before} kernels without a usable duration were left out")
     return collector.finish()
-
-
-def _frames(path: Path, reference: TableRef, note: Note) -> Iterator[pl.DataFrame]:
-    if reference.reader == "kernels.db":
-        from advisor.sources.kernel_database import database_frames
-
-        yield from database_frames(path, note)
-        return
-    fast = _fast_columns(path)
-    if fast is not None:
-        try:
-            yield from _blocks(path, *fast, note)
-            return
-        except _Untrusted:
-            pass
-    from advisor.sources.csvfiles import read_file
-
-    frame = read_file(TABLES["kernels"], path, None, note)
-    if frame is not None:
-        yield _from_pandas(frame)
-
-
-class _Untrusted(Exception):
-    """Nothing of this file has been handed on yet, and polars should not read it."""
-
-
-def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
-    columns: dict[str, pl.Series] = {}
-    for column in TABLES["kernels"].columns:
-        values = frame[column.name]
-        if column.dtype == "ns":
-            series = pl.Series([None if v != v or v is None else int(v) for v in values.astype(object)], dtype=pl.Int64)
-        elif column.dtype == "float":
-            series = pl.Series(values.to_numpy(float, na_value=np.nan))
-        else:
-            series = pl.Series([None if v is None or v != v else str(v) for v in values], dtype=pl.String)
-        columns[column.name] = series
-    return pl.DataFrame(columns)
-
-
-def _fast_columns(path: Path) -> tuple[bytes, Mapping[str, int]] | None:
-    """(heading line, position of each canonical column) where the file is plain UTF-8 with commas."""
-    with path.open("rb") as stream:
-        sample = stream.read(1 << 16)
-    mark = b"\xef\xbb\xbf"
-    line, newline, _ = sample.partition(b"\n")
-    text = line.removeprefix(mark)
-    if not newline or b'"' in text or b"\x00" in sample or detect_encoding(sample) not in ("utf-8", "utf-8-sig"):
-        return None
-    heading = text.decode("utf-8", "replace").rstrip("\r").split(",")
-    from advisor.sources.csvfiles import match_columns
-
-    matches = match_columns(TABLES["kernels"].columns, heading)
-    if "duration_us" not in matches or matches["duration_us"].scale != 1.0 or len(set(heading)) != len(heading):
-        return None
-    if "start_ns" in matches and matches["start_ns"].scale != 1000.0:
-        return None
-    positions = {name: match.position for name, match in matches.items()}
-    return line + newline, positions if len(set(positions.values())) == len(positions) else {}
-
-
-def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -> Iterator[pl.DataFrame]:
-    if not positions:
-        raise _Untrusted
-    heading = ",".join(map(str, range(line.count(b",") + 1))).encode() + b"\n"
-    handed = False
-    bad_starts = 0
-    for block in _whole_lines(path, len(line), note):
-        if block is None:
-            if handed:
-                note(str(path), "a quotation mark is never closed; what follows it was left out")
-                return
-            raise _Untrusted
-        frame = _parse(heading + block, positions)
-        if frame is None:
-            if not handed:
-                raise _Untrusted
-            note(str(path), "a part of it is no CSV and was left out")
-            continue
-        handed = True
-        if "start_ns" in frame.columns:
-            bad_starts += frame["start_ns"].null_count()
-        yield frame
-    if bad_starts:
-        note(str(path), f"{bad_starts} kernels have no usable start time: they count in sums, not in the timeline")
-
-
-def _whole_lines(path: Path, skip: int, note: Note) -> Iterator[bytes | None]:
-    """Blocks that end with a line outside quotes; None where a quotation mark stays open beyond reason."""
-    with path.open("rb") as stream:
-        stream.seek(skip)
-        rest = b""
-        while data := stream.read(BLOCK):
-            rest += data
-            cut = _cut(rest)
-            if cut == 0:
-                if len(rest) > 8 * BLOCK:
-                    yield None
-                    return
-                continue
-            yield rest[:cut]
-            rest = rest[cut:]
-    if not rest.strip():
-        return
-    if rest.count(b'"') % 2:
-        cut = _cut(rest)
-        if not cut:
-            cut = rest.rfind(b"\n", 0, max(rest.find(b'"'), 0)) + 1
-        if cut:
-            yield rest[:cut]
-        note(str(path), "is cut short: the last row ends in the middle and was left out")
-    elif not rest.endswith(b"\n") and rest.rstrip(b"\r").count(b",") < 3:
-        note(str(path), "is cut short: the last row ends in the middle and was left out")
-    else:
-        yield rest
-
-
-def _cut(data: bytes) -> int:
-    """Position behind the last line end that lies outside quotes; 0 where there is none."""
-    end = len(data)
-    quotes = data.count(b'"')
-    for _ in range(10_000):
-        newline = data.rfind(b"\n", 0, end)
-        if newline < 0:
-            return 0
-        quotes -= data.count(b'"', newline, end)
-        if quotes % 2 == 0:
-            return newline + 1
-        end = newline
-    return 0
-
-
-def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
-    threads = "1" if multiprocessing.parent_process() is not None else "2"  # ranks run side by side already
-    os.environ.setdefault("POLARS_MAX_THREADS", threads)
-    import polars as pl
-
-    order = sorted((name for name in positions if name in _WANTED), key=positions.__getitem__)
-    numbers = [name for name in order if name in _NUMBERS]
-
-    def read(floats: Sequence[str]) -> pl.DataFrame:
-        frame = pl.read_csv(
-            data, columns=[positions[name] for name in order], infer_schema=False, ignore_errors=True,
-            truncate_ragged_lines=True, encoding="utf8-lossy", raise_if_empty=False,
-            schema_overrides={str(positions[name]): pl.Float64 for name in floats},
-        )  # fmt: skip
-        frame.columns = order
-        return frame
-
-    try:
-        frame = read(numbers)
-        if frame["duration_us"].null_count():  # blanks, tabs or quotes around numbers, or no numbers
-            frame = read(()).with_columns(
-                pl.col(name).str.strip_chars(' \t"').cast(pl.Float64, strict=False) for name in numbers
-            )
-    except pl.exceptions.PolarsError:
-        return None
-    columns = [(pl.col(name) * _SCALES[name]) for name in order if name in _SCALES]
-    if "start_ns" in order:
-        frame = frame.with_columns(_nanoseconds(frame["start_ns"]))
-    return frame.with_columns(columns)
-
-
-def _nanoseconds(texts: pl.Series) -> pl.Series:
-    """Exact nanoseconds of microseconds with decimals; null where it is no such number."""
-    import polars as pl
-
-    texts = texts.str.strip_chars(' \t"')
-    if texts.str.contains(r"^\d{1,16}\.\d{3}$").all():
-        return texts.str.replace(".", "", literal=True).cast(pl.Int64, strict=False)
-    name = texts.name
-    frame = pl.DataFrame({name: texts})
-    parts = pl.when(pl.col(name).str.contains(_START)).then(pl.col(name)).str.splitn(".", 2)
-    whole = parts.struct.field("field_0").cast(pl.Int64, strict=False) * 1000
-    decimals = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
-    return frame.select((whole + decimals.cast(pl.Int64, strict=False)).alias(name))[name]
 
 
 _STACK = re.compile(r"[\s;|,]*(?:\r?\n|File \"|[^\s;|,]*\.py[:(]\d+).*", re.DOTALL)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.sources import kernels as module
+from advisor.sources import kernel_blocks as module
 from advisor.sources.base import Rank, TableRef
 from advisor.sources.kernels import Kernels, load_kernels, operator_name
 
