@@ -28,6 +28,8 @@ from benchmarks.mutants.profiles import write_originals
 from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
 
 LIMIT_S = 40.0
+_TOLD = 3
+"""Flaws of one kind told of one mutant."""
 _NOT_READ = (".md", ".log")
 
 
@@ -147,6 +149,9 @@ def run_series(
         start(f"intact~{name.replace('/', '+')}", None, path)
     while workers.busy:
         collect()
+    broken = [name for name, outcome in intact.items() if outcome.exit not in (0, 3)]
+    if broken:
+        raise SystemExit(f"the advisor does not run on the intact {broken[0]}: {intact[broken[0]].stderr.strip()}")
     for number in numbers:
         mutant = choose(number, seed, originals, kinds)
         if mutant is not None:
@@ -166,7 +171,11 @@ def _judge(tally: Tally, mutant: Mutant, outcome: Outcome, intact: dict[str, Out
     tally.exits[outcome.exit] += 1
     tally.slowest_s = max(tally.slowest_s, outcome.seconds)
     tally.largest_bytes = max(tally.largest_bytes, outcome.peak_bytes)
+    seen: Counter[str] = Counter()
     for kind, text in flaws(mutant.mutation, Path(mutant.file).name, outcome, intact[mutant.original]):
+        seen[kind] += 1
+        if seen[kind] > _TOLD:
+            continue
         line = f"{kind}: {text} [{mutant}: {outcome.done}]"
         tally.flaws[kind].append(line)
         if tell:

@@ -104,6 +104,18 @@ class Link:
     sources: tuple[Source, ...] = ()
 
 
+@dataclass(frozen=True)
+class Card:
+    """Links of one rank that stand or fall together."""
+
+    best: float
+    """Bandwidth ratio of the fastest of them."""
+    links: list[Link]
+    neighbours: int
+    leaving: bool
+    """All of them lead to other hosts."""
+
+
 def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
     """(α µs, bytes per µs) of time = α + size ÷ β with least absolute relative error, α not below 0.
 
@@ -201,6 +213,9 @@ KINDS = (
          formula="weighted median of (α + size ÷ β) ÷ time, α and β fitted over all links", needs=_NEEDS),
     kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends", needs=_NEEDS),
     kind("link.host_ratio", "ratio", "link", "the best card of the worse of the hosts at its ends", needs=_NEEDS),
+    kind("link.host_saving_share", "ratio", "link", "what the step gains where all links of its host are as fast as usual",
+         needs=_NEEDS),
+    kind("link.neighbour_count", "count", "link", "other ranks the card's links lead to; 1 for a single link", needs=_NEEDS),
     kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport", needs=_NEEDS),
     kind("link.host", "text", "link", "host of the card, where it has several cards with links to other hosts", needs=_NEEDS),
     kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
@@ -212,7 +227,7 @@ KINDS = (
     kind("link.saving_us", "us", "link", "what the step gains at the usual bandwidth",
          formula="replay of the step with its collectives at the usual bandwidth, else its excess where nothing hides it", needs=_NEEDS),
     kind("link.saving_share", "ratio", "link", "the same as a share of the step", needs=_NEEDS),
-    kind("link.peer_count", "count", "link", "other links it was compared with; for a card its own links", needs=_NEEDS),
+    kind("link.peer_count", "count", "link", "other links it was compared with", needs=_NEEDS),
     kind("host.bandwidth_ratio", "ratio", "host", "bandwidth of the best card among those whose links leave the host", needs=_NEEDS),
     kind("host.card_count", "count", "host", "cards of the host with links to other hosts", needs=_NEEDS),
     kind("host.bandwidth_saving_us", "us", "host", "what the step gains where its links are as fast as others'", needs=_NEEDS),
@@ -227,11 +242,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     step_us = facts.value("step.time_us", RUN)
     step = float(step_us) if isinstance(step_us, (int, float)) else None
     hosts = partition(run).host
-    cards = _cards(found)
     machines = _machines(found, hosts)
-    candidates = (
-        [[link] for link in found.values()] + [c[1] for c in cards.values()] + [m[1] for m in machines.values()]
-    )
+    cards = _cards(found, machines, hosts)
+    candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]
+    candidates += [m[1] for m in machines.values()]
     least = sorted((_excess(links) for links in candidates), reverse=True)[:REPLAYS][-1]
     by_class: dict[str, int] = defaultdict(int)
     for link in found.values():
@@ -241,30 +255,38 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         link = found[key]
         a, b, transport = key
         subject = Subject("link", f"{a}-{b}", tuple(sorted((a, b))))
-        card = min((cards[end, transport][0] for end in (a, b) if (end, transport) in cards), default=1.0)
+        card = min((cards[end].best for end in (a, b) if end in cards and cards[end].neighbours > 1), default=1.0)
         ends = [m for m in (machines.get(hosts.get(a, "")), machines.get(hosts.get(b, ""))) if m]
         host = min((m[0] for m in ends), default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
         back = found.get((b, a, transport))
-        yield from _facts_of_link(run, [link], subject, step, least)
+        both = [link] if back is None else [link, back]
+        yield from _facts_of_link(run, both, subject, step, least)
         yield from fact("link.is_card", subject, False, *link.sources)
+        yield from fact("link.neighbour_count", subject, 1, *link.sources)
         yield from fact("link.card_ratio", subject, card, *link.sources)
         yield from fact("link.host_ratio", subject, host, *link.sources)
         worse = back is None or back.ratio is None or (link.ratio or 0.0, key) < (back.ratio, (b, a, transport))
         yield from fact("link.is_worse_direction", subject, worse, *link.sources)
         yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
     gains = {name: _gain(run, m[1], _excess(m[1]) >= least) for name, m in machines.items()}
-    for (rank, transport), (best, own) in sorted(cards.items()):
+    for rank, one in sorted(cards.items()):
         subject = Subject("link", f"{rank}-*", (rank,))
         name = hosts.get(rank, "")
-        machine = machines.get(name) if any(hosts.get(k.source) != hosts.get(k.destination) for k in own) else None
+        machine = machines.get(name) if one.leaving else None
         part = (gains[name] or 0.0) / len(machine[2]) if machine else 0.0
-        yield from _facts_of_link(run, own, subject, step, least, best, part)
-        yield from fact("link.host", subject, name if machine else None, *own[0].sources)
-        yield from fact("link.host_ratio", subject, machine[0] if machine else 1.0, *own[0].sources)
-        yield from fact("link.is_card", subject, True, *own[0].sources)
-        yield from fact("link.card_ratio", subject, best, *own[0].sources)
-        yield from fact("link.peer_count", subject, len(own), *own[0].sources)
-        yield from fact("link.is_worse_direction", subject, True, *own[0].sources)
+        sources = one.links[0].sources
+        yield from _facts_of_link(run, one.links, subject, step, least, one.best, part)
+        yield from fact("link.host", subject, name if machine else None, *sources)
+        yield from fact("link.host_ratio", subject, machine[0] if machine else 1.0, *sources)
+        if machine and step:
+            yield from fact("link.host_saving_share", subject, (gains[name] or 0.0) / step, *sources)
+        yield from fact("link.is_card", subject, True, *sources)
+        yield from fact("link.card_ratio", subject, one.best, *sources)
+        yield from fact("link.neighbour_count", subject, one.neighbours, *sources)
+        yield from fact(
+            "link.peer_count", subject, sum(by_class[t] for t in {k.transport for k in one.links}) - 1, *sources
+        )
+        yield from fact("link.is_worse_direction", subject, True, *sources)
     for name, (best, own, ranks) in sorted(machines.items()):
         subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
         yield from fact("host.bandwidth_ratio", subject, best, *own[0].sources, samples=len(own))
@@ -289,7 +311,7 @@ def _facts_of_link(
     sources = link.sources
     n = sum(len(one.sizes) for one in links)
     value = link.ratio if ratio is None else ratio
-    us = sum(one.us for one in links) / max(link.steps, 1)
+    us = (link.us if ratio is None else sum(one.us for one in links)) / max(link.steps, 1)
     yield from fact("link.bandwidth_bytes_per_s", subject, link.bytes / link.us * 1e6, *sources, samples=n)
     yield from fact("link.bandwidth_ratio", subject, value, *sources, samples=n)
     yield from fact("link.transport", subject, link.transport, *sources)
@@ -311,17 +333,30 @@ def _excess(links: list[Link]) -> float:
     return sum(one.us * max(1 - (one.ratio or 1.0), 0.0) for one in links) / max(links[0].steps, 1)
 
 
-def _cards(found: dict[Key, Link]) -> dict[tuple[int, str], tuple[float, list[Link]]]:
-    """(rank, transport) -> (ratio of its best link, its links), for ranks with links to two others at least."""
+def _cards(
+    found: dict[Key, Link], machines: dict[str, tuple[float, list[Link], tuple[int, ...]]], hosts: dict[int, str]
+) -> dict[int, Card]:
+    """rank -> its slowest set of links: all of them, or all over one transport; by the best link of the set.
+
+    A set needs links to two other ranks, or the rank a host of which other cards have links that leave it too.
+    """
     own: dict[tuple[int, str], list[Link]] = defaultdict(list)
     for (a, b, transport), link in found.items():
-        own[a, transport].append(link)
-        own[b, transport].append(link)
-    cards = {}
-    for (rank, transport), links in own.items():
+        for rank in (a, b):
+            own[rank, transport].append(link)
+            own[rank, ""].append(link)
+    cards: dict[int, Card] = {}
+    level: dict[int, float] = {}
+    for (rank, _), links in sorted(own.items()):
         others = {link.source + link.destination - rank for link in links}
-        if len(others) > 1:
-            cards[rank, transport] = (max(link.ratio or 0.0 for link in links), links)
+        leaving = all(hosts.get(link.source) != hosts.get(link.destination) for link in links)
+        if len(others) < 2 and not (leaving and rank in machines.get(hosts.get(rank, ""), (1.0, [], ()))[2]):
+            continue
+        card = Card(max(link.ratio or 0.0 for link in links), links, len(others), leaving)
+        # A single link stands for a card only as part of its host, so it counts no lower than the host's best.
+        told = card.best if len(others) > 1 else max(card.best, machines[hosts[rank]][0])
+        if rank not in cards or told < level[rank]:
+            cards[rank], level[rank] = card, told
     return cards
 
 
@@ -343,23 +378,25 @@ def _machines(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, tuple[
 def _gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     """Microseconds a step gains where these links are as fast as usual.
 
-    A collective among whose members a slow link runs gets the share of its transfer that the slowness took; replayed
-    where the step can be, else bounded by the transfer that nothing hides.
+    A collective among whose members a slow link runs becomes shorter by what the link loses, down to its next slowest
+    link; replayed where the step can be, else bounded by the transfer that nothing hides.
     """
     from advisor.facts.replay import gain, model
 
-    worst = min((link.ratio or 1.0) for link in links)
-    pairs = {frozenset((link.source, link.destination)) for link in links if (link.ratio or 1.0) < 1}
-    if not pairs or worst >= 1:
+    slow = [link for link in links if (link.ratio or 1.0) < 1]
+    worst = min((link.ratio or 1.0 for link in slow), default=1.0)
+    if not slow:
         return 0.0
     found = model(run) if replayed else None
     if found is not None:
+        pairs = {frozenset((link.source, link.destination)) for link in slow}
+        factors = _factors(run, {link.source for link in slow}, worst)
         layout = partition(run)
         pure = {}
         for number, events in enumerate(found.members):
             members = set(layout.groups.get(found.group[number], ())) or set(events)
             if any(pair <= members for pair in pairs):
-                pure[number] = found.pure[number] * worst
+                pure[number] = found.pure[number] * factors.get(found.group[number], worst)
         if (gained := gain(found, {}, pure)) is not None:
             return gained
     touched = {rank for link in links for rank in (link.source, link.destination)}
@@ -367,6 +404,22 @@ def _gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     if not exposed or not (joints(run) or steady(run)):
         return None
     return max(exposed) * (1 - worst)
+
+
+def _factors(run: Run, senders: set[int], worst: float) -> dict[str, float]:
+    """group -> what remains of its collectives' transfer where the senders' links are as fast as usual."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for joint in joints(run):
+        others = [i for i, rank in enumerate(joint.ranks) if rank not in senders]
+        mine = [i for i, rank in enumerate(joint.ranks) if rank in senders]
+        if not mine or not np.isfinite(joint.transit_us).all():
+            continue
+        slowest = joint.transit_us[:, mine].max(axis=1)
+        next_one = joint.transit_us[:, others].max(axis=1) if others else np.zeros(len(slowest))
+        kept = np.maximum(slowest * worst, np.minimum(next_one, slowest))
+        pure = np.maximum(joint.pure_us, 1e-9)
+        found[joint.group].append(float(np.median(np.clip(1 - (slowest - kept) / pure, 0.0, 1.0))))
+    return {group: float(np.median(values)) for group, values in found.items()}
 
 
 FAMILIES = (
