@@ -18,7 +18,7 @@ from advisor.gate.metrics import Metric, title_of, value_of
 from advisor.gate.policy import Budget, Judging, Policy, WaiverTable
 from advisor.gate.sample import Difference, Sample, differences
 from advisor.gate.statistics import Comparison, compare
-from advisor.model import Finding, Outcome, Problem, Subject, Text
+from advisor.model import Finding, Outcome, Problem, Role, Subject, Text
 
 
 class Verdict(str, Enum):
@@ -243,8 +243,8 @@ class _Court:
         serious = [self._serious(sample) for sample in self.case.runs]
         again = [self._serious(sample) for sample in self.case.confirming]
         known = [self._serious(sample) for sample in self.history[-self.judging.window :]]
-        count = 0
-        for identity in sorted({identity for found in serious for identity in found}):
+        reached: list[Judgement] = []
+        for identity in {identity for found in serious for identity in found}:
             having = [found[identity] for found in serious if identity in found]
             if 2 * len(having) <= len(serious):
                 continue
@@ -252,15 +252,15 @@ class _Court:
             result, reason = self._about(identity, worst, known)
             if result is Result.FAIL and again and 2 * sum(identity in found for found in again) <= len(again):
                 result, reason = Result.NOT_CONFIRMED, "not_confirmed"
-            count += result is Result.FAIL
-            yield self._waive(Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst))
-        if not count:
+            reached.append(Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst))
+        yield from map(self._waive, sorted(reached, key=_causes_first))
+        if not any(judgement.result is Result.FAIL for judgement in reached):
             values = {"severity": limit.value, "count": str(len(judged))}
             yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
 
     def _about(self, identity: tuple[str, str, str], finding: Finding, known: list) -> tuple[Result, str]:
         if not self.judging.only_new or not known:
-            return Result.FAIL, "finding" if not self.judging.only_new else "finding_no_history"
+            return Result.FAIL, "finding_no_history" if self.judging.only_new else "every_finding"
         if sum(identity in found for found in known) > self.judging.known_share * len(known):
             return Result.WATCHED, "known"
         outcomes = {c.outcome for s in self.history for c in s.checked if c.rule == finding.rule}
@@ -299,6 +299,12 @@ class _Court:
             if waiver.until < self.today and waiver not in self.used:
                 about = waiver.finding or waiver.metric or waiver.budget or ""
                 yield "waiver_over", {"name": about, "until": waiver.until.isoformat(), "reason": waiver.reason}
+
+
+def _causes_first(judgement: Judgement) -> tuple[bool, int, str, Subject]:
+    finding = judgement.finding
+    assert finding is not None
+    return finding.role is not Role.ROOT_CAUSE, -finding.severity.rank, finding.verdict, finding.subject
 
 
 def _breaks(value: float, budget: Budget) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,13 +60,7 @@ def take_samples(
     given = {**policy.key_values, **(key or {})}
     named = [*policy.table.metrics, *policy.table.budgets]
     named += [name for when in policy.table.when for name in (*when.metrics, *when.budgets)]
-    samples = []
-    for index, profile in enumerate(profiles):
-        tell = options.progress
-        quiet = replace(options, progress=None)
-        samples.append(take_sample(profile, rules, quiet, given, metadata, named))
-        if tell:
-            tell(index + 1, len(profiles), str(profile))
+    samples = [take_sample(profile, rules, options, given, metadata, named) for profile in profiles]
     _refuse_mixture(samples, policy)
     return samples
 

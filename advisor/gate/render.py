@@ -64,7 +64,9 @@ def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **
     ]
     lines += _section(say(lang, "differences"), apart)
     key = "accounts" if decision.verdict is Verdict.FAIL else "shown_changes"
-    lines += _section(say(lang, key), [f"  {cause(item, lang)}" for item in decision.changes])
+    lines += _section(
+        say(lang, key), [f"  {'  ' * (item.fact != item.part)}{cause(item, lang)}" for item in decision.changes]
+    )
     unjudged = [f"  ? {name_of(j, lang)}: {reason(j, lang)}" for j in decision.of(Result.NOT_JUDGED)]
     lines += _section(say(lang, "not_judged"), unjudged)
     lines += _section(say(lang, "notes"), [f"  {note}" for note in notes(decision, lang)])

@@ -9,6 +9,9 @@ from advisor.model import RUN
 from advisor.render.wording import where, word
 from advisor.units import show, significant
 
+_TOLD = 2
+"""Reasons in the headline: what got worse, and the first cause found."""
+
 
 def say(lang: str, key: str, **values: object) -> str:
     """A word of the locale's group `gate`."""
@@ -27,7 +30,9 @@ def headline(decision: Decision, lang: str) -> str:
     else:
         told = list(dict.fromkeys(_unjudged(judgement, lang) for judgement in decision.of(Result.NOT_JUDGED)))
         told = told or [say(lang, "not_measured")]
-    what = told[0] if len(told) == 1 else say(lang, "and_more", what=told[0], count=len(told) - 1)
+    what = say(lang, "separator").join(told[:_TOLD])
+    if len(told) > _TOLD:
+        what = say(lang, "and_more", what=what, count=len(told) - _TOLD)
     return say(lang, f"headline_{decision.verdict.value}", what=what)
 
 
@@ -139,8 +144,7 @@ def extent(decision: Decision, lang: str) -> str:
 def next_step(decision: Decision, lang: str) -> str:
     """What to do about a verdict that is not a pass; empty where nothing general helps."""
     if decision.verdict is Verdict.FAIL:
-        noisy = any(judgement.kind == "metric" for judgement in decision.of(Result.FAIL))
-        return say(lang, "next_confirm") if noisy and not decision.confirming else ""
+        return "" if decision.confirming else say(lang, "next_confirm")
     if decision.verdict is Verdict.PASS:
         return ""
     if decision.differences:

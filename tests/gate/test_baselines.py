@@ -70,16 +70,19 @@ def test_concurrent_adds_lose_nothing(tmp_path):
 def test_a_killed_add_leaves_no_half_file(tmp_path):
     """A cancelled pipeline must not break everybody else's gate."""
     context = multiprocessing.get_context("fork")
-    for pause in (0.01, 0.03, 0.06):
-        worker = context.Process(target=_add, args=(str(tmp_path), 500, 0))
+    folder = tmp_path / "main"
+    for wanted in (3, 11, 25):
+        worker = context.Process(target=_add, args=(str(tmp_path), 2000, 0))
         worker.start()
-        time.sleep(pause)
+        deadline = time.monotonic() + 60
+        while len(list(folder.glob("[0-9]*"))) < wanted and time.monotonic() < deadline:
+            time.sleep(0.001)
         os.kill(worker.pid, signal.SIGKILL)
         worker.join(10)
     baseline = load_baseline(parse_reference(str(tmp_path)))
     assert baseline.problems == ()
-    visible = [path for path in (tmp_path / "main").iterdir() if not path.name.startswith(".")]
-    assert len(visible) == len(baseline.runs) > 0
+    visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    assert len(visible) == len(baseline.runs) >= 25
     for path in visible:
         json.loads(path.read_text(encoding="utf-8"))
 
