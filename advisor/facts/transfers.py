@@ -15,6 +15,7 @@ from advisor.facts.kernel_time import busy, timeline_of
 from advisor.intervals import Intervals
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.trace import load_trace
 
 ALIGNMENT = 512
 """Bytes; the copy engine moves blocks of this size."""
@@ -59,6 +60,14 @@ KINDS = (
         needs="transports kernels",
     ),
     kind(
+        "transfer.reduce_share",
+        "ratio",
+        "run rank",
+        "part of the tasks inside collectives that only reduces (S26)",
+        formula="Σ Reduce_TBE ÷ Σ all tasks of the timeline's planes",
+        needs="transports trace",
+    ),
+    kind(
         "link.rdma_longest_us",
         "us",
         "link",
@@ -84,6 +93,7 @@ class Transfers:
     contended_ratio: float | None = None
     rdma_us: float | None = None
     rdma_name: str = ""
+    reduce_share: float | None = None
     sources: tuple[Source, ...] = ()
 
 
@@ -97,7 +107,17 @@ def reduce(rank: Rank) -> Transfers | None:
     contended_us, ratio = _contention(rank)
     longest, name = _longest(frame)
     source = rank.source("transports", "size_bytes", "time_us")
-    return Transfers(steps, packet_us, unaligned_us, unaligned_ratio, contended_us, ratio, longest, name, (source,))
+    return Transfers(
+        steps, packet_us, unaligned_us, unaligned_ratio, contended_us, ratio, longest, name, _reducing(rank), (source,)
+    )  # fmt: skip
+
+
+def _reducing(rank: Rank) -> float | None:
+    """Part of the tasks inside collectives that only reduces; Reduce_Inline moves data as well and does not count."""
+    trace = load_trace(rank) if rank.has("trace") else None
+    if trace is None or not sum(trace.tasks.values()):
+        return None
+    return sum(us for name, us in trace.tasks.items() if name.startswith("Reduce_TBE")) / sum(trace.tasks.values())
 
 
 def _alignment(frame: Any) -> tuple[float, float, float | None]:
@@ -213,6 +233,8 @@ def _facts(subject: Subject, parts: list[Transfers]) -> Iterator[Fact]:
         yield from fact("transfer.unaligned_us", subject, per_step, *sources)
         ratios = [part.unaligned_ratio for part in parts if part.unaligned_ratio is not None]
         yield from fact("transfer.unaligned_ratio", subject, float(np.median(ratios)) if ratios else None, *sources)
+    reducing = [part.reduce_share for part in parts if part.reduce_share is not None]
+    yield from fact("transfer.reduce_share", subject, float(np.median(reducing)) if reducing else None, *sources)
     told = [part for part in parts if part.contended_ratio is not None]
     time = sum(part.contended_us for part in told)
     if time:

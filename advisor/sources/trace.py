@@ -75,6 +75,8 @@ class Trace:
     """(time, MHz) of the AI Core."""
     events: int = 0
     cut: bool = False
+    tasks: dict[str, float] = field(default_factory=dict)
+    """Tasks inside collectives by name (Memcpy, Reduce_TBE, Notify_Wait, …): microseconds over all planes."""
 
 
 @dataclass
@@ -174,7 +176,12 @@ class _Collector:
         activities: dict[tuple[str, str], Activity] = {}
         host: list[tuple[Ints, Ints, list[str]]] = []
         lanes: dict[str, list[tuple[Ints, Ints]]] = {}
+        tasks: dict[str, float] = {}
         for process in self.processes.values():
+            if process.title in _COLLECTIVES:
+                for name, (_, total, _) in process.names.items():
+                    if "__" not in name:
+                        tasks[name] = tasks.get(name, 0.0) + total
             if process.title == "Overlap Analysis":
                 for start, end, _, threads in process.parts:
                     titles = np.array([process.lanes.get(t, "") for t in threads], object)
@@ -200,10 +207,11 @@ class _Collector:
             sorted(set(steps), key=lambda step: step[1]), launched, started, activities, spans,
             _joined(lanes.get("Computing", [])), _joined(lanes.get("Communication", [])),
             (np.array([t for t, _ in frequency], np.int64), np.array([f for _, f in frequency], np.float64)),
-            self.events, cut,
+            self.events, cut, tasks,
         )  # fmt: skip
 
 
+_COLLECTIVES = ("HCCL", "Communication")
 _DEVICE = frozenset((
     "Ascend Hardware", "HCCL", "Communication", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS", "PCIe",
     "HCCS", "NIC", "RoCE", "SIO", "AI Core Freq", "CPU Usage", "Memory Usage",
