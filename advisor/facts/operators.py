@@ -43,12 +43,12 @@ class _Scale:
 def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
     """The steady steps among those of a reduction; all where the names do not meet."""
     times = steady(run).get(rank)
+    if times is not None and len(steps) == 1 and len(times.steps) + len(times.excluded) > 1:
+        return _Scale(np.ones(1), float(len(times.steps) + len(times.excluded)))  # sums over the whole profile
     names = set(times.steps) if times is not None else set()
     chosen = np.array([float(step in names) for step in steps])
     if not chosen.any():
         chosen = np.ones(len(steps))
-        if len(steps) == 1 and times is not None and len(times.steps) > 1:
-            return _Scale(chosen, float(len(times.steps) + len(times.excluded)))
     return _Scale(chosen, float(chosen.sum()))
 
 

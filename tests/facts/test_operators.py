@@ -128,3 +128,13 @@ def test_shares_of_types_add_up(tmp_path: Path) -> None:
     assert sum(f.value for f in found.of("operator_type.compute_share").values()) == pytest.approx(1.0)
     times = sum(f.value for f in found.of("operator_type.time_us").values())
     assert times == pytest.approx(found.value("operators.compute_us", RUN))
+
+
+def test_sums_over_the_profile_are_divided_by_its_steps(tmp_path: Path) -> None:
+    """op_statistic.csv knows no steps: four steps' sums are a quarter of it per step, like the kernels'."""
+    path = profile(tmp_path)
+    subject = Subject("operator_type", "MatMulV3")
+    expected = measured(path).facts.value("operator_type.time_us", subject)
+    for file in (*path.rglob("kernel_details.csv"), *path.rglob("trace_view.json")):
+        file.unlink()
+    assert measured(path).facts.value("operator_type.time_us", subject) == pytest.approx(expected, rel=0.01)
