@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from advisor.gate.baselines import Reference
     from advisor.gate.decision import Decision
     from advisor.gate.policy import Policy
+
+log = logging.getLogger("advisor")
 
 _PAIRS = "NAME=VALUE"
 
@@ -105,6 +108,8 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
     for sample in samples:
         _require_measured(sample)
     for sample in samples:
+        for problem in sample.problems[:3]:
+            log.warning("%s: %s: %s", sample.id, problem.file, problem.problem)
         click.echo(f"{target}: {add_run(target, sample).name}  ({sample.id})")
     return DONE
 

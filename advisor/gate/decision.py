@@ -328,6 +328,11 @@ def _notes(
     case: Case, history: Sequence[Sample], policy: Policy, first: Sample, found: Explanation
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """What a reader of the decision should know besides."""
+    for sample in (*case.runs, *case.confirming):
+        if sample.problems:
+            problem = sample.problems[0]
+            count = str(len(sample.problems))
+            yield "damaged", {"run": sample.id, "count": count, "problem": f"{problem.file}: {problem.problem}"}
     known = {sample.digest for sample in history if sample.digest}
     same = sum(sample.digest in known for sample in case.runs)
     if same:

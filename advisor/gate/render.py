@@ -40,6 +40,7 @@ _MARKS = {
     Result.PASS: "✓", Result.FAIL: "✗", Result.NOT_CONFIRMED: "~", Result.WAIVED: "~", Result.WATCHED: "·",
     Result.NOT_JUDGED: "?",
 }  # fmt: skip
+_ROWS = 40
 _STYLES = {Result.PASS: "32", Result.FAIL: "1;31", Result.NOT_JUDGED: "33"}
 _VERDICTS = {Verdict.PASS: "1;32", Verdict.FAIL: "1;31", Verdict.INCONCLUSIVE: "1;33"}
 
@@ -58,7 +59,10 @@ def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **
     """The decision for a terminal: verdict, what was judged, what accounts for it, what was not judged, what to do."""
     paint = (lambda text, style: f"\x1b[{style}m{text}\x1b[0m") if color else (lambda text, style: text)
     lines = [paint(printable(headline(decision, lang)), _VERDICTS[decision.verdict]), printable(extent(decision, lang))]
-    lines += _section("", _table([j for j in decision.judgements if j.result is not Result.NOT_JUDGED], lang, paint))
+    judged = [j for j in decision.judgements if j.result is not Result.NOT_JUDGED]
+    lines += _section("", _table(judged[:_ROWS], lang, paint))
+    if len(judged) > _ROWS:
+        lines.append(f"  {say(lang, 'shown_rows', count=len(judged) - _ROWS)}")
     apart = [
         f"  {item.field}: {_shown(item.before, lang)} → {_shown(item.after, lang)}" for item in decision.differences
     ]

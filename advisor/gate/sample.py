@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.errors import UsageError
 from advisor.facts.base import FactSet
 from advisor.gate.metrics import defaults, facts_of
 from advisor.model import Check, Finding, Problem, ProfileInfo, Report, Summary
@@ -94,7 +95,10 @@ def digest_of(facts: FactSet) -> str:
 
 
 def key_of(measured: Measured, given: Mapping[str, str]) -> dict[str, str]:
-    """Everything that must be equal for two runs to be compared, as a flat mapping; unknown fields are absent."""
+    """Everything that must be equal for two runs to be compared, as a flat mapping; unknown fields are absent.
+
+    Raises UsageError where `given` contradicts what the profile says of itself.
+    """
     info = measured.info
     key: dict[str, str] = {
         "framework": info.framework,
@@ -111,7 +115,9 @@ def key_of(measured: Measured, given: Mapping[str, str]) -> dict[str, str]:
     settings = measured.run.profile.settings if measured.run is not None else []
     if settings:
         key.update(_flat(settings[0], "profiler."))
-    key.update({name: str(value) for name, value in given.items()})
+    for name, value in given.items():
+        if key.setdefault(name, value) != value:
+            raise UsageError(f"the profile says {name} is {key[name]}, the key given says {value}", place=info.path)
     return dict(sorted(key.items()))
 
 

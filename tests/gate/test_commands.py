@@ -77,6 +77,8 @@ def test_two_for_wrong_usage_policy_and_rules(site, run):
     assert run("gate", good[0], good[0])[0] == 2
     assert run("gate", str(root / "nowhere"))[0] == 2
     assert run("gate", *same, "--key", "model")[0] == 2
+    status, _, err = run("gate", *same, "--key", "framework=pytorch")
+    assert status == 2 and "the profile says framework is mindspore" in err
     assert run("gate", *same, "--baseline", "base#..")[0] == 2
     status, _, err = run("gate", *same, config=_policy(root, "wrong.toml", "min_rnus = 3"))
     assert status == 2 and "did you mean min_runs?" in err
@@ -131,6 +133,15 @@ def test_ranks_of_one_run_are_not_runs(tmp_path, run):
     (second / "profiler_info_1.json").write_text(json.dumps(info))
     status, _, err = run("gate", str(first), str(second))
     assert status == 2 and "one whole run" in err
+
+
+def test_damaged_files_of_a_run_are_told(site, run, tmp_path):
+    """A verdict on half a file must not look as good as one on a whole one."""
+    broken = write_run(tmp_path / "broken", 100.0)
+    trace = broken / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv"
+    trace.write_text(trace.read_text(encoding="utf-8")[:-40] + "\n13,abc", encoding="utf-8")
+    _, out, _ = run("gate", *site[2][:4], str(broken))
+    assert f"{broken} has" in out and "step_trace_time.csv" in out
 
 
 def test_formats_go_to_files_and_summary(site, run, tmp_path, monkeypatch):
