@@ -83,6 +83,8 @@ def run_one(job: tuple[str, int, float, str | None]) -> Outcome:
     scenario, cost, gained = draw(kind, seed, noise)
     if only == "steps":
         scenario = replace(scenario, kernels=False, level=0, metadata=False)
+    elif only == "no-kernels":
+        scenario = replace(scenario, kernels=False)
     folder = tempfile.mkdtemp(prefix="advisor-accuracy-")
     try:
         write_profile(simulate(scenario), folder)
@@ -144,7 +146,7 @@ def main() -> None:
     parser.add_argument("--healthy", type=int, help="healthy runs (default: four times --runs)")
     parser.add_argument("--noise", type=float, default=1.0)
     parser.add_argument("--kinds", help="comma-separated; default: all faults, pairs and healthy")
-    parser.add_argument("--only", choices=("steps",), help="files that are left: step_trace_time.csv alone")
+    parser.add_argument("--only", choices=("steps", "no-kernels"), help="step_trace_time.csv alone, or all but kernels")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--misses", action="store_true", help="list every wrong answer")

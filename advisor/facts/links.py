@@ -112,6 +112,8 @@ class Card:
     """Bandwidth ratio of the fastest of them."""
     links: list[Link]
     neighbours: int
+    every: list[Link]
+    """All links of the rank that are nearer to this ratio than to the usual: what mending the card mends."""
     leaving: bool
     """All of them lead to other hosts."""
 
@@ -275,7 +277,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         machine = machines.get(name) if one.leaving else None
         part = (gains[name] or 0.0) / len(machine[2]) if machine else 0.0
         sources = one.links[0].sources
-        yield from _facts_of_link(run, one.links, subject, step, least, one.best, part)
+        yield from _facts_of_link(run, one.links, subject, step, least, one, part)
         yield from fact("link.host", subject, name if machine else None, *sources)
         yield from fact("link.host_ratio", subject, machine[0] if machine else 1.0, *sources)
         if machine and step:
@@ -304,16 +306,15 @@ def _facts_of_link(
     subject: Subject,
     step: float | None,
     least: float,
-    ratio: float | None = None,
+    card: Card | None = None,
     part: float = 0.0,
 ) -> Iterator[Fact]:
-    link = max(links, key=lambda one: one.ratio or 0.0) if ratio is not None else links[0]
+    link = max(links, key=lambda one: one.ratio or 0.0) if card else links[0]
     sources = link.sources
     n = sum(len(one.sizes) for one in links)
-    value = link.ratio if ratio is None else ratio
-    us = (link.us if ratio is None else sum(one.us for one in links)) / max(link.steps, 1)
+    us = (sum(one.us for one in links) if card else link.us) / max(link.steps, 1)
     yield from fact("link.bandwidth_bytes_per_s", subject, link.bytes / link.us * 1e6, *sources, samples=n)
-    yield from fact("link.bandwidth_ratio", subject, value, *sources, samples=n)
+    yield from fact("link.bandwidth_ratio", subject, card.best if card else link.ratio, *sources, samples=n)
     yield from fact("link.transport", subject, link.transport, *sources)
     yield from fact(
         "link.message_bytes", subject, float(np.mean([s for one in links for s in one.sizes])), *sources, samples=n
@@ -321,7 +322,7 @@ def _facts_of_link(
     yield from fact("link.transfer_us", subject, us, *sources, samples=n)
     excess = _excess(links)
     yield from fact("link.excess_us", subject, excess, *sources, samples=n)
-    gain = _gain(run, links, excess >= least) if excess > 0 else 0.0
+    gain = _gain(run, card.every if card else links, excess >= least) if excess > 0 else 0.0
     gain = max(gain, part) if gain is not None else None
     yield from fact("link.saving_us", subject, gain, *sources, samples=n)
     if step and gain is not None:
@@ -352,7 +353,9 @@ def _cards(
         leaving = all(hosts.get(link.source) != hosts.get(link.destination) for link in links)
         if len(others) < 2 and not (leaving and rank in machines.get(hosts.get(rank, ""), (1.0, [], ()))[2]):
             continue
-        card = Card(max(link.ratio or 0.0 for link in links), links, len(others), leaving)
+        best = max(link.ratio or 0.0 for link in links)
+        every = [link for link in own[rank, ""] if (link.ratio or 0.0) <= min(best, 1.0) ** 0.5]
+        card = Card(best, links, len(others), every or links, leaving)
         # A single link stands for a card only as part of its host, so it counts no lower than the host's best.
         told = card.best if len(others) > 1 else max(card.best, machines[hosts[rank]][0])
         if rank not in cards or told < level[rank]:
