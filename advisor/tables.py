@@ -11,6 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+LARGEST = 1e15
+"""Thirty years in microseconds, a petabyte: no time, size or count of a training step comes near."""
+
+
 @dataclass(frozen=True)
 class Column:
     name: str

@@ -83,8 +83,8 @@ def timeline_of(rank: Rank) -> Timeline | None:
             whole = _is_whole(kernels)
             if not whole:
                 file = rank.relative(rank.tables["kernels"].paths[0])
-                rank.note(file, "kernels are missing or without a time, or waiting times contradict the gaps between rows: "
-                                "operators are judged, steps and idle time are not")  # fmt: skip
+                rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
+                                "are lost): operators are judged, steps and idle time are not")  # fmt: skip
             rank._cache[key] = Timeline(kernels, communication, _windows(rank, kernels), whole)
     found: Timeline | None = rank._cache[key]
     return found

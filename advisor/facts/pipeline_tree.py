@@ -99,14 +99,16 @@ def read_tree(rank: Rank, skip: int = 0, scale: float = 1.0) -> dict[int, Operat
         raw = {op.op_id: (op, children) for op, children in _line_of(rank, work)}
     tree = {op_id: op for op_id, (op, _) in raw.items()}
     children = {op_id: known for op_id, (_, known) in raw.items()}
-    carries = {i for i, op in tree.items() if (op.output is not None or i in work) and op.type not in ROOTS}
+    feeding = {child for known in children.values() for child in known}
+    carries = {i for i, op in tree.items() if _carries(op, i in work, i in feeding)}
     maps = [i for i in carries if tree[i].type == "Map"]
     below_concat = _below_concat(tree, children)
     for op_id, op in tree.items():
         inputs = tuple(_feeders(op_id, children, carries))
         rows, total = work.get(op_id, (None, None))
         python = (has_python if len(maps) == 1 else None) if op.type == "Map" else op.type == "Generator" or None
-        used = [queue for i in inputs if (queue := tree[i].output) is not None]
+        used = [queue for i in inputs if i in tree and (queue := tree[i].output) is not None]
+        used = used if len(used) == len(inputs) else []
         pick = max if op_id in below_concat or _joins(op_id, children, tree, "Concat") else min
         tree[op_id] = replace(
             op, inputs=inputs, rows=rows, work_us=total, cpu_cores=cpu.get(op_id), python=python,
@@ -192,9 +194,15 @@ def _line_of(rank: Rank, work: Mapping[int, Any]) -> Iterator[tuple[Operation, t
         yield Operation(here, types[here], None), tuple(ids[place + 1 : place + 2])
 
 
+def _carries(op: Operation, has_times: bool, feeds: bool) -> bool:
+    """Whether rows wait behind an operation. Several workers hand on through a queue, even where the file lost it."""
+    return (op.output is not None or has_times or (feeds and (op.workers or 1) > 1)) and op.type not in ROOTS
+
+
 def _feeders(op_id: int, children: Mapping[int, tuple[int, ...]], carries: set[int]) -> Iterator[int]:
+    """The operations whose rows arrive here; one that is named but not told of is among them, its queue unknown."""
     for child in children.get(op_id, ()):
-        if child in carries:
+        if child in carries or child not in children:
             yield child
         else:
             yield from _feeders(child, children, carries)

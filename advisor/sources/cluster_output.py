@@ -17,6 +17,7 @@ from advisor.sources.folders import Judgement, Listing
 from advisor.sources.jsontext import load_json
 from advisor.sources.metadata import add_group, as_int, ranks_of
 from advisor.sources.readers import reader
+from advisor.sources.textfiles import require_file, why_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +65,9 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
         for link in entries
         if (match := re.fullmatch(r"(\d{1,9})-(\d{1,9})", link))
     }
+    for path, numbers in ((communication, talking), (matrix, linked)):
+        if path is not None and not numbers:
+            note(str(path), "holds no operation of any rank")
     ranks |= talking | linked
     groups, names, found_stages = read_groups(_file(listing, GROUPS, "json"), note)
     stages = stages or found_stages
@@ -96,20 +100,33 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
 
     ranks: set[int] = set()
     stages: set[tuple[int, ...]] = set()
-    rows = read_rows(path, lambda file, text: None)
-    heading = [split_heading(cell)[0] for cell in next(rows, [])]
+    try:
+        require_file(path)
+        rows = read_rows(path, lambda file, text: None)
+        heading = [split_heading(cell)[0] for cell in next(rows, [])]
+    except OSError as error:
+        note(str(path), why_unreadable(error))
+        return ranks, []
     if "type" not in heading or "index" not in heading:
         note(str(path), "lacks the columns Type and Index, without which its rows cannot be told apart")
         return ranks, []
     kind, index = heading.index("type"), heading.index("index")
+    lost = 0
     for row in rows:
         if len(row) <= max(kind, index):
+            lost += 1
             continue
         members = tuple(int(text) for text in re.findall(r"\d{1,9}", row[index]))
         if row[kind].strip().lower() == "rank" and len(members) == 1:
             ranks.add(members[0])
         elif row[kind].strip().lower() == "stage" and members:
             stages.add(tuple(sorted(members)))
+        else:
+            lost += 1
+    if lost:
+        note(str(path), f"{lost} rows name neither a rank nor the ranks of a stage and were left out")
+    if not ranks:
+        note(str(path), "has no row of a rank")
     return ranks, sorted(stages)
 
 
@@ -150,7 +167,11 @@ def _cached(path: Path, changed: int) -> tuple[Any, tuple[tuple[str, str], ...]]
 
 def _load(path: Path, note: Note) -> Any:
     """All ranks read the same file; it is decoded once per process."""
-    data, notes = _cached(path, path.stat().st_mtime_ns)
+    try:
+        data, notes = _cached(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        note(str(path), why_unreadable(error))
+        return None
     for file, text in notes:
         note(file, text)
     return data
@@ -184,7 +205,12 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         str(kind).lower() == "rank" and as_int(index) == reference.options["rank"]
         for kind, index in zip(frame["kind"], frame["index"], strict=True)
     ]
-    frame = frame.loc[own].drop(columns=["kind", "index"]).reset_index(drop=True)
+    frame = frame.loc[own].drop(columns=["kind", "index"])
+    again = frame.duplicated()
+    if again.any():
+        note(str(reference.paths[0]), f"{int(again.sum())} rows of rank {reference.options['rank']} stand there twice; "
+                                      "each was used once")  # fmt: skip
+    frame = frame[~again].reset_index(drop=True)
     if "step" in frame:
         frame["step"] = [to_step(name) for name in frame["step"]]
     return frame

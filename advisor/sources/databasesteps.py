@@ -52,6 +52,18 @@ def _busy(database: Database) -> tuple[Intervals, Intervals, int, int]:
     return _union(tasks), _union(_usable(communication)), known, max(known - len(tasks), 0)
 
 
+def _lost_collectives(database: Database) -> int:
+    """How many communication operations only the analysis of them knows; -1 where their table is a view."""
+    if "communication_op" in map(str.lower, database.odd):
+        return -1
+    if not database.has("CommAnalyzerTime"):
+        return 0
+    known = database.rows(f"SELECT COUNT(*) FROM {database.name('CommAnalyzerTime')}")[0][0]
+    there = database.has("COMMUNICATION_OP", "startNs", "endNs")
+    found = database.rows(f"SELECT COUNT(*) FROM {database.name('COMMUNICATION_OP')}")[0][0] if there else 0
+    return max(known - found, 0)
+
+
 def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, int]]:
     """(step, start, end): the host's step ranges, the last one open so that the device may finish it."""
     rows = (
@@ -91,6 +103,7 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
         return None
     computing, communication, known, lost = _busy(database)
     whole = bool(computing[0].size) and lost <= MOST_LOST * known
+    heard = not _lost_collectives(database)
     import numpy as np
 
     busy = union(*(np.concatenate(pair) for pair in zip(computing, communication, strict=True)))
@@ -110,7 +123,11 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
         preparing = (begin - low) / 1e3 if database.has("STEP_TIME") else None
         row = (step, parts[0], parts[1], parts[2] - parts[1], parts[2], free, preparing)
         for name, value in zip(names, row, strict=True):
-            columns[name].append(value if whole or name in ("step", "communication_us") else None)
+            told = {"step": True, "communication_us": heard, "computing_us": whole}.get(name, whole and heard)
+            columns[name].append(value if told else None)
+    if not heard:
+        note(str(database.path), "has fewer communication operations than its analysis knows; how long the device "
+                                 "communicated or was free is unknown")  # fmt: skip
     if lost:
         rest = "" if whole else "; how long the device computed or was free is therefore unknown"
         note(str(database.path), f"{lost} of {known} compute tasks have no usable time{rest}")

@@ -37,6 +37,9 @@ _NEEDS: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = (
     ("module_memory", "db.module_memory", (frozenset({"npu_module_mem"}),)),
 )
 """Canonical table, reader, and the database tables it can be made from, best first."""
+_EXPECTED = {"string_ids", "step_time", "rank_device_map", "host_info", "meta_data"}.union(
+    *(tables for _, _, alternatives in _NEEDS for tables in alternatives)
+)
 
 
 class Database:
@@ -136,7 +139,7 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
                     for place, needed in enumerate(alternatives):
                         if needed <= database.tables.keys() and place < refs.get(table, (len(alternatives), None))[0]:
                             refs[table] = (place, TableRef(table, (path,), reader))
-                odd = [n for n in database.odd if any(n.lower() in s for _, _, sets in _NEEDS for s in sets)]
+                odd = [n for n in database.odd if n.lower() in _EXPECTED]
                 if odd:
                     note(
                         str(path), f"has views or virtual tables where tables are expected ({', '.join(odd)}); not read"

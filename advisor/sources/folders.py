@@ -52,7 +52,7 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def list_folder(path: Path) -> Listing:
-    """The folder's names in natural order. Links are followed; entries that cannot be read are left out.
+    """The folder's names in natural order. Links are followed; what is no folder counts as a file.
 
     A folder called like a file counts as both, so that the reader of that file says what is wrong.
     """
@@ -63,7 +63,7 @@ def list_folder(path: Path) -> Listing:
                 try:
                     folder = entry.is_dir()
                 except OSError:
-                    continue
+                    folder = False
                 if folder:
                     listing.folders.append(entry.name)
                 if not folder or entry.name.endswith(_FILE_ENDINGS):

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from advisor.sources.base import Note
-from advisor.tables import Column, Table
+from advisor.tables import LARGEST, Column, Table
 
 _INT64 = 1 << 63
 _ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
@@ -30,7 +30,7 @@ _REASONS = {
     "not finite": "NaN or infinite",
     "negative": "negative, which no time, size or count can be",
     "rounded": "rounded to less than a microsecond allows (a spreadsheet saved the file?)",
-    "too large": "too large for a time",
+    "too large": "too large for a time, size or count",
 }
 
 
@@ -147,6 +147,8 @@ def _convert(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, C
                 continue
             if measure and value < 0:
                 raise Unusable("negative")
+            if measure and value * scale > LARGEST:
+                raise Unusable("too large")
             if column.dtype == "int":
                 if not value.is_integer() or abs(value) >= 2**53:
                     raise Unusable("text")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
+from advisor.sources.csvfiles import read_rows
 from advisor.sources.jsontext import decode
-from advisor.sources.textfiles import lines_of, open_text, read_text
+from advisor.sources.textfiles import read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,14 +85,24 @@ def load_json(path: Path, note: Note) -> Any:
     return None
 
 
-def read_csv_rows(path: Path) -> list[list[str]]:
-    with open_text(path) as file:
-        return [row for row in csv.reader(line.replace("\0", "") for line in lines_of(file)) if row]
+def read_csv_rows(path: Path, note: Note) -> list[list[str]]:
+    """The rows with their cells as text; an empty file is told."""
+    rows = list(read_rows(path, note))
+    if not rows:
+        note(str(path), "is empty")
+    return rows
 
 
-def read_records(path: Path) -> list[dict[str, str]]:
-    rows = read_csv_rows(path)
+def read_records(path: Path, note: Note, *needed: str) -> list[dict[str, str]]:
+    """One dictionary a row; needed columns that the heading lacks, and a heading without rows, are told."""
+    rows = read_csv_rows(path, note)
     if not rows:
         return []
-    head = [cell.strip() for cell in rows[0]]
-    return [dict(zip(head, row, strict=False)) for row in rows[1:]]
+    head = [cell.strip('\ufeff \t"') for cell in rows[0]]
+    missing = [name for name in needed if name not in head]
+    if missing:
+        note(str(path), f"lacks the column{'s' if missing[1:] else ''} {', '.join(missing)}; it was not read")
+        return []
+    if not rows[1:]:
+        note(str(path), "has a heading but no rows")
+    return [{name: cell.strip() for name, cell in zip(head, row, strict=False)} for row in rows[1:] if row != rows[0]]

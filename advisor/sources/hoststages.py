@@ -53,7 +53,7 @@ def read_host_stages(reference: TableRef, columns: Sequence[str] | None, note: N
     if path.suffix == ".json":
         rows = _of_timeline(load_json(path, note))
     elif path.name.startswith("RuntimeProfiler"):
-        rows = _of_runtime(path)
+        rows = _of_runtime(path, note)
     else:
         rows = _of_marks(path, note)
     if not rows:
@@ -85,9 +85,9 @@ def _of_timeline(document: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _of_runtime(path: Path) -> list[dict[str, Any]]:
+def _of_runtime(path: Path, note: Note) -> list[dict[str, Any]]:
     rows = []
-    for cells in read_csv_rows(path):
+    for cells in read_csv_rows(path, note):
         text = ",".join(cells)
         field = dict(re.findall(r"(\w+):\s*,?\s*([^,]+)", text))
         start, end, duration = (to_number(field.get(key)) for key in ("start_time", "end_time", "dur_time"))
@@ -108,7 +108,7 @@ def _of_marks(path: Path, note: Note) -> list[dict[str, Any]]:
     open_marks: dict[tuple[str, ...], list[tuple[float, str]]] = {}
     rows: list[dict[str, Any]] = []
     unpaired = 0
-    for record in read_records(path):
+    for record in read_records(path, note):
         time = to_number(record.get("time_stamp(us)"))
         if not time or time <= 0:
             continue
@@ -135,7 +135,7 @@ def read_host_memory(reference: TableRef, columns: Sequence[str] | None, note: N
     """Resident memory of the process where an event was recorded, bytes."""
     path = reference.paths[0]
     rows = []
-    for record in read_records(path):
+    for record in read_records(path, note):
         time = to_number(record.get("time_stamp(us)"))
         used = to_known(record.get("memory_usage(kB)") or record.get("host_memory_usage(kB)"))
         if used is None or used == 0:

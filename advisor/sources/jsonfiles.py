@@ -217,6 +217,12 @@ def _finish(
     return build_frame(TABLES[table], rows, columns, note, file, headings=headings, scales=scales)
 
 
+def _tell_nothing(frame: pd.DataFrame | None, data: Any, file: str, what: str, note: Note) -> None:
+    """An object that holds none of the entries looked for is not what its name says; an empty one is just empty."""
+    if frame is None and isinstance(data, dict) and data:
+        note(file, f"holds no {what}")
+
+
 def _each(reference: TableRef, note: Note) -> Iterator[tuple[Any, str]]:
     for path in reference.paths:
         data = load_json(path, note)
@@ -234,13 +240,21 @@ def _stack(frames: list[pd.DataFrame | None]) -> pd.DataFrame | None:
 @reader("json.collectives")
 def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """communication.json as operations."""
-    return _stack([collectives_frame(data, file, columns, note) for data, file in _each(reference, note)])
+    frames = []
+    for data, file in _each(reference, note):
+        frames.append(collectives_frame(data, file, columns, note))
+        _tell_nothing(frames[-1], data, file, "collectives", note)
+    return _stack(frames)
 
 
 @reader("json.transports")
 def read_transports(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """communication.json as transports."""
-    return _stack([transports_frame(data, file, columns, note) for data, file in _each(reference, note)])
+    frames = []
+    for data, file in _each(reference, note):
+        frames.append(transports_frame(data, file, columns, note))
+        _tell_nothing(frames[-1], data, file, "transports", note)
+    return _stack(frames)
 
 
 @reader("json.links")
@@ -248,6 +262,8 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     """communication_matrix.json; options say whose it is and who is in which group."""
     options = {key: reference.options.get(key) for key in ("rank", "groups")}
     size = reference.options.get("world_size") or 0
-    return _stack(
-        [links_frame(data, file, columns, note, world_size=size, **options) for data, file in _each(reference, note)]
-    )
+    frames = []
+    for data, file in _each(reference, note):
+        frames.append(links_frame(data, file, columns, note, world_size=size, **options))
+        _tell_nothing(frames[-1], data, file, "links", note)
+    return _stack(frames)

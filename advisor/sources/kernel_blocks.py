@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import multiprocessing
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,10 +97,11 @@ def _fast_columns(path: Path) -> tuple[bytes, Mapping[str, int]] | None:
 def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -> Iterator[pl.DataFrame]:
     if not positions:
         raise _Untrusted
-    heading = ",".join(map(str, range(line.count(b",") + 1))).encode() + b"\n"
+    width = line.count(b",") + 1
+    heading = ",".join(map(str, range(width))).encode() + b"\n"
     handed = False
     bad_starts = 0
-    for block in _whole_lines(path, len(line), note):
+    for block in _whole_lines(path, len(line), width, note):
         if block is None:
             if handed:
                 note(str(path), "a quotation mark is never closed; what follows it was left out")
@@ -115,11 +117,13 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         if "start_ns" in frame.columns:
             bad_starts += frame["start_ns"].null_count()
         yield frame
+    if not handed:
+        note(str(path), "has a heading but no rows")
     if bad_starts:
         note(str(path), f"{bad_starts} kernels have no usable start time: they count in sums, not in the timeline")
 
 
-def _whole_lines(path: Path, skip: int, note: Note) -> Iterator[bytes | None]:
+def _whole_lines(path: Path, skip: int, width: int, note: Note) -> Iterator[bytes | None]:
     """Blocks that end with a line outside quotes; None where a quotation mark stays open beyond reason."""
     with path.open("rb") as stream:
         stream.seek(skip)
@@ -143,9 +147,12 @@ def _whole_lines(path: Path, skip: int, note: Note) -> Iterator[bytes | None]:
         if cut:
             yield rest[:cut]
         note(str(path), "is cut short: the last row ends in the middle and was left out")
-    elif not rest.endswith(b"\n") and rest.rstrip(b"\r").count(b",") < 3:
+        return
+    last = rest.rfind(b"\n", 0, len(rest)) + 1
+    if not rest.endswith(b"\n") and len(next(csv.reader([rest[last:].decode("utf-8", "replace")]), [])) < width:
         note(str(path), "is cut short: the last row ends in the middle and was left out")
-    else:
+        rest = rest[:last]
+    if rest.strip():
         yield rest
 
 

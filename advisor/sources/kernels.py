@@ -20,7 +20,7 @@ from advisor.sources.base import Note, Rank, TableRef
 from advisor.sources.kernel_blocks import PIPES, SIGNATURE, frames
 from advisor.sources.readers import reader
 from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
-from advisor.tables import TABLES
+from advisor.tables import LARGEST, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd

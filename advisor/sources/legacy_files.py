@@ -14,7 +14,7 @@ from advisor.sources.base import Note
 from advisor.sources.csvfiles import ends_inside_line, read_rows
 from advisor.sources.jsontext import load_json
 from advisor.sources.textfiles import read_text
-from advisor.tables import TABLES
+from advisor.tables import LARGEST, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,12 +103,11 @@ def numbers(
 
 def to_numbers(cells: pd.Series, heading: str, path: Path, note: Note) -> pd.Series:
     """Text cells as floats, what is no finite number from 0 up as NaN, with one note."""
-    import numpy as np
     import pandas as pd
 
     text = cells.str.strip()
     values = pd.to_numeric(text, errors="coerce").astype(float)
-    usable = np.isfinite(values) & (values >= 0)
+    usable = (values >= 0) & (values <= LARGEST)
     bad = ~usable & ~text.isin(_ABSENT)
     if bad.any():
         note(str(path), f"{int(bad.sum())} of {len(text)} values of {heading} are no usable numbers "

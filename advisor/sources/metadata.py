@@ -211,13 +211,20 @@ def infer_parallelism(groups: Mapping[str, tuple[int, ...]], names: Mapping[str,
     return Parallelism(**sizes, source="names of the communication groups") if sizes else None
 
 
+def _object(path: Path, note: Note) -> Any:
+    data = load_json(path, note)
+    if data is not None and not isinstance(data, dict):
+        note(str(path), f"holds a {type(data).__name__} where an object was expected; it was not used")
+    return data
+
+
 def read_metadata(infos: Iterable[Path], metadatas: Iterable[Path], note: Note) -> Metadata:
     """All metadata files of one rank; a file name carries the rank where the content does not."""
     metadata = Metadata()
     for path in infos:
-        add_info(metadata, load_json(path, note))
+        add_info(metadata, _object(path, note))
         if metadata.rank is None and (suffix := re.search(r"_(\d+)\.json$", path.name)):
             metadata.rank = as_int(suffix.group(1))
     for path in metadatas:
-        add_metadata(metadata, load_json(path, note))
+        add_metadata(metadata, _object(path, note))
     return metadata

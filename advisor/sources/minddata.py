@@ -95,7 +95,10 @@ def _choose(listing: Sequence[Path], stem: str, endings: Sequence[str], rank: in
 def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Operations with their output queue's samples, from pipeline_profiling json or minddata_pipeline_raw csv."""
     for path in reference.paths:
-        rows = _ops_of_json(load_json(path, note)) if path.suffix == ".json" else _ops_of_csv(read_records(path))
+        if path.suffix == ".json":
+            rows = _ops_of_json(load_json(path, note))
+        else:
+            rows = _ops_of_csv(read_records(path, note, "op_id"))
         if rows:
             _link(rows)
             return canonical_frame("pipeline_ops", sorted(rows, key=lambda row: row["op_id"]), columns)
@@ -166,7 +169,7 @@ def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, no
         if path.suffix == ".json":
             document = load_json(path, note)
         else:
-            document = {row[0]: row[1:] for row in read_csv_rows(path)}
+            document = {row[0]: row[1:] for row in read_csv_rows(path, note)}
         if not isinstance(document, dict) or not isinstance(document.get("op_ids"), list):
             note(str(path), "holds no data pipeline summary")
             continue
@@ -201,7 +204,7 @@ def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note
     """dataset.csv: occurrences and average time of every stage of every operation."""
     path = reference.paths[0]
     rows = []
-    for record in read_records(path):
+    for record in read_records(path, note, "Operation", "Stage", "Occurrences", "Avg. time (us)"):
         count, average = to_known(record.get("Occurrences")), to_known(record.get("Avg. time (us)"))
         if count is None or average is None:
             note(str(path), "rows without a number of occurrences or a time were left out")
