@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -274,28 +277,37 @@ def _log(verbose: int, quiet: bool) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns its exit status (contract: 0, 1, 2, 3, 4; 130 when interrupted)."""
+    """Runs the command line and returns its exit status (contract: 0, 1, 2, 3, 4; 130 when interrupted).
+
+    Ended by SIGTERM or SIGHUP it is 128 + the signal's number.
+    """
     verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
     try:
-        return int(
-            cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False) or DONE
-        )
+        with _terminable():
+            status = cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False)
+            sys.stdout.flush()
+        return int(status or DONE)
+    except _Terminated as stop:
+        return _say("terminated; no unfinished file was left", 128 + stop.number)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.Abort:
-        return _say("interrupted; nothing was written", INTERRUPTED)
+        return _say("interrupted; no unfinished file was left", INTERRUPTED)
     except click.ClickException as error:
         error.show(sys.stderr)
         return USAGE
     except AdvisorError as error:
         return _say(str(error), error.exit_status)
     except KeyboardInterrupt:
-        return _say("interrupted; nothing was written", INTERRUPTED)
+        return _say("interrupted; no unfinished file was left", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return DONE
     except OSError as error:
-        return _say(f"{error.filename or 'a file'}: {error.strerror or error}", USAGE)
+        _forget_output()
+        return _say(f"{error.filename or 'the output'}: {error.strerror or error}", USAGE)
+    except MemoryError:
+        return _say("the memory does not suffice\n  hint: fewer --jobs, or fewer ranks at once", NO_VERDICT)
     except Exception as error:
         if verbose:
             logging.getLogger("advisor").exception("a defect")
@@ -304,6 +316,38 @@ def main(argv: Sequence[str] | None = None) -> int:
             "  hint: run again with -v and report what it prints",
             DEFECT,
         )
+
+
+class _Terminated(BaseException):
+    """The process was told to end; unwinds through every clean-up."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM and SIGHUP unwind like Ctrl-C instead of leaving temporary files and workers behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise _Terminated(number)
+
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = [(number, signal.signal(number, stop)) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _forget_output() -> None:
+    """Standard output is gone or full; what is still buffered for it must not raise again when Python ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def advise_main() -> int:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Collection, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+import signal
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import Any
 
 from advisor.errors import UsageError
-from advisor.sources.base import Profile
+from advisor.model import Problem
+from advisor.sources.base import Profile, Rank
+
+log = logging.getLogger("advisor")
+
+Names = tuple[str, ...]
+Result = tuple[dict[str, Any], list[Problem]]
 
 PARALLEL_BYTES = 48_000_000
 """Below this much input a process pool costs more than it brings."""
@@ -44,8 +53,59 @@ def executor(ranks: int, size: int, jobs: int = 0, cluster: str | None = None) -
     if processes < 2 or (not jobs and size < PARALLEL_BYTES):
         yield None
         return
-    with ProcessPoolExecutor(processes, _processes()) as local:
-        yield local
+    with _local(processes) as pool:
+        yield pool
+
+
+@contextmanager
+def _local(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """A process pool that ends with its user: an interrupt stops the workers instead of waiting for them."""
+    pool = ProcessPoolExecutor(processes, _processes(), initializer=_ignore_interrupt)
+    try:
+        yield pool
+    except BaseException:
+        workers = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.terminate()
+        raise
+    pool.shutdown()
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C reaches the whole process group; only the process that the user started answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def run_each(
+    pool: Executor, function: Callable[[Rank, Names], Result], ranks: Sequence[Rank], names: Names
+) -> Iterator[Result]:
+    """What the function gives for each rank, in order. Where a worker was killed, the ranks it took with it get a
+    process each; one that kills that too is left out and told."""
+    futures: list[Future[Result] | None] = []
+    for rank in ranks:
+        try:
+            futures.append(pool.submit(function, rank, names))
+        except BrokenExecutor:
+            futures.append(None)
+    for rank, future in zip(ranks, futures, strict=True):
+        try:
+            if future is None:
+                raise BrokenExecutor
+            yield future.result()
+        except BrokenExecutor:
+            log.warning("a worker process was killed; rank %s is measured again in one of its own", rank.rank)
+            yield _alone(function, rank, names)
+
+
+def _alone(function: Callable[[Rank, Names], Result], rank: Rank, names: Names) -> Result:
+    try:
+        with _local(1) as pool:
+            return pool.submit(function, rank, names).result()
+    except BrokenExecutor:
+        text = "its process was killed while it was measured (out of memory?); its facts are missing"
+        return {}, [*rank.problems, Problem(rank.relative(rank.root), text)]
 
 
 def _processes() -> BaseContext:

@@ -14,6 +14,9 @@ def write_atomically(path: str | Path, text: str) -> None:
     target = Path(path)
     if target.is_dir():
         raise UsageError("is a folder", place=str(target), hint="name a file to write to")
+    if target.exists() and not target.is_file():
+        _write_through(target, text)
+        return
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path())
@@ -29,6 +32,15 @@ def write_atomically(path: str | Path, text: str) -> None:
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
+
+
+def _write_through(device: Path, text: str) -> None:
+    """A pipe, terminal or /dev/null is written to; a file put in its place would destroy it."""
+    try:
+        with device.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror or error}", place=str(device)) from None
 
 
 def _umask() -> int:

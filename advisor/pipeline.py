@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.execution import executor, input_sizes
+from advisor.execution import executor, input_sizes, run_each
 from advisor.facts.base import FactSet, Family, Run
 from advisor.facts.registry import catalogue, families, plan
 from advisor.model import Problem, ProfileInfo, Report
@@ -150,10 +150,11 @@ def reduce_all(profile: Profile, chosen: Sequence[Family], options: Options) -> 
     sizes = input_sizes(profile, {table for name in names for table in families()[name].tables})
     with executor(len(profile.ranks), sum(sizes), options.jobs, options.cluster) as pool:
         if pool is None:
-            results = (reduce_rank(rank, names) for rank in profile.ranks)
+            results: Iterator[tuple[dict[str, Any], list[Problem]]] = (
+                reduce_rank(rank, names) for rank in profile.ranks
+            )
         else:
-            futures = [pool.submit(reduce_rank, rank, names) for rank in profile.ranks]
-            results = (future.result() for future in futures)
+            results = run_each(pool, reduce_rank, profile.ranks, names)
         for done, (rank, (reductions, problems)) in enumerate(zip(profile.ranks, results, strict=True), 1):
             run.reductions.setdefault(rank.rank, {}).update(reductions)
             rank.problems = problems

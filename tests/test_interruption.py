@@ -1,0 +1,166 @@
+"""Interrupted runs: no half report under the final name, no temporary files, no orphans, and a message."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.execution import executor, run_each
+from advisor.files import write_atomically
+from advisor.sources.base import Rank
+
+HEADING = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """Two ranks of three steps."""
+    for rank in range(2):
+        output = tmp_path / "profile" / f"w_{rank}_20260101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        rows = "".join(f"{step},90000,1000,500,1500,9000\n" for step in range(5, 8))
+        (output / "step_trace_time.csv").write_text(HEADING + rows)
+    return tmp_path / "profile"
+
+
+SLOW = """
+import sys, time
+import advisor.render as rendering, advisor.files as files
+kind, ready = sys.argv[1:3]
+def stall(*given, **named):
+    open(ready, "w").close()
+    time.sleep(60)
+if kind == "rendering":
+    rendering.render = stall
+else:
+    files.os.fsync = stall
+from advisor.cli import main
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+def interrupt(profile: Path, tmp_path: Path, kind: str, number: int) -> tuple[int, str, list[str]]:
+    """Runs advise until it stalls at `kind`, sends a signal, and gives status, messages and the files left."""
+    out, ready = tmp_path / "out", tmp_path / "ready"
+    out.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, kind, str(ready), "advise", str(profile), "--format", f"json:{out / 'r.json'}"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not ready.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert ready.exists(), process.communicate()[1]
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=20)
+    return process.returncode, messages, [path.name for path in out.iterdir()]
+
+
+@pytest.mark.parametrize("kind", ["rendering", "writing"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_half_done(profile: Path, tmp_path: Path, kind: str, number: int) -> None:
+    """Neither a report nor its temporary file stays, whenever the signal comes; a sentence says so, no traceback."""
+    status, messages, left = interrupt(profile, tmp_path, kind, number)
+    assert status == 128 + number
+    assert left == []
+    assert "no unfinished file was left" in messages
+    assert "Traceback" not in messages
+
+
+def test_a_full_disk_keeps_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new text goes to a file beside the old one; where the disk is full the old one is untouched."""
+    target = tmp_path / "report.json"
+    target.write_text("old")
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UsageError, match="No space left on device"):
+        write_atomically(target, "new")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [[], ["--format", "json:/dev/full"]])
+def test_a_full_device_is_a_message(profile: Path, arguments: list[str]) -> None:
+    """Output that does not fit ends with 2 and the reason, without a traceback from the interpreter's end."""
+    command = [sys.executable, "-m", "advisor", "advise", str(profile), *arguments]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert "No space left on device" in ended.stderr
+    assert "Traceback" not in ended.stderr and "Exception ignored" not in ended.stderr
+
+
+def test_a_reader_that_leaves_is_no_error(profile: Path) -> None:
+    """`advisor advise … | head -1` ends quietly."""
+    command = f"{sys.executable} -m advisor advise {profile} --format html | head -c 10"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in ended.stderr and "Exception ignored" not in ended.stderr
+
+
+def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """As root, a rename over /dev/null would destroy it for everybody."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(pipe, "text")
+        assert os.read(reader, 100) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def measured(rank: Rank, names: tuple[str, ...]) -> tuple[dict[str, object], list[object]]:
+    """Stands for a reduction: kills its process for rank 1 always, for rank 0 only the first time."""
+    mark = rank.root / "tried"
+    if rank.rank == 1 or (rank.rank == 0 and not mark.exists()):
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"rank": rank.rank}, []
+
+
+def test_a_killed_worker_loses_one_rank_at_most(tmp_path: Path) -> None:
+    """Ranks whose process was killed along with another's are measured again; the one that kills is left out, told."""
+    ranks = [Rank(number, tmp_path / str(number), base=tmp_path) for number in range(4)]
+    for rank in ranks:
+        rank.root.mkdir()
+    with executor(4, 0, jobs=2) as pool:
+        assert pool is not None
+        results = list(run_each(pool, measured, ranks, ()))  # type: ignore[arg-type]
+    assert [found.get("rank") for found, _ in results] == [0, None, 2, 3]
+    assert "was killed" in results[1][1][0].problem
+
+
+def test_an_interrupt_ends_the_workers() -> None:
+    """The pool is left at once, not when the longest task is done, and its processes are gone."""
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), executor(2, 0, jobs=2) as pool:
+        assert pool is not None
+        future = pool.submit(time.sleep, 60)
+        pool.submit(os.getpid).result()
+        processes = list(pool._processes.values())  # type: ignore[attr-defined]
+        assert future.running()
+        raise KeyboardInterrupt
+    for process in processes:
+        process.join(10)
+        assert not process.is_alive()
+    assert time.monotonic() - started < 30
+
+
+def test_a_broken_pool_is_what_a_killed_worker_gives() -> None:
+    """The fallback rests on this error of the standard library."""
+    with pytest.raises(BrokenProcessPool), executor(2, 0, jobs=2) as pool:
+        assert pool is not None
+        pool.submit(os._exit, 1).result()
