@@ -27,7 +27,7 @@ from advisor.cli import (
 if TYPE_CHECKING:
     from advisor.config import Config
     from advisor.gate.baselines import Reference
-    from advisor.gate.decision import Decision
+    from advisor.gate.model import Decision
     from advisor.gate.policy import Policy
 
 log = logging.getLogger("advisor")

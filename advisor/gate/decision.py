@@ -7,90 +7,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from statistics import median
 
 from advisor.compare.facts import key_of
-from advisor.gate.changes import Change, Explanation, explain
+from advisor.gate.changes import Explanation, explain
 from advisor.gate.metrics import Metric, title_of, value_of
-from advisor.gate.policy import Budget, Judging, Policy, WaiverTable
+from advisor.gate.model import Case, Decision, Judgement, Result, Verdict
+from advisor.gate.policy import Budget, Judging, Policy
 from advisor.gate.sample import Difference, Sample, differences
-from advisor.gate.statistics import Comparison, compare
-from advisor.model import Finding, Outcome, Problem, Role, Subject, Text
-
-
-class Verdict(str, Enum):
-    PASS = "pass"
-    FAIL = "fail"
-    INCONCLUSIVE = "inconclusive"
-
-
-class Result(str, Enum):
-    """What became of one thing the gate looked at."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    NOT_CONFIRMED = "not_confirmed"
-    WAIVED = "waived"
-    WATCHED = "watched"
-    """Looked at and shown; the policy does not let it fail the gate."""
-    NOT_JUDGED = "not_judged"
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """One metric, budget or finding. `reason` is a word of the locale's group `gate`, filled with `values`."""
-
-    kind: str
-    """metric, budget, finding or findings (all of them together)"""
-    name: str
-    title: Text
-    result: Result
-    reason: str = ""
-    values: Mapping[str, str] = field(default_factory=dict)
-    unit: str = ""
-    comparison: Comparison | None = None
-    value: float | None = None
-    limit: float | None = None
-    at_most: bool = True
-    finding: Finding | None = None
-    waiver: WaiverTable | None = None
-    required: bool = False
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The whole answer of the gate."""
-
-    verdict: Verdict
-    judgements: tuple[Judgement, ...]
-    changes: tuple[Change, ...]
-    runs: tuple[Sample, ...]
-    confirming: tuple[Sample, ...]
-    history: tuple[Sample, ...]
-    baseline: str | None
-    differences: tuple[Difference, ...] = ()
-    """Why no run of the baseline could be compared: the fields in which the nearest key differs."""
-    notes: tuple[tuple[str, Mapping[str, str]], ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-    def of(self, *results: Result) -> list[Judgement]:
-        return [judgement for judgement in self.judgements if judgement.result in results]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is to be judged, and against what."""
-
-    runs: tuple[Sample, ...]
-    confirming: tuple[Sample, ...] = ()
-    baseline: str | None = None
-    """Its name; None where the gate was asked for none."""
-    candidates: tuple[Sample, ...] = ()
-    """Runs of the baseline, oldest first, comparable or not."""
-    problems: tuple[Problem, ...] = ()
+from advisor.gate.statistics import compare
+from advisor.gate.waivers import waive
+from advisor.model import Finding, Outcome, Role, Subject, Text
 
 
 def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | None = None) -> Decision:
@@ -106,10 +34,10 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
         found = explain(history[-judging.window :], case.runs, judging.worth)
         work = [o for o in found.obstacles if o.what == _OTHER_WORK and o.what not in ignored]
         nearest = [Difference(o.what, o.before, o.after) for o in work]
-    court = _Court(case, history, judging, policy.waivers, today, not_comparable=bool(nearest))
-    judgements = (*court.metrics(), *court.budgets(), *court.findings())
+    court = _Court(case, history, judging, not_comparable=bool(nearest))
+    judgements, over = waive((*court.metrics(), *court.budgets(), *court.findings()), policy.waivers, today)
     verdict = _verdict(judgements, not_comparable=bool(nearest))
-    notes = (*_notes(case, history, policy, first, found), *court.expired())
+    notes = (*_notes(case, history, policy, first, found), *over)
     changes = () if nearest else found.changes
     return Decision(
         verdict, judgements, changes, case.runs, case.confirming, history, case.baseline, tuple(nearest), notes,
@@ -145,16 +73,13 @@ class _Court:
     case: Case
     history: tuple[Sample, ...]
     judging: Judging
-    waivers: Sequence[WaiverTable]
-    today: datetime.date
     not_comparable: bool
-    used: list[WaiverTable] = field(default_factory=list)
 
     def metrics(self) -> Iterator[Judgement]:
         for metric in self.judging.metrics:
             judgement = self._metric(metric)
             if judgement is not None:
-                yield self._waive(judgement)
+                yield judgement
 
     def _metric(self, metric: Metric) -> Judgement | None:
         get = lambda samples: [  # noqa: E731
@@ -204,7 +129,7 @@ class _Court:
 
     def budgets(self) -> Iterator[Judgement]:
         for budget in self.judging.budgets:
-            yield self._waive(self._budget(budget))
+            yield self._budget(budget)
 
     def _budget(self, budget: Budget) -> Judgement:
         values = self._budget_values(budget, self.case.runs)
@@ -253,7 +178,7 @@ class _Court:
             if result is Result.FAIL and again and 2 * sum(identity in found for found in again) <= len(again):
                 result, reason = Result.NOT_CONFIRMED, "not_confirmed"
             reached.append(Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst))
-        yield from map(self._waive, sorted(reached, key=_causes_first))
+        yield from sorted(reached, key=_causes_first)
         if not any(judgement.result is Result.FAIL for judgement in reached):
             values = {"severity": limit.value, "count": str(len(judged))}
             yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
@@ -279,27 +204,6 @@ class _Court:
             and f.confidence.rank >= self.judging.min_confidence.rank
         }
 
-    def _waive(self, judgement: Judgement) -> Judgement:
-        """The judgement as the waivers leave it: an expired one waives nothing and says so."""
-        if judgement.result is not Result.FAIL:
-            return judgement
-        fitting = [w for w in self.waivers if _covers(w, judgement)]
-        self.used += fitting
-        valid = [w for w in fitting if w.until >= self.today]
-        if valid:
-            waiver = max(valid, key=lambda w: w.until)
-            return replace(judgement, result=Result.WAIVED, waiver=waiver)
-        if fitting:
-            return replace(judgement, waiver=max(fitting, key=lambda w: w.until))
-        return judgement
-
-    def expired(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Waivers that are over and were not needed: they should go."""
-        for waiver in self.waivers:
-            if waiver.until < self.today and waiver not in self.used:
-                about = waiver.finding or waiver.metric or waiver.budget or ""
-                yield "waiver_over", {"name": about, "until": waiver.until.isoformat(), "reason": waiver.reason}
-
 
 def _causes_first(judgement: Judgement) -> tuple[bool, int, str, Subject]:
     finding = judgement.finding
@@ -309,19 +213,6 @@ def _causes_first(judgement: Judgement) -> tuple[bool, int, str, Subject]:
 
 def _breaks(value: float, budget: Budget) -> bool:
     return value > budget.limit if budget.at_most else value < budget.limit
-
-
-def _covers(waiver: WaiverTable, judgement: Judgement) -> bool:
-    if judgement.kind == "finding" and judgement.finding is not None and waiver.finding is not None:
-        finding = judgement.finding
-        named = fnmatchcase(finding.verdict, waiver.finding) or fnmatchcase(finding.rule, waiver.finding)
-        return named and _about_subject(waiver.subject, finding.subject)
-    wanted = {"metric": waiver.metric, "budget": waiver.budget}.get(judgement.kind)
-    return wanted is not None and fnmatchcase(judgement.name, wanted)
-
-
-def _about_subject(pattern: str, subject: Subject) -> bool:
-    return any(fnmatchcase(text, pattern) for text in (subject.id, str(subject), f"{subject.kind}/{subject.id}"))
 
 
 def _notes(

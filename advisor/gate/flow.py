@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from advisor.errors import NoVerdict, UsageError
 from advisor.gate.baselines import Reference, load_baseline
-from advisor.gate.decision import Case, Decision, decide
+from advisor.gate.decision import decide
+from advisor.gate.model import Case, Decision
 from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample, differences, take_sample
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from advisor.errors import UsageError
-from advisor.gate.decision import Decision, Judgement, Result, Verdict
+from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.sample import Sample
 from advisor.gate.wording import (
     amount,

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from advisor.gate import wording
-from advisor.gate.decision import Decision, Judgement, Result, Verdict
+from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.sample import Sample
 from advisor.model import RUN, Finding, Text
 from advisor.render.escaping import printable, shorten

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.gate.decision import Decision, Judgement, Result, Verdict
+from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.wording import (
     amount,
     cause,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from advisor.gate.decision import Decision, Judgement, Result, Verdict
+from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.wording import cause, extent, headline, name_of, next_step, notes, reason, say
 from advisor.model import Severity
 from advisor.render.escaping import markdown, printable, workflow_message, workflow_property

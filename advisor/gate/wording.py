@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from advisor.gate.changes import Change
-from advisor.gate.decision import Decision, Judgement, Result, Verdict
 from advisor.gate.metrics import title_of
+from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.model import RUN
 from advisor.render.wording import where, word
 from advisor.units import show, significant

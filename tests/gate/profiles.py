@@ -9,7 +9,8 @@ from pathlib import Path
 
 from advisor.facts.base import FactSet
 from advisor.facts.registry import catalogue
-from advisor.gate.decision import Case, Decision, decide
+from advisor.gate.decision import decide
+from advisor.gate.model import Case, Decision
 from advisor.gate.policy import Policy, read_policy
 from advisor.gate.sample import Sample
 from advisor.model import (

@@ -143,6 +143,10 @@ def test_promotion_starts_a_new_level(tmp_path):
     assert [run.summary.step_time_us for run in baseline.runs] == [120e3, 121e3, 122e3, 123e3]
     assert len(baseline.earlier) == 2 and baseline.level == "wider model"
     assert names_in(tmp_path) == ["main", "pr-12"]
+    later = parse_reference(f"{tmp_path}#pr-13")
+    add_run(later, sample(90.0))
+    promote(later, main, "fused kernels")
+    assert [run.summary.step_time_us for run in load_baseline(main).runs] == [90e3]
 
 
 def test_a_promotion_that_was_killed_changes_nothing(tmp_path):

@@ -7,7 +7,7 @@ import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.gate.decision import Result, Verdict
+from advisor.gate.model import Result, Verdict
 from advisor.model import Check, Confidence, Fact, Outcome, Severity, Subject
 from tests.gate.profiles import GOOD, finding, judge, policy, runs_of, sample
 
@@ -58,6 +58,8 @@ def test_not_comparable_stays_open_though_budgets_hold():
     rules = policy(budgets={"step.time_us": "1 s"})
     assert judge(runs_of(*FINE), old, rules=rules).verdict is Verdict.INCONCLUSIVE
     assert judge(runs_of(*FINE), old, rules=policy(budgets={"step.time_us": "10 ms"})).verdict is Verdict.FAIL
+    only_budgets = policy(budgets={"step.time_us": "1 s"}, metrics={"step.time_us": False})
+    assert judge(runs_of(*FINE), old, rules=only_budgets).verdict is Verdict.INCONCLUSIVE
 
 
 def test_only_runs_of_the_same_key_are_compared():

@@ -83,6 +83,12 @@ def test_slow_drift_does_not_accumulate_into_an_alarm():
     assert not compare(drifting, now, LIMITS).worse
 
 
+def test_level_is_that_of_the_newest_runs():
+    """After an improvement was merged, the old and slower runs must not hide its loss."""
+    assert compare([110.0] * 10 + [100.0] * 10, [107.0] * 5, LIMITS).before == 100.0
+    assert compare([1.0] * 100 + [100.0] * 20, [107.0] * 5, LIMITS).sigma == 0.0
+
+
 def test_short_history_assumes_noise():
     """Two equal runs are no proof that runs never differ."""
     found = compare([100.0, 100.0], [104.0, 104.0, 104.0], LIMITS)
