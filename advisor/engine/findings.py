@@ -10,6 +10,7 @@ from typing import Any
 from advisor.engine.roots import lower
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
+from advisor.ruleset.board import Reached
 from advisor.ruleset.evaluate import Scope, evidence
 from advisor.ruleset.loader import RuleSet
 from advisor.ruleset.rule import RemedySpec, RemedyUse, Rule
@@ -37,7 +38,7 @@ def materiality() -> dict[Severity, float]:
 
 
 def build(
-    draft: Draft, facts: FactSet, catalogue: Mapping[str, FactKind], rules: RuleSet, findings: Sequence[Finding]
+    draft: Draft, facts: FactSet, catalogue: Mapping[str, FactKind], rules: RuleSet, findings: Sequence[Reached]
 ) -> Finding:
     """The finding of one match. Raises where a message needs what was not measured: the outcome is then error."""
     rule = draft.rule
@@ -81,7 +82,8 @@ def _saving(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     amount = _number(scope.value(rule.saving.us))
     if amount is None or amount <= 0:
         return None
-    step = _number(facts.value("step.time_us", RUN))
+    step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
+    step = step or _number(facts.value("step.time_us", RUN))
     if step:
         amount = min(amount, step)
     return Saving(amount, amount / step if step else None, _text(rule.saving.basis, scope.variables()))
@@ -113,7 +115,7 @@ def _allowed(share: float) -> Severity:
 
 
 def _confidence(
-    rule: Rule, scope: Scope, findings: Sequence[Finding], variables: Variables
+    rule: Rule, scope: Scope, findings: Sequence[Reached], variables: Variables
 ) -> tuple[Confidence, tuple[Text, ...]]:
     confidence, doubts = rule.confidence, []
     for doubt in rule.doubts:
@@ -148,10 +150,17 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
         title=both(spec.title),
         action=both(spec.action),
         parameter=spec.parameter,
-        current=values.get("current"),
-        proposed=values.get("proposed"),
+        current=_whole(values.get("current")),
+        proposed=_whole(values.get("proposed")),
         snippet=lenient(snippet),
         verify=spec.verify,
         effort=spec.effort,
         risk=both(spec.risk) if spec.risk is not None else None,
     )
+
+
+def _whole(value: Any) -> Any:
+    """What a user types: 12 workers, not 12.0."""
+    if isinstance(value, tuple):
+        return tuple(_whole(item) for item in value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value

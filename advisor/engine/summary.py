@@ -37,8 +37,7 @@ def summarise(
     `ranks` are those of the profile: it is not healthy because the steps of some could not be read.
     """
     top = leading(findings)
-    step = facts.value("step.time_us", RUN)
-    step_us = float(step) if isinstance(step, (int, float)) else None
+    step_us = step_time(facts)
     breakdown = {
         name: float(value)
         for name in _BREAKDOWN
@@ -55,6 +54,17 @@ def summarise(
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     direction, headline = _without_cause(findings, checks, step_us, breakdown, unread)
     return Summary(direction, headline, step_us, breakdown)
+
+
+def step_time(facts: FactSet) -> float | None:
+    """Length of a step, microseconds. A recording without a schedule is one row for all its batches: then the time
+    from batch to batch is the step."""
+    step, batch = facts.value("step.time_us", RUN), facts.value("data.step_us", RUN)
+    count, batches = facts.value("step.count", RUN), facts.value("data.batches", RUN)
+    numbers = [value for value in (batch, count, batches) if isinstance(value, (int, float))]
+    if len(numbers) == 3 and count == 1 and numbers[2] > 1:
+        return float(numbers[0])
+    return float(step) if isinstance(step, (int, float)) else None
 
 
 def leading(findings: Sequence[Finding]) -> Finding | None:

@@ -88,7 +88,9 @@ class _Builder:
         saving = None
         if model.saving is not None:
             us = self._quantity(model.saving.us, ("saving", "us"), "us")
-            saving = SavingSpec(us, text_from(model.saving.basis)) if us is not None else None
+            given = model.saving.step
+            step = self._quantity(given, ("saving", "step"), "us") if given is not None else None
+            saving = SavingSpec(us, text_from(model.saving.basis), step) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:
             self.faults.add(("when",), "a rule needs a failing condition")

@@ -61,6 +61,8 @@ class Explains(NamedTuple):
 class SavingSpec:
     us: Expr
     basis: Text
+    step: Expr | None = None
+    """The step this is a saving of; the run's step.time_us where absent."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,8 @@ class Rule:
         yield from self.let.values()
         yield from (ref for alternatives in self.required for ref in alternatives)
         yield from (step for _, step in self.severity.steps)
-        saving = self.saving.us if self.saving is not None else None
-        yield from (expr for expr in (self.severity.by, self.impact, saving) if expr is not None)
+        saving = (self.saving.us, self.saving.step) if self.saving is not None else ()
+        yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()
         for join in self.join:

@@ -128,6 +128,7 @@ class ExplainsModel(Model):
 
 class SavingModel(Model):
     us: Expression = Field(description="microseconds of each step")
+    step: Expression | None = Field(None, description="length of that step; the run's step.time_us where absent")
     basis: TextModel
 
 
