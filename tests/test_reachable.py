@@ -43,9 +43,11 @@ def modern(
     *,
     gap_us: float = 20.0,
     first_factor: float = 1.0,
+    between_us: float = 0.0,
     host: list[tuple[str, float, float]] = (),
 ) -> None:
-    """One rank of MindSpore 2.x: each step runs these kernels one after the other, `gap_us` between steps.
+    """One rank of MindSpore 2.x: each step runs these kernels one after the other, `gap_us` between steps. With
+    `between_us` each is launched only once the one before has ended and the device has waited so long.
     `host`: (event, start and duration as shares of the step), written into every step of the timeline."""
     root = folder / "host_1_20260101000000000_ascend_ms"
     output = root / "ASCEND_PROFILER_OUTPUT"
@@ -70,10 +72,13 @@ def modern(
                 f'{step},1,{number},2,{name},{type_},{state},{core},"{_stamp(now)}\t",{lasts:.3f},0,24,0,NO,'
                 f'"""{shapes}""","{dtypes}","ND;ND","""{outputs}""",{dtypes.partition(";")[0]},ND'
             )
-            now += lasts
+            if between_us:
+                events += _launch(len(rows), now - 5.0, now)
+            now += lasts + between_us
         pause = gap_us * (first_factor if step == 0 else 1.0)
         now += pause
-        table.append(f"{step},{busy:.3f},0,0,0,{pause:.3f},0,0,0,0")
+        idle = pause + between_us * len(kernels)
+        table.append(f"{step},{busy:.3f},0,0,0,{idle:.3f},0,0,0,0")
         span = now - begin
         events.append(_event(f"Python::PythonObserved::ProfilerStep#{step}", begin, span))
         events += [_event(name, begin + at * span, share * span) for name, at, share in host]
@@ -89,13 +94,26 @@ def modern(
         "Communication(Not Overlapped and Exclude Receive),Preparing"
     )
     (output / "step_trace_time.csv").write_text("\n".join([columns, *table]) + "\n")
-    names = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "MindSpore"}}]
+    names = [
+        {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
+        for pid, name in ((1, "MindSpore"), (255, "CANN"), (448, "Ascend Hardware"))
+    ]
     if host:
         (output / "trace_view.json").write_text(json.dumps(names + events))
 
 
 def _stamp(us: float) -> str:
     return f"{EPOCH_US + int(us)}.{round(us % 1 * 1000):03d}"
+
+
+def _launch(number: int, launched: float, started: float) -> list[dict[str, Any]]:
+    """The host's launch (process CANN) and the line from it to the kernel."""
+    flow = {"name": f"HostToDevice{number}", "cat": "HostToDevice", "id": str(number), "tid": 1}
+    return [
+        {**_event("Node@launch", launched, 3.0), "pid": 255},
+        {"ph": "s", "pid": 255, "ts": _stamp(launched), **flow},
+        {"ph": "f", "pid": 448, "ts": _stamp(started), "bp": "e", **flow},
+    ]
 
 
 def _event(name: str, begin: float, lasts: float) -> dict[str, Any]:
@@ -270,11 +288,9 @@ def _sink_mode_off(folder: Path) -> None:
 @case("pynative-mode")
 def _pynative(folder: Path) -> None:
     """Operators are launched one by one, each later than the device could have started it."""
-    simulated(folder, data=1, launch_us=400.0, trace=True)
-    for path in folder.rglob("trace_view.json"):
-        events = json.loads(path.read_text())
-        step = next(e for e in events if e["ph"] == "X" and "ProfilerStep" in e["name"])
-        path.write_text(json.dumps([*events, {**step, "name": "PynativeFramework::PyNativeFrontendTask::MatMul"}]))
+    modern(
+        folder, [matmul(us=40.0)] * 60, between_us=60.0, host=[("PynativeFramework::FrontendTask::MatMul", 0.1, 0.5)]
+    )
 
 
 @case("user-code-feeding-slow")
