@@ -1,0 +1,66 @@
+"""How a profile was collected: settings that differ, rounds that are cut, raw data that nobody parsed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.model import COLLECTION
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Scenario, simulate, write_profile
+
+
+def facts_of(folder: Path):
+    return measure([folder], None, Options(jobs=1)).facts
+
+
+@pytest.fixture
+def profile(tmp_path):
+    write_profile(simulate(Scenario(data=2, seed=1)), tmp_path)
+    return tmp_path
+
+
+def change(folder: Path, rank: int, **parameters) -> None:
+    path = next(folder.rglob(f"profiler_info_{rank}.json"))
+    document = json.loads(path.read_text())
+    document["profiler_parameters"].update(parameters)
+    path.write_text(json.dumps(document))
+
+
+def test_ranks_with_the_same_settings_do_not_differ(profile):
+    """The rank's own number is no setting."""
+    facts = facts_of(profile)
+    assert facts.value("collection.settings_differ", COLLECTION) == ()
+    assert facts.value("collection.steps_expected", COLLECTION) == facts.value("collection.steps_recorded", COLLECTION)
+    assert facts.value("collection.bytes_per_rank", COLLECTION) > 1000
+
+
+def test_a_setting_of_one_rank_is_named(profile):
+    """Call stacks slow the rank that records them: it would look like a slow rank."""
+    change(profile, 1, with_stack=True)
+    assert facts_of(profile).value("collection.settings_differ", COLLECTION) == ("with_stack",)
+
+
+def test_a_schedule_out_of_range_is_told_as_written(profile):
+    """active=0 and negative entries are replaced by defaults without much ado."""
+    change(profile, 0, schedule={"wait": -1, "active": 0, "warmup": 0, "repeat": 1, "skip_first": 0})
+    assert facts_of(profile).value("collection.invalid_schedule", COLLECTION) == ("active=0", "wait=-1")
+
+
+def test_only_a_database_was_exported(profile):
+    """Then there is no step table."""
+    change(profile, 0, export_type=["db"])
+    change(profile, 1, export_type=["db"])
+    assert facts_of(profile).value("collection.database_only", COLLECTION) is True
+
+
+def test_unparsed_folders_are_named_as_the_user_knows_them(tmp_path):
+    """The call that parses them needs the folder, not a file inside."""
+    root = tmp_path / "host_1_20260101000000000_ascend_ms"
+    (root / "PROF_000001_20260101000000000_ABC" / "device_0").mkdir(parents=True)
+    (root / "FRAMEWORK").mkdir()
+    facts = facts_of(tmp_path)
+    assert facts.value("collection.unparsed_ranks", COLLECTION) == 1
+    assert facts.value("collection.unparsed_folders", COLLECTION) == (root.name,)
