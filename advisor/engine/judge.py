@@ -21,6 +21,7 @@ from advisor.facts.base import FactKind, FactSet
 from advisor.facts.registry import catalogue as known_facts
 from advisor.model import COLLECTION, RUN, Check, Finding, Outcome, Problem, Report, Subject
 from advisor.pipeline import Measured
+from advisor.ruleset.board import Board
 from advisor.ruleset.compile import Compiled, compile_rules, finding_record, stratum_records
 from advisor.ruleset.evaluate import Readiness, readiness
 from advisor.ruleset.loader import RuleSet
@@ -109,6 +110,7 @@ class _Trial:
     ) -> None:
         self.rules, self.facts, self.catalogue, self.given = rules, facts, catalogue, given
         self.findings: list[Finding] = []
+        self.board = Board(given)
         self.problems: list[Problem] = []
         self.errors: dict[str, str] = dict(stopped)
         self.ready: dict[str, dict[Subject, Readiness]] = {}
@@ -132,7 +134,7 @@ class _Trial:
             pending = [hit for record in compiled.records for hit in self._add(machine, record)]
             pending += [hit for f in self.given for hit in self._add(machine, finding_record(f))]
             self._chain(machine, compiled, pending)
-            for record in stratum_records(compiled, self._verdicts):
+            for record in stratum_records(compiled, lambda: self.board):
                 self._chain(machine, compiled, self._add(machine, record))
         finally:
             machine.end()
@@ -145,9 +147,6 @@ class _Trial:
         except RecordError as error:
             self.problems.append(Problem("engine", f"{record.type} {record.id[:80]} was not judged: {error}"))
             return []
-
-    def _verdicts(self) -> list[Finding]:
-        return [*self.given, *self.findings]
 
     def _prepare(self, rule: Rule) -> None:
         subjects = self._subjects(rule.subject_kind)
@@ -179,13 +178,14 @@ class _Trial:
                             self.facts,
                             self.catalogue,
                             self.rules,
-                            self._verdicts(),
+                            self.board,
                         )
                     )
                 except Exception as error:
                     log.debug("rule %s", rule, exc_info=True)
                     self.errors[rule] = f"{type(error).__name__}: {error}"
             self.findings += batch
+            self.board.extend(batch)
             pending = [hit for finding in batch for hit in self._add(machine, finding_record(finding))]
 
     def checks(self) -> list[Check]:

@@ -6,7 +6,7 @@ symptom of much: it must itself be of medium severity, or as severe as the sympt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from advisor.model import Confidence, Direction, Finding, Role, Severity, Subject
@@ -76,6 +76,47 @@ def _outweighs(cause: Finding, symptom: Finding) -> bool:
     return cause.severity.rank >= min(Severity.MEDIUM.rank, symptom.severity.rank)
 
 
+class _Symptoms:
+    """Findings by verdict, identity and rank: what `related` allows, without trying every pair."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._by: dict[tuple, list[int]] = {}
+        for place, finding in enumerate(findings):
+            verdict, subject = finding.verdict, finding.subject
+            keys: list[tuple] = [("any", verdict), ("same", verdict, subject.kind, subject.id)]
+            whole = subject.kind == "run" or not subject.ranks
+            keys += (
+                [("whole", verdict)] if whole else [("rank", verdict, rank) for rank in dict.fromkeys(subject.ranks)]
+            )
+            for key in keys:
+                self._by.setdefault(key, []).append(place)
+
+    def of(self, cause: Subject, verdict: str, relation: str) -> Sequence[int]:
+        """Places, ascending, of the findings of this verdict that stand in the relation to the cause."""
+        if relation == "same":
+            return self._by.get(("same", verdict, cause.kind, cause.id), ())
+        if relation == "overlapping" and cause.kind != "run" and cause.ranks:
+            places = set(self._by.get(("whole", verdict), ()))
+            places.update(*(self._by.get(("rank", verdict, rank), ()) for rank in cause.ranks))
+            return sorted(places)
+        return self._by.get(("any", verdict), ())
+
+
+def _reaches(causes: Sequence[Collection[int]], start: int, goal: int) -> bool:
+    """Whether the goal is among the causes of `start`, their causes and so on."""
+    if not causes[start]:
+        return start == goal
+    seen, pending = {start}, [start]
+    while pending:
+        place = pending.pop()
+        if place == goal:
+            return True
+        fresh = [each for each in causes[place] if each not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return False
+
+
 def assign_roles(findings: Sequence[Finding], explains: Explains, kinds: dict[str, str]) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
@@ -85,19 +126,18 @@ def assign_roles(findings: Sequence[Finding], explains: Explains, kinds: dict[st
     ordered = sorted(
         findings, key=lambda f: (kinds.get(f.rule) != "cause", -_weight(f), -f.severity.rank, f.rule, f.subject)
     )
-    causes: dict[int, list[int]] = {i: [] for i in range(len(ordered))}
-
-    def reaches(start: int, goal: int) -> bool:
-        return start == goal or any(reaches(nxt, goal) for nxt in causes[start])
-
+    symptoms = _Symptoms(ordered)
+    causes: list[dict[int, None]] = [{} for _ in ordered]
+    effects: list[list[int]] = [[] for _ in ordered]
     for i, cause in enumerate(ordered):
         for verdict, relation in explains.get(cause.rule, ()):
-            for j, symptom in enumerate(ordered):
-                fits = i != j and symptom.verdict == verdict and related(cause.subject, symptom.subject, relation)
-                if fits and i not in causes[j] and _outweighs(cause, symptom) and not reaches(i, j):
-                    causes[j].append(i)
+            for j in symptoms.of(cause.subject, verdict, relation):
+                fits = i != j and i not in causes[j] and _outweighs(cause, ordered[j])
+                if fits and not _reaches(causes, i, j):
+                    causes[j][i] = None
+                    effects[i].append(j)
     roles = [_role(ordered[i], bool(causes[i]), kinds.get(ordered[i].rule, "cause")) for i in range(len(ordered))]
-    return _numbered(ordered, causes, _without_trifles(ordered, roles))
+    return _numbered(ordered, causes, effects, _without_trifles(ordered, roles))
 
 
 def _role(finding: Finding, explained: bool, kind: str) -> Role:
@@ -125,25 +165,21 @@ def _without_trifles(findings: Sequence[Finding], roles: Sequence[Role]) -> list
 _ROLE_ORDER = {Role.ROOT_CAUSE: 0, Role.CONTRIBUTING: 1, Role.SYMPTOM: 1}
 
 
-def _numbered(findings: list[Finding], causes: dict[int, list[int]], roles: list[Role]) -> list[Finding]:
+def _numbered(
+    findings: list[Finding], causes: Sequence[Iterable[int]], effects: Sequence[Iterable[int]], roles: list[Role]
+) -> list[Finding]:
     def place(i: int) -> tuple:
         f = findings[i]
         return (_ROLE_ORDER[roles[i]], -_weight(f), -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
 
     order = sorted(range(len(findings)), key=place)
-    name: dict[int, str] = {i: f"F{n}" for n, i in enumerate(order, 1)}
+    number = {i: n for n, i in enumerate(order, 1)}
 
-    def number(items: Iterable[int]) -> tuple[str, ...]:
-        return tuple(sorted((name[i] for i in items), key=lambda n: int(n[1:])))
+    def names(items: Iterable[int]) -> tuple[str, ...]:
+        return tuple(f"F{n}" for n in sorted(number[i] for i in items))
 
     return [
-        replace(
-            findings[i],
-            id=name[i],
-            role=roles[i],
-            because=number(causes[i]),
-            explains=number(j for j in causes if i in causes[j]),
-        )
+        replace(findings[i], id=f"F{number[i]}", role=roles[i], because=names(causes[i]), explains=names(effects[i]))
         for i in order
     ]
 

@@ -21,6 +21,7 @@ from advisor.facts.base import FactKind, FactSet
 from advisor.model import Subject
 from advisor.ruleset.alternatives import expand
 from advisor.ruleset.arithmetic import normal
+from advisor.ruleset.board import Board
 from advisor.ruleset.conditions import All, Condition, FindingIs, Leaf, parts
 from advisor.ruleset.evaluate import Reached, Scope
 from advisor.ruleset.expression import Compare, Expr, FactRef, Literal, Name, Not, Param, text_of, walk
@@ -125,7 +126,8 @@ def stratum_records(compiled: Compiled, verdicts: Callable[[], Sequence[Reached]
 
 
 def _absent(absence: Absence, reached: Sequence[Reached]) -> Iterator[Record]:
-    found = [finding.subject for finding in reached if finding.verdict == absence.verdict]
+    board = reached if isinstance(reached, Board) else Board(reached)
+    found = [finding.subject for finding in board.of(absence.verdict)]
     name = f"absent:{absence.verdict}:{absence.on}"
     fields: dict[str, Scalar] = {"verdict": absence.verdict, "on": absence.on}
     if absence.on == "any":
@@ -133,7 +135,8 @@ def _absent(absence: Absence, reached: Sequence[Reached]) -> Iterator[Record]:
             yield Record(name, "absent", fields)
         return
     for subject in absence.subjects:
-        hit = subject in found if absence.on == "same" else any(overlap(subject, other) for other in found)
+        same = board.about(absence.verdict, subject) is not None
+        hit = same if absence.on == "same" else any(overlap(subject, other) for other in found)
         if not hit:
             yield Record(f"{name}:{key_of(subject)}", "absent", {**fields, "key": key_of(subject)})
 

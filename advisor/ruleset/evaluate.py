@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import COLLECTION, RUN, Fact, Subject, Value
 from advisor.ruleset.arithmetic import both, calculate, compare, either, normal, number, peer, scalar
+from advisor.ruleset.board import Board, Reached
 from advisor.ruleset.conditions import All, AnyOf, Condition, CountOf, FindingIs, Leaf, Negation, parts
 from advisor.ruleset.expression import (
     PEER_FUNCTIONS,
@@ -36,16 +37,7 @@ from advisor.ruleset.scopes import IDENTITY, peer_kind, place
 from advisor.ruleset.templates import Variables
 from advisor.ruleset.trace import Clause, evidence, trace
 
-__all__ = ["Clause", "Readiness", "Scope", "evidence", "readiness", "trace"]
-
-
-class Reached(Protocol):
-    """A verdict about a subject: all that conditions ask of a finding."""
-
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def subject(self) -> Subject: ...
+__all__ = ["Clause", "Reached", "Readiness", "Scope", "evidence", "readiness", "trace"]
 
 
 @dataclass(frozen=True)
@@ -222,15 +214,17 @@ class Scope:
         return (self.reached(condition, findings) is not None) is not condition.absent
 
     def reached(self, condition: FindingIs, findings: Sequence[Reached]) -> Reached | None:
-        """The first finding that the condition asks for (or that it wants absent)."""
-        for finding in findings:
-            if finding.verdict not in condition.verdicts:
-                continue
-            if condition.on == "same" and finding.subject != self.subject:
-                continue
-            if condition.on == "overlapping" and not overlap(finding.subject, self.subject):
-                continue
-            return finding
+        """A finding that the condition asks for (or that it wants absent)."""
+        board = findings if isinstance(findings, Board) else Board(findings)
+        for verdict in condition.verdicts:
+            if condition.on == "same":
+                found = board.about(verdict, self.subject)
+            elif condition.on == "overlapping":
+                found = next((each for each in board.of(verdict) if overlap(each.subject, self.subject)), None)
+            else:
+                found = next(iter(board.of(verdict)), None)
+            if found is not None:
+                return found
         return None
 
     def counted(self, condition: CountOf) -> list[Subject]:
