@@ -111,7 +111,7 @@ def _listed(ruleset: RuleSet, form: str, lang: str) -> str:
 @_CONFIG
 @_LANG
 def show(rule: str, **given: Any) -> int:
-    """A rule as it is in force, with what it encodes; --raw files are named there."""
+    """A rule as it is in force: thresholds with their origin, statements, remedies, and the file it stands in."""
     from advisor.cli import load_ruleset
     from advisor.explain import explain
 

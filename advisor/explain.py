@@ -38,8 +38,8 @@ def _find(name: str, rules: RuleSet) -> Rule:
     verdicts = {rule.verdict: rule for rule in reversed(rules.rules)}
     found = by_name.get(name.lower()) or verdicts.get(name)
     if found is None:
-        near = get_close_matches(name, [*by_name, *verdicts], 1, 0.5)
-        hint = f"did you mean {near[0]}?" if near else "`advisor rules list` names all rules"
+        near = get_close_matches(name.lower(), [*by_name, *verdicts], 1, 0.5)
+        hint = f"did you mean {by_name[near[0]].id if near[0] in by_name else near[0]}?" if near else "`advisor rules list` names all rules"
         raise UsageError(f"there is no rule {name!r}", hint=hint)
     return found
 
