@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from advisor.errors import UsageError
-from advisor.facts.base import FactKind
+from advisor.facts.base import FactKind, Measured
 from advisor.facts.registry import catalogue
 from advisor.model import COLLECTION, RUN, Check, Finding, Subject
-from advisor.pipeline import Measured, measure
+from advisor.pipeline import measure
 from advisor.ruleset.evaluate import Scope
 from advisor.ruleset.loader import RuleSet
 from advisor.ruleset.rule import Rule
@@ -39,7 +39,11 @@ def _find(name: str, rules: RuleSet) -> Rule:
     found = by_name.get(name.lower()) or verdicts.get(name)
     if found is None:
         near = get_close_matches(name.lower(), [*by_name, *verdicts], 1, 0.5)
-        hint = f"did you mean {by_name[near[0]].id if near[0] in by_name else near[0]}?" if near else "`advisor rules list` names all rules"
+        hint = (
+            f"did you mean {by_name[near[0]].id if near[0] in by_name else near[0]}?"
+            if near
+            else "`advisor rules list` names all rules"
+        )
         raise UsageError(f"there is no rule {name!r}", hint=hint)
     return found
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.execution import executor, input_sizes, run_each
-from advisor.facts.base import FactSet, Family, Run
+from advisor.facts.base import FactSet, Family, Measured, Run
 from advisor.facts.registry import catalogue, families, plan
-from advisor.model import Problem, ProfileInfo, Report
+from advisor.model import Problem, Report
 from advisor.sources.base import Profile, Rank
 
 if TYPE_CHECKING:
@@ -42,19 +42,6 @@ class Options:
     cluster: str | None = None
     engine: str = "auto"
     progress: Progress | None = None
-
-
-@dataclass
-class Measured:
-    """A profile with its facts: what judging, comparing and saving start from."""
-
-    info: ProfileInfo
-    facts: FactSet
-    problems: list[Problem] = field(default_factory=list)
-    tables: frozenset[str] = frozenset()
-    """Canonical tables at hand on at least one rank."""
-    run: Run | None = None
-    """Absent where the facts were saved earlier and only read back."""
 
 
 def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None = None) -> Report:

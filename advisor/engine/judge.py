@@ -17,10 +17,9 @@ from advisor.engine.findings import Draft, build
 from advisor.engine.roots import assign_roles, merge
 from advisor.engine.select import make_engine
 from advisor.engine.summary import summarise
-from advisor.facts.base import FactKind, FactSet
+from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
 from advisor.model import COLLECTION, RUN, Check, Finding, Outcome, Problem, Report, Subject
-from advisor.pipeline import Measured
 from advisor.ruleset.board import Board
 from advisor.ruleset.compile import Compiled, compile_rules, finding_record, stratum_records
 from advisor.ruleset.evaluate import Readiness, readiness

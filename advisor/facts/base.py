@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from advisor.model import Fact, Source, Subject, Value
+from advisor.model import Fact, Problem, ProfileInfo, Source, Subject, Value
 from advisor.sources.base import Profile, Rank
 
 
@@ -105,6 +105,19 @@ class FactSet:
 
     def __len__(self) -> int:
         return self._count
+
+
+@dataclass
+class Measured:
+    """A profile with its facts: what judging, comparing and saving start from."""
+
+    info: ProfileInfo
+    facts: FactSet
+    problems: list[Problem] = field(default_factory=list)
+    tables: frozenset[str] = frozenset()
+    """Canonical tables at hand on at least one rank."""
+    run: Run | None = None
+    """Absent where the facts were saved earlier and only read back."""
 
 
 def kind(name: str, unit: str, scopes: str, meaning: str, *, formula: str = "", needs: str = "") -> FactKind:

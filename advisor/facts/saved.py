@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import UsageError
-from advisor.facts.base import FactSet
+from advisor.facts.base import FactSet, Measured
 from advisor.facts.registry import catalogue
 from advisor.model import Fact, Parallelism, Problem, ProfileInfo, Source, Subject
-from advisor.pipeline import Measured
 
 SCHEMA_VERSION = "1.0"
 

@@ -17,7 +17,8 @@ from advisor.model import Check, Finding, Problem, ProfileInfo, Report, Summary
 from advisor.render.wording import rank_list
 
 if TYPE_CHECKING:
-    from advisor.pipeline import Measured, Options
+    from advisor.facts.base import Measured
+    from advisor.pipeline import Options
     from advisor.ruleset.loader import RuleSet
 
 

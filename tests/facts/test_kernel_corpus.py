@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.facts.base import Measured
 from advisor.model import RUN, Subject
-from advisor.pipeline import Measured, Options, measure
+from advisor.pipeline import Options, measure
 
 CORPUS = Path(os.environ.get("ADVISOR_CORPUS", "/nonexistent"))
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS names no folder")
