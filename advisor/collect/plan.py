@@ -77,7 +77,10 @@ def next_evidence(report: Report) -> tuple[str, ...]:
     kinds = kinds_of_evidence()
     first = kinds[weights[0][0]]
     scheduled = "schedule" in first.settings
-    return tuple(name for name, _ in weights if ("schedule" in kinds[name].settings) == scheduled)
+    least = limit("worthwhile") * weights[0][1]
+    return tuple(
+        name for name, weight in weights if weight >= least and ("schedule" in kinds[name].settings) == scheduled
+    )
 
 
 def next_collection(report: Report) -> Text:
