@@ -44,4 +44,13 @@ def test_set_operations_agree_with_sets(a, b):
 def test_clip_keeps_only_the_window(pairs, low, high):
     """Clipping never leaves the window and loses nothing inside it."""
     low, high = sorted((low, high))
-    assert instants(intervals.clip(intervals.union(*arrays(pairs)), low, high)) == covered(pairs) & set(range(low, high))
+    assert instants(intervals.clip(intervals.union(*arrays(pairs)), low, high)) == covered(pairs) & set(
+        range(low, high)
+    )
+
+
+@given(points, st.lists(st.integers(-5, SPAN + 5), max_size=20))
+def test_covered_is_what_lies_before_an_instant(pairs, times):
+    """How much lies before an instant is the number of covered instants below it."""
+    found = intervals.covered(intervals.union(*arrays(pairs)), np.array(times, np.int64))
+    assert found.tolist() == [sum(t < time for t in covered(pairs)) for time in times]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from advisor.intervals import complement, measure, subtract, union
+from advisor.intervals import complement, covered, measure, subtract, union
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.kernels import Kernels, Signature, load_kernels
@@ -111,8 +111,10 @@ def reduce_course(rank: Rank) -> Course | None:
             )  # fmt: skip
         )
         previous = high
-        for i in np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES]:
-            own = measure(subtract((kernels.start[i : i + 1], kernels.end[i : i + 1]), busy)) / 1000
+        talks = np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES]
+        begin, end = kernels.start[talks], kernels.end[talks]
+        exposed = (end - begin - covered(busy, end) + covered(busy, begin)) / 1000
+        for i, own in zip(talks.tolist(), exposed.tolist(), strict=True):
             name = kernels.names[kernels.name[i]]
             exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / len(order)
     columns = np.array(rows, float).T

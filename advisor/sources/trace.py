@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from advisor.model import Source
 from advisor.sources.base import Note, Rank
 from advisor.sources.textfiles import why_unreadable
-from advisor.sources.trace_events import Cut, Event, nanoseconds, stream
+from advisor.sources.trace_events import Cut, Description, Event, descriptions, nanoseconds, stream
 
 LONG_US = 100.0
 """Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
 
 _FLOW = "HostToDevice"
+_COMMON = frozenset("Xsf")
 _STEP = re.compile(r"(?:^|::)ProfilerStep#(\d+)$")
 
 Ints = npt.NDArray[np.int64]
@@ -84,9 +84,8 @@ class _Process:
     names: dict[str, list[float]] = field(default_factory=dict)
     """name -> [count, microseconds, longest]"""
     title: str = ""
-    lanes: dict[Any, str] = field(default_factory=dict)
-    long: list[tuple[str, msgspec.Raw, float, Any]] = field(default_factory=list)
-    parts: list[tuple[Ints, Ints, list[str], list[Any]]] = field(default_factory=list)
+    long: list[tuple[str, Any, float]] = field(default_factory=list)
+    parts: list[tuple[Ints, Ints, list[str]]] = field(default_factory=list)
 
 
 class _Collector:
@@ -98,77 +97,57 @@ class _Collector:
         self.steps: list[tuple[str, int, int]] = []
         self.events = 0
 
-    def add(self, events: Sequence[Event]) -> None:
-        """Takes one block of events."""
+    def add(self, events: Sequence[Event], block: bytes) -> None:
+        """Takes one block of events and the bytes they were decoded from."""
         self.events += len(events)
-        processes = self.processes
-        flows = [event for event in events if event.cat == _FLOW]
-        sent = [event for event in flows if event.ph == "s"]
-        received = [event for event in flows if event.ph == "f"]
-        process = None
+        if not {event.ph for event in events} <= _COMMON:
+            for described in descriptions(block):
+                self._describe(described)
+        for found, into in (("s", self.sent), ("f", self.received)):
+            identities, flows = _links([event for event in events if event.ph == found])
+            if flows:
+                into.append((identities, nanoseconds([event.ts for event in flows])))
+        device = {pid for pid, process in self.processes.items() if process.title == "Ascend Hardware"}
         pid: object = None  # no event has it: it is a number or a text
-        for event in [event for event in events if event.cat != _FLOW]:
-            if event.ph == "X":
-                if event.pid != pid:
-                    pid = event.pid
-                    process = processes.get(pid)
-                    if process is None:
-                        process = processes[pid] = _Process()
-                    names, long = process.names, process.long
-                    device = process.title == "Ascend Hardware"
-                    shortest = 0.0 if process.title == "Overlap Analysis" else LONG_US
-                if device:
+        for event in [event for event in events if event.ph == "X" and event.pid not in device]:
+            if event.pid != pid:
+                pid = event.pid
+                process = self.processes.setdefault(pid, _Process())
+                names, long = process.names, process.long
+                shortest = 0.0 if process.title == "Overlap Analysis" else LONG_US
+            duration = event.dur
+            if duration.__class__ is not float:
+                try:
+                    duration = float(duration or -1.0)
+                except (TypeError, ValueError):
                     continue
-                duration = event.dur
-                if duration.__class__ is not float:
-                    try:
-                        duration = float(duration or -1.0)
-                    except (TypeError, ValueError):
-                        continue
-                seen = names.get(event.name)
-                if seen is None:
-                    seen = names[event.name] = [0, 0.0, 0.0]
-                if not 0.0 <= duration < math.inf:
-                    continue
+            if not 0.0 <= duration < math.inf:
+                continue
+            seen = names.get(event.name)
+            if seen is None:
+                names[event.name] = [1, duration, duration]
+            else:
                 seen[0] += 1
                 seen[1] += duration
                 if duration > seen[2]:
                     seen[2] = duration
-                if duration >= shortest:
-                    long.append((event.name, event.ts, duration, event.tid))
-            elif event.ph in ("M", "C"):
-                self._describe(event)
-        if sent:
-            self.sent.append((_identities(sent), nanoseconds([event.ts for event in sent])))
-        if received:
-            self.received.append((_identities(received), nanoseconds([event.ts for event in received])))
-        for process in processes.values():
+            if duration >= shortest:
+                long.append((event.name, event.ts, duration))
+        for process in self.processes.values():
             if process.long:
-                called, at, durations, threads = zip(*process.long, strict=True)
+                called, at, durations = zip(*process.long, strict=True)
                 start = nanoseconds(at)
                 length = np.rint(np.array(durations) * 1000).astype(np.int64)
-                process.parts.append((start, start + length, list(called), list(threads)))
+                process.parts.append((start, start + length, list(called)))
                 process.long.clear()
 
-    def _describe(self, event: Event) -> None:
-        if event.ph == "C" and event.name != "AI Core Freq":
-            return
-        try:
-            args = msgspec.json.decode(event.args)
-        except msgspec.DecodeError:
-            return
-        if not isinstance(args, dict):
-            return
+    def _describe(self, event: Description) -> None:
         if event.ph == "C":
-            value, at = args.get("MHz"), nanoseconds([event.ts])
+            value, at = event.args.get("MHz"), nanoseconds([event.ts or b"null"])
             if isinstance(value, (int, float)) and value > 0 and at[0] >= 0:
                 self.frequency.append((int(at[0]), float(value)))
-        elif event.name in ("process_name", "thread_name"):
-            process = self.processes.setdefault(event.pid, _Process())
-            if event.name == "process_name":
-                process.title = str(args.get("name", ""))
-            else:
-                process.lanes[event.tid] = str(args.get("name", ""))
+        elif event.ph == "M" and event.name == "process_name":
+            self.processes.setdefault(event.pid, _Process()).title = str(event.args.get("name", ""))
 
     def finish(self, cut: bool) -> Trace:
         """Everything joined: links matched, processes named."""
@@ -183,8 +162,8 @@ class _Collector:
                     if "__" not in name:
                         tasks[name] = tasks.get(name, 0.0) + total
             if process.title == "Overlap Analysis":
-                for start, end, _, threads in process.parts:
-                    titles = np.array([process.lanes.get(t, "") for t in threads], object)
+                for start, end, names in process.parts:
+                    titles = np.array(names, object)
                     for lane in ("Computing", "Communication"):
                         chosen = (titles == lane) & (start >= 0)
                         lanes.setdefault(lane, []).append((start[chosen], end[chosen]))
@@ -195,7 +174,7 @@ class _Collector:
                     into.total_us += total
                     into.longest_us = max(into.longest_us, longest)
                 if process.title != "Scope Layer":
-                    host += [part[:3] for part in process.parts]
+                    host += process.parts
         spans = _spans(host)
         steps = sorted(
             (found.group(1), int(s), int(e))
@@ -256,13 +235,17 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
     return launched[order], started[order]
 
 
-def _identities(events: Sequence[Event]) -> Ints:
-    """Numbers of links from their names, `HostToDevice123`."""
+def _links(flows: list[Event]) -> tuple[Ints, list[Event]]:
+    """(number, event) of those flows that link a launch to its task, `HostToDevice123`."""
     skip = len(_FLOW)
     try:
-        return np.array([int(event.name[skip:]) for event in events], np.int64)
+        return np.array([int(event.name[skip:]) for event in flows], np.int64), flows
     except (ValueError, OverflowError):
-        return np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in events], np.int64)
+        flows = [event for event in flows if event.name.startswith(_FLOW)]
+    try:
+        return np.array([int(event.name[skip:]) for event in flows], np.int64), flows
+    except (ValueError, OverflowError):
+        return np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in flows], np.int64), flows
 
 
 def trace_source(rank: Rank) -> Source | None:
@@ -297,8 +280,8 @@ def _load(paths: Sequence[Path], note: Note) -> Trace | None:
     collector, cut = _Collector(), False
     for path in paths:
         try:
-            for events in stream(path, note):
-                collector.add(events)
+            for events, block in stream(path, note):
+                collector.add(events, block)
         except Cut:
             cut = True
         except OSError as error:

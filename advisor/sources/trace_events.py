@@ -33,11 +33,41 @@ class Event(msgspec.Struct, gc=False):
     ph: str
     name: str = ""
     pid: int | str = 0
-    tid: int | str = 0
     ts: msgspec.Raw = _NONE
     dur: float | str | None = None
-    cat: str | None = ""
-    args: msgspec.Raw = _NONE
+
+
+class Description(msgspec.Struct, gc=False):
+    """An event that names a process or samples a counter: rare, and the only kind whose arguments are read."""
+
+    ph: str
+    name: str = ""
+    pid: int | str = 0
+    ts: msgspec.Raw = _NONE
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_WORDS = (b'"process_name"', b'"AI Core Freq"')
+_AROUND = 1000
+"""Bytes before and after one of these words within which its event lies."""
+_FLAT = re.compile(rb'\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}')
+
+
+def descriptions(data: bytes) -> Iterator[Description]:
+    """The events of a block that name a process or tell the AI Core's clock."""
+    for word in _WORDS:
+        at = data.find(word)
+        while at >= 0:
+            for found in _FLAT.finditer(data, max(0, at - _AROUND), at + _AROUND):
+                if found.start() < at < found.end():
+                    try:
+                        yield _DESCRIPTION.decode(found.group())
+                    except (msgspec.DecodeError, UnicodeDecodeError):
+                        continue
+            at = data.find(word, at + len(word))
+
+
+_DESCRIPTION = msgspec.json.Decoder(Description)
 
 
 def nanoseconds(texts: Sequence[Any]) -> Ints:
@@ -68,8 +98,8 @@ class Cut(Exception):
     """The file ended before its array did; everything before was handed on."""
 
 
-def stream(path: Path, note: Note) -> Iterator[list[Event]]:
-    """Events in blocks of about `BLOCK` bytes. Raises `Cut` at the end of a file that ends in the middle."""
+def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
+    """(events, their bytes) in blocks of about `BLOCK`. Raises `Cut` at the end of a file that ends in the middle."""
     decoder = msgspec.json.Decoder(list[Event])
     lost = 0
     total = 0
@@ -87,17 +117,18 @@ def stream(path: Path, note: Note) -> Iterator[list[Event]]:
             rest, started = rest[start:], True
         if len(rest) < BLOCK // 2:
             continue
-        events, rest, bad = _decode_most(decoder, rest)
+        block = rest
+        events, rest, bad = _decode_most(decoder, block)
         lost += bad
         if events:
             total += len(events)
-            yield events
+            yield events, block
     if started:
         events, bad, ended = _decode_end(decoder, rest)
         lost += bad
         total += len(events)
         if events:
-            yield events
+            yield events, rest
     if lost:
         note(str(path), f"{lost} bytes of it are no events and were left out")
     if not total:
