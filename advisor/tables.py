@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
+LONGEST_TEXT = 4096
+"""Characters of a name, shape or message that are kept; damaged files hold "names" of megabytes."""
 LARGEST = 1e15
 """Thirty years in microseconds, a petabyte: no time, size or count of a training step comes near."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Summary, Text
+from advisor.model import COLLECTION, RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Summary, Text
 from advisor.units import show
 
 DIRECTIONS = {
@@ -52,7 +52,12 @@ def summarise(
         return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
+    defects = facts.value("collection.problem_count", COLLECTION)
     direction, headline = _without_cause(findings, checks, step_us, breakdown, unread)
+    if direction == "healthy" and isinstance(defects, int) and defects:
+        headline = Text(
+            f"{headline.en} Problems met in the files: {defects}.", f"{headline.zh}读取文件时发现{defects}处问题。"
+        )
     return Summary(direction, headline, step_us, breakdown)
 
 

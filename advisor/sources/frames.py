@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from advisor.sources.base import Note
-from advisor.tables import LARGEST, Column, Table
+from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
 
 _INT64 = 1 << 63
 _ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
@@ -113,7 +113,7 @@ def to_text(cell: Any) -> str | None:
     text = str(cell).strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].strip()
-    return None if text.lower() in ("", "n/a") else text
+    return None if text.lower() in ("", "n/a") else text[:LONGEST_TEXT]
 
 
 def to_step(cell: Any) -> str:

@@ -64,11 +64,13 @@ def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:
     for column in TABLES["kernels"].columns:
         values = frame[column.name]
         if column.dtype == "ns":
-            series = pl.Series([None if v != v or v is None else int(v) for v in values.astype(object)], dtype=pl.Int64)
+            known = values.notna()
+            series = pl.Series([int(v) if k else None for v, k in zip(values, known, strict=True)], dtype=pl.Int64)
         elif column.dtype == "float":
             series = pl.Series(values.to_numpy(float, na_value=np.nan))
         else:
-            series = pl.Series([None if v is None or v != v else str(v) for v in values], dtype=pl.String)
+            known = values.notna()
+            series = pl.Series([str(v) if k else None for v, k in zip(values, known, strict=True)], dtype=pl.String)
         columns[column.name] = series
     return pl.DataFrame(columns)
 

@@ -20,7 +20,7 @@ from advisor.sources.base import Note, Rank, TableRef
 from advisor.sources.kernel_blocks import PIPES, SIGNATURE, frames
 from advisor.sources.readers import reader
 from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
-from advisor.tables import LARGEST, TABLES
+from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +114,7 @@ def _clean(text: str) -> str:
     """Without the quotes, blanks and tabs around each part; N/A is nothing."""
     if _MARK in text:
         return _MARK.join(map(_clean, text.split(_MARK)))
-    text = text.strip(' \t\r\n"')
+    text = text.strip(' \t\r\n"')[:LONGEST_TEXT]
     return "" if text == "N/A" else text
 
 

@@ -14,7 +14,7 @@ from advisor.sources.base import Note
 from advisor.sources.csvfiles import ends_inside_line, read_rows
 from advisor.sources.jsontext import load_json
 from advisor.sources.textfiles import read_text
-from advisor.tables import LARGEST, TABLES
+from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ def to_numbers(cells: pd.Series, heading: str, path: Path, note: Note) -> pd.Ser
 def texts(frame: pd.DataFrame, *names: str) -> pd.Series | None:
     """The column as text; None where the file has no such column."""
     heading = find(frame, *names)
-    return None if heading is None else frame[heading].str.strip()
+    return None if heading is None else frame[heading].str.strip().str.slice(0, LONGEST_TEXT)
 
 
 def assemble(table: str, data: Mapping[str, Any], columns: Sequence[str] | None) -> pd.DataFrame:
