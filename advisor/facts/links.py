@@ -275,7 +275,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         subject = Subject("link", f"{rank}-*", (rank,))
         name = hosts.get(rank, "")
         machine = machines.get(name) if one.leaving else None
-        part = (gains[name] or 0.0) / len(machine[2]) if machine else 0.0
+        whole = machine is not None and machine[0] < min(one.best, 1.0) ** 0.5
+        part = (gains[name] or 0.0) / len(machine[2]) if machine and whole else None
         sources = one.links[0].sources
         yield from _facts_of_link(run, one.links, subject, step, least, one, part)
         yield from fact("link.host", subject, name if machine else None, *sources)
@@ -307,7 +308,7 @@ def _facts_of_link(
     step: float | None,
     least: float,
     card: Card | None = None,
-    part: float = 0.0,
+    part: float | None = None,
 ) -> Iterator[Fact]:
     link = max(links, key=lambda one: one.ratio or 0.0) if card else links[0]
     sources = link.sources
@@ -322,8 +323,10 @@ def _facts_of_link(
     yield from fact("link.transfer_us", subject, us, *sources, samples=n)
     excess = _excess(links)
     yield from fact("link.excess_us", subject, excess, *sources, samples=n)
-    gain = _gain(run, card.every if card else links, excess >= least) if excess > 0 else 0.0
-    gain = max(gain, part) if gain is not None else None
+    if part is not None:
+        gain: float | None = part
+    else:
+        gain = _gain(run, card.every if card else links, excess >= least) if excess > 0 else 0.0
     yield from fact("link.saving_us", subject, gain, *sources, samples=n)
     if step and gain is not None:
         yield from fact("link.saving_share", subject, gain / step, *sources, samples=n)
@@ -364,17 +367,26 @@ def _cards(
 
 
 def _machines(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, tuple[float, list[Link], tuple[int, ...]]]:
-    """host -> (ratio of the best link that leaves it, those links, its cards that have any), two cards at least."""
+    """host -> (ratio of the best link that leaves it, those links, its cards that have any), two cards at least.
+
+    A host at the end of a chain has links to one other host only; where that one is slow itself, it is the reason.
+    """
     own: dict[str, list[Link]] = defaultdict(list)
+    beside: dict[str, set[str]] = defaultdict(set)
     for (a, b, _), link in found.items():
         if a in hosts and b in hosts and hosts[a] != hosts[b]:
             own[hosts[a]].append(link)
             own[hosts[b]].append(link)
+            beside[hosts[a]].add(hosts[b])
+            beside[hosts[b]].add(hosts[a])
+    best = {name: max(link.ratio or 0.0 for link in links) for name, links in own.items()}
     machines = {}
     for name, links in own.items():
         ranks = {r for link in links for r in (link.source, link.destination) if hosts[r] == name}
-        if len(ranks) > 1:
-            machines[name] = (max(link.ratio or 0.0 for link in links), links, tuple(sorted(ranks)))
+        only = next(iter(beside[name])) if len(beside[name]) == 1 else None
+        explained = only is not None and len(beside[only]) > 1 and best[only] < min(best[name], 1.0) ** 0.5
+        if len(ranks) > 1 and not explained:
+            machines[name] = (best[name], links, tuple(sorted(ranks)))
     return machines
 
 

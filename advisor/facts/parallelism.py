@@ -19,6 +19,8 @@ from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Subject
 
 _GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
+FORWARD_SHARE = 0.25
+"""Forward is a third of a step's computation; a group that never pauses for a quarter of the step exchanges in it."""
 _FOLDER = re.compile(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:ms|pt)$")
 
 
@@ -134,15 +136,19 @@ def _roles(
     for group, counts in kinds.items():
         if group not in roles and any(counts[k] for k in POINT_TO_POINT):
             roles[group] = "pipeline"
-    _tell_tensor_from_data(groups, kinds, roles)
+    _tell_tensor_from_data(groups, kinds, roles, exchanges)
     return roles
 
 
 def _tell_tensor_from_data(
-    groups: dict[str, tuple[int, ...]], kinds: dict[str, Counter[str]], roles: dict[str, str]
+    groups: dict[str, tuple[int, ...]],
+    kinds: dict[str, Counter[str]],
+    roles: dict[str, str],
+    exchanges: dict[int, Exchanges],
 ) -> None:
     """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
-    exchanges in every layer, gradients only once. A single kind of group carries gradients unless it says otherwise."""
+    exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
+    tensor-parallel; gradients leave forward without a collective."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -157,8 +163,28 @@ def _tell_tensor_from_data(
         elif others and mine < min(others):
             roles[group] = "data"
         else:
-            shuffled = kinds[group]["alltoall"] + kinds[group]["allgather"] > kinds[group]["allreduce"]
-            roles[group] = "tensor" if shuffled and not kinds[group]["reducescatter"] else "data"
+            silent = _silence(group, exchanges)
+            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE else "data"
+
+
+def _silence(group: str, exchanges: dict[int, Exchanges]) -> float | None:
+    """Longest stretch of a step without a collective of this group, as a share of the step: the median over steps of
+    one member. None where starts are not told, or for one step only."""
+    for ex in exchanges.values():
+        if group not in ex.groups or len(ex.steps) < 2 or ex.scale > 1:
+            continue
+        mine = (ex.group == ex.groups.index(group)) & (ex.start_ns > 0)
+        order = np.argsort(ex.start_ns[mine])
+        start = ex.start_ns[mine][order] / 1000
+        end = start + ex.elapsed_us[mine][order]
+        if len(start) < 4 or len(np.unique(ex.step[mine])) < 2:
+            continue
+        gaps = start[1:] - np.maximum.accumulate(end)[:-1]
+        first = np.flatnonzero(np.diff(ex.step[mine][order])) + 1
+        period = float(np.median(np.diff(start[first]))) if len(first) > 1 else float(start[-1] - start[0])
+        per_step = [float(part.max()) for part in np.split(gaps, first) if len(part)]
+        return max(float(np.median(per_step)), 0.0) / period if period > 0 else None
+    return None
 
 
 def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: dict[int, Exchanges]) -> None:
@@ -230,10 +256,10 @@ def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:
         return None
     if not any(t.share("bubble") for t in times.values()):
         return None
-    computing = np.array(
-        [t.share("computing") * np.median(t.time) if t.share("computing") else np.nan for t in times.values()]
-    )
-    bubble = np.array([float(t.share("bubble") or 0.0) * float(np.median(t.time)) for t in times.values()])
+    shares = [t.share("computing") for t in times.values()]
+    lengths = np.array([float(np.median(t.time)) for t in times.values()])
+    computing = np.array([np.nan if share is None else share for share in shares]) * lengths
+    bubble = np.array([t.share("bubble") or 0.0 for t in times.values()]) * lengths
     if not np.isfinite(computing).all():
         return None
     best, best_cost = None, np.inf

@@ -101,6 +101,16 @@ def micro_batches(run: Run) -> int | None:
     return round(float(np.median(counts))) or None if counts else None
 
 
+def hop_us(run: Run) -> float:
+    """What one transfer between stages takes, microseconds: median transit of sends and of exchanges that moved data."""
+    times = []
+    for ex in run.each("communication").values():
+        moving = np.isin(ex.kinds(), ("send", "batchsendrecv")) & (ex.transit_us > 0)
+        if moving.any():
+            times.append(float(np.median(ex.transit_us[moving])))
+    return float(np.median(times)) if times else 0.0
+
+
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("stage.index", "number", "stage", "pipeline stage, from 0"),
@@ -113,7 +123,7 @@ KINDS = (
          formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told", needs=_NEEDS),
     kind("stage.bubble_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.bubble_excess_share", "ratio", "stage", "bubble above the schedule's own minimum, share of the step",
-         formula="bubble − (p−1) ÷ (m+p−1) of the step", needs=_NEEDS),
+         formula="bubble − (p−1) ÷ (m+p−1) of the step − 2 (m+p−1) transfers between stages", needs=_NEEDS),
     kind("stage.exposed_transfer_share", "ratio", "stage", "exposed transfer between its sharded operators, share of the step (S30)",
          needs="collectives"),
     kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean", needs=_NEEDS),
@@ -142,6 +152,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     n = min(len(t.steps) for t in times.values())
     micro, p = micro_batches(run), partition(run).pipeline or len(found)
     least = (p - 1) / (micro + p - 1) if micro else None
+    hops = 2 * (micro + p - 1) * hop_us(run) / step if micro else 0.0
     mean = float(np.mean([s.work for s in found]))
     lightest = min(found, key=lambda s: s.work)
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
@@ -165,7 +176,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("stage.bubble_us", subject, stage.bubble, *sources, samples=n)
             yield from fact("stage.bubble_share", subject, stage.bubble / step, *sources, samples=n)
             if least is not None:
-                yield from fact("stage.bubble_excess_share", subject, stage.bubble / step - least, *sources, samples=n)
+                yield from fact(
+                    "stage.bubble_excess_share", subject, stage.bubble / step - least - hops, *sources, samples=n
+                )
         if stage.work <= mean:
             yield from fact("stage.saving_share", subject, 0.0, *sources, samples=n)
         else:
