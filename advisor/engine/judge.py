@@ -8,6 +8,7 @@ been heard; then its absence is asserted as a record of its own.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,14 +20,27 @@ from advisor.engine.select import make_engine
 from advisor.engine.summary import summarise
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
-from advisor.model import COLLECTION, RUN, Check, Finding, Outcome, Problem, Report, Subject
+from advisor.model import Check, Finding, Outcome, Problem, Report, Subject
 from advisor.ruleset.board import Board
 from advisor.ruleset.compile import Compiled, compile_rules, finding_record, stratum_records
 from advisor.ruleset.evaluate import Readiness, readiness
 from advisor.ruleset.loader import RuleSet
+from advisor.ruleset.population import population_of
 from advisor.ruleset.rule import Rule
 
 log = logging.getLogger("advisor")
+
+MOST_FINDINGS = 500
+"""Findings of one rule that are worked out; for the subjects beyond, other rules still know of the verdict."""
+
+
+@dataclass(frozen=True)
+class _Untold:
+    """A verdict that was reached, but not worked out: one of too many of its rule."""
+
+    rule: str
+    verdict: str
+    subject: Subject
 
 
 @dataclass
@@ -110,6 +124,8 @@ class _Trial:
         self.rules, self.facts, self.catalogue, self.given = rules, facts, catalogue, given
         self.findings: list[Finding] = []
         self.board = Board(given)
+        self.seen: set[tuple[str, Subject]] = set()
+        self.told: Counter[str] = Counter()
         self.problems: list[Problem] = []
         self.errors: dict[str, str] = dict(stopped)
         self.ready: dict[str, dict[Subject, Readiness]] = {}
@@ -135,6 +151,11 @@ class _Trial:
             self._chain(machine, compiled, pending)
             for record in stratum_records(compiled, lambda: self.board):
                 self._chain(machine, compiled, self._add(machine, record))
+            self.problems += [
+                Problem(rule, f"reached its verdict about {count} subjects; only {MOST_FINDINGS} of them are told")
+                for rule, count in sorted(self.told.items())
+                if count > MOST_FINDINGS
+            ]
         finally:
             machine.end()
         return machine.name
@@ -155,37 +176,37 @@ class _Trial:
             log.debug("rule %s", rule.id, exc_info=True)
             self.errors[rule.id] = f"{type(error).__name__}: {error}"
 
-    def _subjects(self, kind: str) -> list[Subject]:
-        return {"run": [RUN], "collection": [COLLECTION]}.get(kind) or self.facts.subjects(kind)
+    def _subjects(self, kind: str) -> Sequence[Subject]:
+        return population_of(self.facts, self.catalogue).of_kind(kind)
 
     def _chain(self, machine: Engine, compiled: Compiled, pending: list[Hit]) -> None:
         """Breadth first: findings of one round are the records of the next."""
-        seen = {(f.rule, f.subject) for f in self.findings}
-        by_id = {rule.id: rule for rule in self.rules.rules}
         while pending:
-            batch: list[Finding] = []
+            batch: list[Finding | _Untold] = []
             for hit in pending:
-                rule, bindings = compiled.read(hit)
+                name, bindings = compiled.read(hit)
                 subject = bindings["subject"]
-                if (rule, subject) in seen:
+                if (name, subject) in self.seen:
                     continue
-                seen.add((rule, subject))
-                try:
-                    batch.append(
-                        build(
-                            Draft(by_id[rule], subject, bindings),
-                            self.facts,
-                            self.catalogue,
-                            self.rules,
-                            self.board,
-                        )
-                    )
-                except Exception as error:
-                    log.debug("rule %s", rule, exc_info=True)
-                    self.errors[rule] = f"{type(error).__name__}: {error}"
-            self.findings += batch
+                self.seen.add((name, subject))
+                reached = self._reached(self.rules.by_id[name], subject, bindings)
+                if reached is not None:
+                    batch.append(reached)
+            self.findings += [finding for finding in batch if isinstance(finding, Finding)]
             self.board.extend(batch)
             pending = [hit for finding in batch for hit in self._add(machine, finding_record(finding))]
+
+    def _reached(self, rule: Rule, subject: Subject, bindings: Mapping[str, Subject]) -> Finding | _Untold | None:
+        """The finding; None where working it out failed, which is then the rule's outcome."""
+        self.told[rule.id] += 1
+        if self.told[rule.id] > MOST_FINDINGS:
+            return _Untold(rule.id, rule.verdict, subject)
+        try:
+            return build(Draft(rule, subject, bindings), self.facts, self.catalogue, self.rules, self.board)
+        except Exception as error:
+            log.debug("rule %s", rule.id, exc_info=True)
+            self.errors[rule.id] = f"{type(error).__name__}: {error}"
+            return None
 
     def checks(self) -> list[Check]:
         """The outcome of every rule: a rule fails if it reached a verdict about any subject."""

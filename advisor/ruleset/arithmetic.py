@@ -53,6 +53,8 @@ def calculate(op: str, left: Any, right: Any) -> float | None:
 
 def compare(op: str, left: Any, right: Any) -> bool | None:
     """left op right. Order is one of numbers; values of different types are neither equal nor different: unknown."""
+    if type(left) is float and type(right) is float and op in _ORDER:
+        return _ORDER[op](left, right)
     if left is None or right is None:
         return None
     if op in ("in", "not in"):

@@ -109,6 +109,10 @@ class Scope:
         return _VALUE[type(expr)](self, expr)
 
     def _fact_value(self, ref: FactRef) -> Value | None:
+        if not ref.alias:
+            column = self.population.column(ref, self.subject.kind)
+            if column is not None:
+                return column.values.get(column.single or self.subject)
         fact = self.fact(ref)
         return None if fact is None else normal(fact.value)
 
@@ -136,9 +140,10 @@ class Scope:
         return None if None in values else values
 
     def _compare(self, expr: Compare) -> bool | None:
-        values = [self.value(operand) for operand in expr.operands]
         if len(expr.ops) == 1:
-            return compare(expr.ops[0], values[0], values[1])
+            left, right = expr.operands
+            return compare(expr.ops[0], self.value(left), self.value(right))
+        values = [self.value(operand) for operand in expr.operands]
         return both([compare(op, values[i], values[i + 1]) for i, op in enumerate(expr.ops)])
 
     def _logic(self, expr: Logic) -> bool | None:

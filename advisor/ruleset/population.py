@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import COLLECTION, RUN, Subject
-from advisor.ruleset.arithmetic import summary
-from advisor.ruleset.scopes import SINGLE
+from advisor.ruleset.arithmetic import normal, summary
+from advisor.ruleset.expression import FactRef
+from advisor.ruleset.scopes import IDENTITY, SINGLE, place
 
 
 class Table:
@@ -29,6 +31,14 @@ class Table:
         return self._statistics[name]
 
 
+@dataclass(frozen=True)
+class Column:
+    """One fact as expressions see it, by subject; `single` is the subject it stands for in rules of another kind."""
+
+    values: Mapping[Subject, Any]
+    single: Subject | None = None
+
+
 class Population:
     """Subjects by kind, by peer group and by rank, with a cache for statistics over them."""
 
@@ -37,6 +47,7 @@ class Population:
         self.cache: dict[Any, Any] = {}
         self.places: dict[Any, str] = {}
         self._tables: dict[Any, Table] = {}
+        self._columns: dict[tuple[str, str], Column | None] = {}
         self._by_kind: dict[str, list[Subject]] = {"run": [RUN], "collection": [COLLECTION]}
         self._known = {subject for fact in facts for subject in (fact.subject,)}
         for subject in sorted(self._known):
@@ -49,6 +60,16 @@ class Population:
         if found is None:
             found = self._tables[key] = Table()
         return found
+
+    def column(self, ref: FactRef, kind: str) -> Column | None:
+        """The values of a fact named without an alias, for subjects of this kind; None where it is no plain look-up."""
+        key = (ref.fact, kind)
+        if key not in self._columns:
+            where = "" if ref.fact in IDENTITY else place(ref, kind, {}, self.catalogue)
+            single = {"self": None, "run": RUN, "collection": COLLECTION}.get(where)
+            values = {subject: normal(fact.value) for subject, fact in self.facts.of(ref.fact).items()}
+            self._columns[key] = Column(values, single) if where else None
+        return self._columns[key]
 
     def of_kind(self, kind: str) -> Sequence[Subject]:
         """Every subject of this kind, sorted."""

@@ -122,9 +122,19 @@ class Namespace:
             except ExpressionError as error:
                 raise TemplateError(error.message) from None
             return Unknown(full) if fact is None else Measured(fact.value, kind.unit)
-        if any(known.startswith(full + ".") for known in (*kinds, *IDENTITY)):
+        if full in _prefixes(self._scope):
             return Namespace(self._scope, full + ".", self._alias)
         raise KeyError(full)
+
+
+def _prefixes(scope: Scope) -> frozenset[str]:
+    """What stands before a dot in the names of facts, kept with the population: catalogues are long."""
+    cache = scope.population.cache
+    if "prefixes" not in cache:
+        parts = (name.split(".") for name in (*scope.catalogue, *IDENTITY))
+        cache["prefixes"] = frozenset(".".join(each[:end]) for each in parts for end in range(1, len(each)))
+    found: frozenset[str] = cache["prefixes"]
+    return found
 
 
 class Group:
@@ -167,7 +177,7 @@ class Variables:
             return Namespace(scope, "", name)
         if name == "subject":
             return Namespace(scope, "subject.")
-        if any(known.startswith(name + ".") for known in scope.catalogue):
+        if name in _prefixes(scope):
             return Namespace(scope, name + ".")
         raise KeyError(name)
 
