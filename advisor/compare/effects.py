@@ -99,7 +99,8 @@ def _after(name: str, finding: Finding, old: FactTable, new: FactTable) -> Value
 
 
 def _noise(unit: str, step: Metric | None) -> float:
-    least = settings().limits["least_change"]
+    """Relative change of a fact below which it has not moved."""
+    least = settings().limits["fact_noise"]
     return max(least, step.noise) if step is not None and unit == "us" else least
 
 

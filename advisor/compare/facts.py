@@ -43,13 +43,14 @@ _RUNNING = re.compile(r"__\d+(_\d+)*$")
 
 def key_of(subject: Subject) -> Key:
     """Kind and name; a collective without the numbers that differ from run to run."""
-    return (subject.kind, _RUNNING.sub("", subject.id) if subject.kind == "collective" else subject.id)
+    plain = _RUNNING.sub("", subject.id) if subject.kind in ("collective", "operator") else subject.id
+    return (subject.kind, plain)
 
 
 def _joined(first: Fact, second: Fact) -> Fact:
     """Collectives of one kind taken together: times per step add up, of other values the first one stands."""
     a, b = number(first.value), number(second.value)
-    if first.subject.kind != "collective" or not first.name.endswith("_us") or a is None or b is None:
+    if not _RUNNING.search(first.subject.id) or not first.name.endswith("_us") or a is None or b is None:
         return first
     return replace(first, value=a + b)
 
