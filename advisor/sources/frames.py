@@ -11,13 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from advisor.sources.base import Note
 from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _INT64 = 1 << 63
 _ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
@@ -160,6 +162,8 @@ def _convert(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, C
             first = cell if first is None else first
     if column.dtype == "float":
         return np.array([math.nan if n is None else n for n in numbers], dtype=np.float64), defects, first
+    import pandas as pd
+
     return pd.array(numbers, dtype="Int64"), defects, first
 
 
@@ -190,4 +194,6 @@ def build_frame(
         for reason, count in defects.items():
             shown = f", first {str(first)[:40]!r}" if reason == "text" else ""
             note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}; left out")
+    import pandas as pd
+
     return pd.DataFrame(result)
