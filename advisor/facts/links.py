@@ -187,7 +187,7 @@ def _compare(peers: list[Link]) -> None:
         ratios, weights = [], []
         for size, lasts in zip(size_of, time_of, strict=True):
             alike = by_class[round(np.log2(size) * 2)]
-            usual = float(np.percentile(alike if len(alike) > 1 else everywhere, USUAL_PERCENTILE))
+            usual = float(np.percentile(alike if len(alike) > 1 else everywhere, USUAL_PERCENTILE, method="lower"))
             ratios.append(usual * (alpha + size / rate) / lasts)
             weights.append(lasts)
         if ratios:
