@@ -452,6 +452,13 @@ CLUSTER_PHASES = Table(
     _LEGACY,
 )
 
+CLUSTER_PHASES_AVERAGE = Table(
+    "cluster_phases_average",
+    "the writer's own average over the steps of cluster_phases, one row; files may be trimmed",
+    CLUSTER_PHASES.columns,
+    _LEGACY,
+)
+
 TRACE = Table("trace", "timeline events (streamed, see sources/trace.py)", (), _NPU)
 
 HOST_STAGES = Table(
@@ -524,6 +531,7 @@ TABLES: dict[str, Table] = {
         L2_CACHE,
         FLOPS,
         CLUSTER_PHASES,
+        CLUSTER_PHASES_AVERAGE,
         TRACE,
         HOST_STAGES,
         HOST_MEMORY,
@@ -544,6 +552,7 @@ FILES = {
     "host_cpu": "minddata_cpu_utilization_*.json", "pipeline_cpu": "minddata_cpu_utilization_*.json",
     "memory": "memory_record.csv", "operator_memory": "operator_memory.csv", "module_memory": "npu_module_mem.csv",
     "l2_cache": "l2_cache.csv", "flops": "flops_summary_*.json", "cluster_phases": "ascend_cluster_analyse_*.csv",
+    "cluster_phases_average": "ascend_cluster_analyse_*.csv",
     "trace": "trace_view.json", "host_stages": "host_info/timeline_*.json",
     "host_memory": "host_info/host_memory_*.csv",
     "dynamic_shapes": "dynamic_shape_info_*.json",

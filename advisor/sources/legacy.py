@@ -142,6 +142,7 @@ def _find_tables(files: Files) -> dict[str, TableRef]:
             refer("step_phases", "step_ticks", "cluster")
     else:
         refer("cluster_phases", "cluster_phases", "cluster")
+        refer("cluster_phases_average", "cluster_average", "cluster")
     refer("operator_types", "operator_types", "aicore_types", "pynative_types")
     host = "cpu_detail" if "cpu_detail" in files else "cpu_types"
     refer("operators", "operators", "aicore_detail", "pynative_detail", host)

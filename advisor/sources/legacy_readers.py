@@ -99,6 +99,18 @@ def read_cluster_phases(reference: TableRef, columns: Sequence[str] | None, note
     return assemble("cluster_phases", {"step": _step_names(len(frame)), **data}, columns)
 
 
+@reader("legacy.cluster_average")
+def read_cluster_average(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The last row of the same file -> cluster_phases_average (one row)."""
+    path = reference.paths[0]
+    frame = read_sheet(path, note)
+    if frame is None or len(frame) < 2:
+        return None
+    frame = frame.iloc[-1:]
+    data = {name: numbers(frame, headings, path, note, scale=_MS) for name, headings in _CLUSTER.items()}
+    return assemble("cluster_phases_average", {"step": ["-"], **data}, columns)
+
+
 def _without_average(frame: pd.DataFrame, path: Path, note: Note) -> pd.DataFrame:
     if len(frame) > 1:
         return frame.iloc[:-1]
