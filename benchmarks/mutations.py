@@ -24,7 +24,7 @@ from random import Random
 from benchmarks.mutants import cells, databases, folders, rawbytes, trees  # noqa: F401  (they register mutations)
 from benchmarks.mutants.base import MUTATIONS, Mutation
 from benchmarks.mutants.judging import HARD, flaws
-from benchmarks.mutants.profiles import write_originals
+from benchmarks.mutants.profiles import TRUE, write_originals
 from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
 
 LIMIT_S = 40.0
@@ -172,7 +172,8 @@ def _judge(tally: Tally, mutant: Mutant, outcome: Outcome, intact: dict[str, Out
     tally.slowest_s = max(tally.slowest_s, outcome.seconds)
     tally.largest_bytes = max(tally.largest_bytes, outcome.peak_bytes)
     seen: Counter[str] = Counter()
-    for kind, text in flaws(mutant.mutation, Path(mutant.file).name, outcome, intact[mutant.original]):
+    true = TRUE.get(mutant.original, set())
+    for kind, text in flaws(mutant.mutation, Path(mutant.file).name, outcome, intact[mutant.original], true):
         seen[kind] += 1
         if seen[kind] > _TOLD:
             continue

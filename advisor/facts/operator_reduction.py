@@ -136,7 +136,7 @@ def reduce(rank: Rank) -> Operators | None:
         members[code // size].append(code % size)
     collective = np.zeros(len(types), bool)
     collective[type_of[timeline.communication]] = True
-    chosen = _chosen(types, totals, members, kernels)
+    chosen = [t for t in _chosen(types, totals, members, kernels) if t in members]
     neighbours = _neighbours(kernels, type_of, types, [t for t in chosen if is_conversion(types[t])])
     longest = np.zeros(len(types))
     np.maximum.at(longest, type_of, kernels.duration)
@@ -200,7 +200,9 @@ def _bare(name: str) -> str:
 def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], kernels: Kernels) -> list[int]:
     order = np.argsort(-totals.sum(axis=1), kind="stable").tolist()
     special = [
-        t for t in order[MOST:] if is_conversion(types[t]) or any(is_aicpu(kernels.signatures[s]) for s in members[t])
+        t
+        for t in order[MOST:]
+        if is_conversion(types[t]) or any(is_aicpu(kernels.signatures[s]) for s in members.get(t, ()))
     ]
     return order[:MOST] + special[:MOST]
 

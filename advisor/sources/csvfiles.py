@@ -230,6 +230,12 @@ def read_table_files(reference: TableRef, columns: Sequence[str] | None, note: N
 def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """step_trace_time.csv; a profile without steps leaves the name empty."""
     frame = read_files(TABLES["steps"], reference.paths, columns, note)
-    if frame is not None and "step" in frame:
+    if frame is None:
+        return None
+    again = frame.duplicated() & frame.notna().any(axis=1)
+    if again.any() and len(frame.columns) > 1:
+        note(str(reference.paths[0]), f"{int(again.sum())} rows stand there twice; each was used once")
+        frame = frame[~again].reset_index(drop=True)
+    if "step" in frame:
         frame["step"] = [to_step(name) for name in frame["step"]]
     return frame

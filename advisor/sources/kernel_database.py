@@ -66,7 +66,7 @@ def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
     if not {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
         return []
     rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
-    return [(str(name), start, end) for name, start, end in rows if _is_time(start) and _is_time(end)]
+    return [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
 
 
 def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.DataFrame:
@@ -142,9 +142,9 @@ def _frame(
 
     start, end, stream, *rest = zip(*rows, strict=True)
     data: dict[str, pl.Series] = {
-        "start_ns": pl.Series([s if _is_time(s) else None for s in start], dtype=pl.Int64),
+        "start_ns": pl.Series([s if is_time(s) else None for s in start], dtype=pl.Int64),
         "duration_us": pl.Series(
-            [(e - s) / 1000 if _is_time(s) and _is_time(e) else None for s, e in zip(start, end, strict=True)],
+            [(e - s) / 1000 if is_time(s) and is_time(e) else None for s, e in zip(start, end, strict=True)],
             dtype=pl.Float64,
         ),
         "stream": pl.Series([None if s is None else str(s) for s in stream], dtype=pl.String),
@@ -159,7 +159,8 @@ def _frame(
     return pl.DataFrame(data)
 
 
-def _is_time(value: object) -> bool:
+def is_time(value: object) -> bool:
+    """Whether a database's value is a time in nanoseconds; columns hold whatever was written to them."""
     return isinstance(value, int) and 0 <= value < 1 << 62
 
 

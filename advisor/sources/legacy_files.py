@@ -70,7 +70,11 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
     if not kept:
         note(str(path), "has a heading and no usable row")
         return None
-    return pd.DataFrame(kept, columns=names, dtype=object)
+    frame = pd.DataFrame(kept, columns=names, dtype=object)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        note(str(path), f"has the column {', '.join(twice)} more than once; the first was used")
+    return frame.loc[:, ~frame.columns.duplicated()]
 
 
 def plain(heading: str) -> str:

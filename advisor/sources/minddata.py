@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources import hoststages, minddata_samples  # noqa: F401  (they register their readers)
 from advisor.sources.base import Note, TableRef
+from advisor.sources.csvfiles import read_file
 from advisor.sources.folders import file_paths, is_folder
 from advisor.sources.hostfiles import (
     canonical_frame,
@@ -26,6 +27,7 @@ from advisor.sources.hostfiles import (
 )  # fmt: skip
 from advisor.sources.hoststages import find_host_stages
 from advisor.sources.readers import reader
+from advisor.tables import TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,16 +203,14 @@ def _at(document: dict[str, Any], key: str, index: int) -> Any:
 
 @reader("minddata.dataset_stages")
 def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """dataset.csv: occurrences and average time of every stage of every operation."""
+    """dataset.csv: occurrences and average time of every stage of every operation; rows without either are told."""
+    table = TABLES["dataset_stages"]
     path = reference.paths[0]
-    rows = []
-    for record in read_records(path, note, "Operation", "Stage", "Occurrences", "Avg. time (us)"):
-        count, average = to_known(record.get("Occurrences")), to_known(record.get("Avg. time (us)"))
-        if count is None or average is None:
-            note(str(path), "rows without a number of occurrences or a time were left out")
-            continue
-        rows.append({
-            "operation": record.get("Operation"), "stage": record.get("Stage"), "count": count, "avg_us": average,
-            "info": record.get("Custom Info"),
-        })  # fmt: skip
-    return canonical_frame("dataset_stages", rows, columns) if rows else None
+    frame = read_file(table, path, None, note)
+    if frame is None:
+        return None
+    usable = frame["count"].notna() & frame["avg_us"].notna() & (frame["count"] >= 0) & (frame["avg_us"] >= 0)
+    if not usable.all():
+        note(str(path), "rows without a number of occurrences or a time were left out")
+    records = frame[usable].astype(object).where(frame[usable].notna(), None).to_dict("records")
+    return canonical_frame("dataset_stages", records, columns) if records else None

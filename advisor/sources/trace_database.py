@@ -12,8 +12,9 @@ import numpy as np
 
 from advisor.sources.base import Note
 from advisor.sources.dbfile import connect
-from advisor.sources.kernel_database import columns_of, texts_of
+from advisor.sources.kernel_database import columns_of, is_time, texts_of
 from advisor.sources.trace import LONG_US, Activity, Ints, Spans, Trace, short_name
+from advisor.tables import LARGEST
 
 _LEVELS = {20000: "AscendCL", 15000: "Model", 10000: "Node", 5500: "HCCL", 5000: "Runtime"}
 _FRAMEWORK = (("PYTORCH_API", "Python"), ("MSTX_EVENTS", "Python"))
@@ -40,13 +41,15 @@ def _read(connection: sqlite3.Connection) -> Trace:
     spans: list[tuple[int, int, str]] = []
     for process, rows in _host(connection):
         for start, end, level, name in rows:
+            if not (is_time(start) and is_time(end)):
+                continue
             text = str(texts.get(name, name))
             prefix = _LEVELS.get(level, "") if process == "CANN" else ""
-            _add(activities, spans, process, f"{prefix}@{text}" if prefix else text, int(start), int(end))
+            _add(activities, spans, process, f"{prefix}@{text}" if prefix else text, start, end)
     steps = []
     if {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
         rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
-        steps = [(str(name), int(start), int(end)) for name, start, end in rows if start and end]
+        steps = [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
     launched, started = _links(connection)
     empty = np.zeros(0, np.int64)
     return Trace(
@@ -105,7 +108,7 @@ def _links(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
         "SELECT MAX(a.startNs), t.startNs FROM TASK t JOIN CANN_API a ON a.connectionId = t.connectionId "
         "WHERE t.startNs IS NOT NULL AND a.startNs IS NOT NULL GROUP BY t.rowid ORDER BY t.startNs"
     ).fetchall()
-    pairs = np.array(rows, np.int64).reshape(-1, 2)
+    pairs = np.array([row for row in rows if is_time(row[0]) and is_time(row[1])], np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
 
@@ -115,4 +118,5 @@ def _clock(connection: sqlite3.Connection) -> tuple[Ints, np.ndarray]:
     rows = connection.execute(
         "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY timestampNs"
     ).fetchall()
-    return np.array([t for t, _ in rows], np.int64), np.array([f for _, f in rows], np.float64)
+    usable = [(t, f) for t, f in rows if is_time(t) and isinstance(f, (int, float)) and f < LARGEST]
+    return np.array([t for t, _ in usable], np.int64), np.array([f for _, f in usable], np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from benchmarks.mutants.base import LESS, OTHER, SAME, Mutation
@@ -16,12 +16,19 @@ SEVERE = ("medium", "high", "critical")
 _EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b")
 _CLOSE = 1e-6
 
+_ABSENT_RANK = ("folder.rank_missing", "folder.rank_empty", "file.missing")
+_FOLLOWS = ("waiting-on-slow-rank",)
+"""Verdicts that an absent rank changes rightly: those left wait for somebody who is not there to be blamed."""
+
 HARD = ("crash", "hang", "memory", "status", "report", "internal", "rule", "accusation", "changed")
 """Kinds of flaw that fail a run; the others ("silent", "healthier") are counted and looked at."""
 
 
-def flaws(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -> Iterator[tuple[str, str]]:
-    """(kind, text) of everything that must not be. `file` is the mutated file's name, "" for a folder."""
+def flaws(
+    mutation: Mutation, file: str, mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]] = frozenset()
+) -> Iterator[tuple[str, str]]:
+    """(kind, text) of everything that must not be. `file` is the mutated file's name, "" for a folder; `true` are
+    (verdict, subject) that the original deserves, whether it got them or not."""
     if mutant.exit is None:
         yield ("hang", "killed after the time limit") if mutant.signal == 9 else ("crash", f"signal {mutant.signal}")
         return
@@ -43,7 +50,7 @@ def flaws(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -> It
             yield "internal", f"{place}: {problem[:200]}"
     for error in sorted(set(mutant.errors) - set(intact.errors)):
         yield "rule", error[:200]
-    yield from _verdicts(mutation, mutant, intact)
+    yield from _verdicts(mutation, mutant, intact, true)
     yield from _evidence(mutation, file, mutant, intact)
 
 
@@ -56,10 +63,16 @@ def accusations(outcome: Outcome) -> set[tuple[str, str]]:
     }
 
 
-def _verdicts(mutation: Mutation, mutant: Outcome, intact: Outcome) -> Iterator[tuple[str, str]]:
+def _verdicts(
+    mutation: Mutation, mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
     if mutation.effect == OTHER:
         return
-    for verdict, subject in sorted(accusations(mutant) - accusations(intact)):
+    for verdict, subject in sorted(accusations(mutant) - accusations(intact) - true):
+        if mutation.name in _ABSENT_RANK and verdict in _FOLLOWS:
+            continue
+        if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
+            continue  # the same verdict, less exactly placed
         yield "accusation", f"{verdict} of {subject}"
     lost = accusations(intact) - accusations(mutant)
     if mutation.effect == SAME:

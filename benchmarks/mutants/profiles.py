@@ -31,6 +31,16 @@ def write_originals(folder: Path, corpus: bool = True) -> dict[str, Path]:
     return originals
 
 
+TRUE = {
+    "ms": {("slow-compute-rank", "rank 2")},
+    "pt": {("slow-link", "link 1-2"), ("slow-link", "link 2-1")},
+    "pt-trace": {("host-dispatch-bound", "rank 1")},
+    "db": {("slow-compute-rank", "rank 1")},
+    "cluster": {("slow-compute-rank", "rank 2")},
+}
+"""(verdict, subject) of the faults that the originals were given."""
+
+
 def _simulated(scenario: Scenario, trace: bool = False) -> Callable[[Path], None]:
     return lambda folder: void(write_profile(simulate(scenario), folder, trace=trace))
 
