@@ -7,7 +7,9 @@ from advisor.pipeline import Options, measure
 from benchmarks.simulator import Scenario, simulate, write_profile
 
 SMALL = Scenario(data=4, layers=3, steps=4, kernel_us=400.0, gradient_mb_per_layer=6.0, buckets=3, seed=3)
-PIPELINE = Scenario(data=2, pipeline=2, layers=2, steps=4, micro_batches=4, kernel_us=300.0, gradient_mb_per_layer=4.0, seed=5)
+PIPELINE = Scenario(
+    data=2, pipeline=2, layers=2, steps=4, micro_batches=4, kernel_us=300.0, gradient_mb_per_layer=4.0, seed=5
+)
 
 
 def facts_of(scenario: Scenario, folder) -> tuple[FactSet, Run]:

@@ -14,9 +14,7 @@ def rank(number: int) -> Subject:
 
 
 @pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
-@pytest.mark.parametrize(
-    ("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")]
-)
+@pytest.mark.parametrize(("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")])
 def test_late_rank_and_its_cause(tmp_path, kind, cause, framework):
     """The rank with the fault is the latest, from what it has more of, in both frameworks' formats."""
     facts, _ = facts_of(replace(SMALL, faults=(Fault(kind, 2, 0.4),), framework=framework), tmp_path)

@@ -28,7 +28,9 @@ def test_last_arrival_wherever_waiting_is_booked(tmp_path, waiting):
     """The rank that comes last is found whether waiting is booked as Wait, Idle or both."""
     facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),), waiting=waiting), tmp_path)
     assert facts.value("rank.last_arrival_share", Subject("rank", "2", (2,))) > 0.8
-    assert facts.value("rank.wait_us", Subject("rank", "0", (0,))) > 5 * facts.value("rank.wait_us", Subject("rank", "2", (2,)))
+    assert facts.value("rank.wait_us", Subject("rank", "0", (0,))) > 5 * facts.value(
+        "rank.wait_us", Subject("rank", "2", (2,))
+    )
 
 
 def test_waiting_for_a_rank_without_files(tmp_path):

@@ -25,7 +25,12 @@ def test_stages_from_step_times_alone(tmp_path):
     from benchmarks.simulator import Fault
 
     scenario = replace(
-        PIPELINE, kernels=False, level=0, metadata=False, framework="pytorch", faults=(Fault("stage_imbalance", 0, 1.0),)
+        PIPELINE,
+        kernels=False,
+        level=0,
+        metadata=False,
+        framework="pytorch",
+        faults=(Fault("stage_imbalance", 0, 1.0),),
     )
     facts, _ = facts_of(scenario, tmp_path)
     assert facts.value("parallelism.pipeline", RUN) == 2
