@@ -27,8 +27,12 @@ def load_rules(*directories: str | Path) -> RuleSet:
     return load(config=replace(config, rules=(*config.rules, *map(Path, directories))))
 
 
-def advise(path: str | Path | Sequence[str | Path], rules: RuleSet | None = None) -> Report:
-    """Analyses one profiler result. Raises NoVerdict where nothing was recognised."""
+def advise(path: str | Path | Sequence[str | Path], rules: RuleSet | None = None, jobs: int = 1) -> Report:
+    """Analyses one profiler result. Where nothing was recognised the report has no ranks.
+
+    `jobs` above 1 starts processes: the calling script then needs the usual `if __name__ == "__main__":`.
+    """
+    from advisor.pipeline import Options
     from advisor.pipeline import advise as run
 
-    return run([path] if isinstance(path, (str, Path)) else path, rules or load_rules())
+    return run([path] if isinstance(path, (str, Path)) else path, rules or load_rules(), Options(jobs=jobs))

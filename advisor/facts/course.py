@@ -22,6 +22,8 @@ MOST_WORDS = 48
 """Kernel signatures kept for comparing speed: the most expensive ones."""
 MOST_EXCHANGES = 3000
 """A step with more collectives is not replayed."""
+ROUNDING_US = 5.0
+"""Ends are start + duration, both rounded: what follows may seem to start a little before."""
 RELEASE_NS = 60_000
 """A kernel that starts this soon after a collective's end, after idling, was waiting for it."""
 
@@ -147,6 +149,12 @@ def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict
     return found
 
 
+def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
+    """The collectives whose end may have let an event start: later than the computation before it, shortly before."""
+    near = (end <= start + ROUNDING_US) & (start - end < RELEASE_NS / 1000)
+    return np.flatnonzero((end > computed) & near & (begin < start))
+
+
 def _chain(
     kernels: Kernels, communication: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], step: str
 ) -> Chain | None:
@@ -179,10 +187,10 @@ def _chain(
             else:
                 busy += max(float(end[following] - ends[at]), 0.0)
             at += 1
-        releasing = np.flatnonzero((talk_end > free) & (talk_end <= start) & (start - talk_end < RELEASE_NS / 1000))
+        releasing = _releasing(talk_begin, talk_end, free, start)
         if len(releasing):
             by = int(releasing[np.argmax(talk_end[releasing])])
-            events.append((start, "", busy, gap, start - float(talk_end[by]), by))
+            events.append((start, "", busy, gap, max(start - float(talk_end[by]), 0.0), by))
         else:
             events.append((start, "", busy, gap, max(start - free, 0.0), -1))
         at += 1
@@ -191,21 +199,28 @@ def _chain(
     for i in talks:
         label = kernels.names[kernels.name[i]].rpartition("/")[2]
         start = float(begin[i])
-        done = np.searchsorted(end[work], start, "right") if np.all(np.diff(end[work]) >= 0) else (ends <= start).sum()
+        done = int(np.searchsorted(ends, start, "right"))
         computed = float(ends[done - 1]) if done else -np.inf
-        queued = np.flatnonzero((talk_end > computed) & (talk_end <= start) & (start - talk_end < RELEASE_NS / 1000))
+        queued = _releasing(talk_begin, talk_end, computed, start)
         if len(queued):
             released.append(int(queued[np.argmax(talk_end[queued])]))
-            lag = start - float(talk_end[released[-1]])
+            lag = max(start - float(talk_end[released[-1]]), 0.0)
         else:
             released.append(-1)
             lag = max(start - computed, 0.0) if done else start
         events.append((start, label, float(end[i] - begin[i]), 0.0, lag, 0))
-    order = sorted(range(len(events)), key=lambda n: (events[n][0], n >= segments))
+    order = sorted(range(len(events)), key=lambda n: (events[n][0], n < segments))
     place = {n - segments: at for at, n in enumerate(order) if n >= segments}
     after = np.array([place[released[n]] if released[n] >= 0 else -1 for n in order], np.int64)
     events = [events[n] for n in order]
+    lags, computed = [e[4] for e in events], 0.0
+    for i, (start, label, busy, gap, _, _) in enumerate(events):
+        if not label:
+            computed = start + busy + gap
+        elif after[i] < 0:
+            # below 0 where a kernel launched before the collective runs on beside it
+            lags[i] = start - computed
     return Chain(
         step, tuple(e[1] for e in events), np.array([e[0] for e in events]), np.array([e[2] for e in events]),
-        np.array([e[3] for e in events]), np.array([e[4] for e in events]), after,
+        np.array([e[3] for e in events]), np.array(lags), after,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.course import Chain, Course, reduce_course
+from advisor.facts.course import ROUNDING_US, Chain, Course, reduce_course
 from advisor.facts.exchanges import Exchanges, kind_of
 from advisor.facts.parallelism import partition
 from advisor.facts.steps import steady
@@ -24,6 +24,10 @@ from advisor.model import RUN, Fact
 
 if TYPE_CHECKING:
     from advisor.facts.cluster import Lateness
+
+
+PURE_SLACK = 0.5
+"""Transfer times differ by this much between members and repetitions; more than that is waiting."""
 
 
 @dataclass
@@ -93,7 +97,10 @@ def _build(run: Run) -> Model | None:
         if found.absent[number] is not None:
             rank, i = next(iter(events.items()))
             chain = chains[rank]
-            found.absent[number] = found.begin[rank] + float(chain.start[i] + chain.busy[i]) - found.pure[number]
+            begun = found.begin[rank] + float(chain.start[i] + chain.busy[i]) - found.pure[number]
+            latest = max(found.begin[r] + float(chains[r].start[n]) for r, n in events.items())
+            # where the last one at hand found everybody there, the absent had not been later
+            found.absent[number] = begun if begun - latest > ROUNDING_US + PURE_SLACK * found.pure[number] else None
     found.baseline_us = play(found, {}) or 0.0
     return found if found.baseline_us > 0 else None
 
