@@ -38,7 +38,8 @@ def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
 
 
 def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
-    """Canonical frames of at most 100,000 kernels from one database."""
+    """Canonical frames of at most 100,000 kernels from one database. Raises sqlite3.DatabaseError where it is damaged,
+    possibly after some frames: they are then no fair sample of the rest."""
     connection = connect(path)
     try:
         strings = texts_of(connection)
@@ -49,8 +50,6 @@ def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
             yield _with_steps(frame, steps)
         if not found:
             note(str(path), "holds no kernels: TASK with COMPUTE_TASK_INFO, or COMMUNICATION_OP, is missing or empty")
-    except sqlite3.DatabaseError as error:
-        note(str(path), f"is damaged, kernels after the defect were left out: {error}")
     finally:
         connection.close()
 

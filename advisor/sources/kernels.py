@@ -8,6 +8,7 @@ separators, quotes that never close) goes through the tolerant reader, which is 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -224,6 +225,10 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))
+        except sqlite3.DatabaseError as error:
+            collector = _Collector()
+            text = "is a damaged database; a part of its kernels would misrepresent the rest, none was used"
+            note(str(path), f"{text}: {error}")
         except TooLarge as error:
             note(str(path), f"was not read: {error}")
         except ValueError as error:
