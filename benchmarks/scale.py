@@ -51,8 +51,8 @@ def scan(folder):
         return
     columns = "{ph: 'VARCHAR', name: 'VARCHAR', ts: 'VARCHAR', dur: 'VARCHAR', pid: 'BIGINT', tid: 'BIGINT'}"
     duckdb.connect(config={"threads": 1}).execute(
-        f"SELECT ph, count(*), min(ts), max(name), max(dur) FROM read_json('{trace}', format='array', columns={columns}) "
-        "GROUP BY ph").fetchall()
+        "SELECT ph, count(*), min(ts), max(name), max(dur) FROM "
+        f"read_json('{trace}', format='array', columns={columns}) GROUP BY ph").fetchall()
 if __name__ == "__main__":
     with get_context("spawn").Pool(min(os.cpu_count() or 1, len(sys.argv) - 1)) as pool:
         pool.map(scan, sys.argv[1:], chunksize=1)

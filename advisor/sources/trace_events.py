@@ -50,7 +50,7 @@ class Description(msgspec.Struct, gc=False):
 _WORDS = (b'"process_name"', b'"AI Core Freq"')
 _AROUND = 1000
 """Bytes before and after one of these words within which its event lies."""
-_FLAT = re.compile(rb'\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}')
+_FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")
 
 
 def descriptions(data: bytes) -> Iterator[Description]:
