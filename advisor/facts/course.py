@@ -214,12 +214,12 @@ def _chain(
     after = np.array([place[released[n]] if released[n] >= 0 else -1 for n in order], np.int64)
     events = [events[n] for n in order]
     lags, computed = [e[4] for e in events], 0.0
-    for i, (start, label, busy, gap, _, _) in enumerate(events):
+    for number, (start, label, busy, gap, _, _) in enumerate(events):
         if not label:
             computed = start + busy + gap
-        elif after[i] < 0:
+        elif after[number] < 0:
             # below 0 where a kernel launched before the collective runs on beside it
-            lags[i] = start - computed
+            lags[number] = start - computed
     return Chain(
         step, tuple(e[1] for e in events), np.array([e[0] for e in events]), np.array([e[2] for e in events]),
         np.array([e[3] for e in events]), np.array(lags), after,
