@@ -152,11 +152,19 @@ def main() -> None:
     args = parser.parse_args()
     sizes = [(args.ranks, args.steps)]
     sizes += [(ranks, args.steps) for ranks in (4, 2) if ranks < args.ranks]
-    sizes += [(args.ranks, steps) for steps in (args.steps * 2 // 5,) if 0 < steps < args.steps]
-    print(
-        "| ranks | kernels a rank | MB | scan s | scan CPU s | advise s | advise CPU s | wall ratio | CPU ratio | peak MB |"
+    sizes += [(args.ranks, args.steps * 2 // 5)] if args.steps > 2 else []
+    heading = (
+        "ranks",
+        "kernels a rank",
+        "MB",
+        "scan s",
+        "scan CPU s",
+        "advise s",
+        "advise CPU s",
+        "wall ratio",
+        "CPU ratio",
     )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| " + " | ".join((*heading, "peak MB")) + " |\n" + "|---" * (len(heading) + 1) + "|")
     with tempfile.TemporaryDirectory(dir=args.work) as folder:
         for ranks, steps in sizes:
             load = Workload(ranks=ranks, steps=steps)
