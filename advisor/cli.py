@@ -43,6 +43,7 @@ def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
                          help="advisor.toml [default: found from here upwards]."),
             click.option("--select", multiple=True, metavar="RULES", help="Only these: ids, prefixes, verdicts."),
             click.option("--ignore", multiple=True, metavar="RULES", help="Not these."),
+            click.option("--model", metavar="NAME", help="Apply the section [models.NAME] of the configuration."),
             click.option("--fail-on", type=click.Choice(SEVERITIES), help="Exit 1 on a finding this severe."),
             click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores]."),
             click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, tcp://host:port."),
@@ -142,6 +143,7 @@ def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, qui
     from advisor.facts import saved
 
     _log(verbose, quiet)
+    extend_catalogue(None)
     if profiles == ("list",):
         click.echo(saved.catalogue_text(form), nl=False)
         return DONE
@@ -205,20 +207,32 @@ def serve(folder: str, host: str, port: int, lang: str) -> int:
     return DONE
 
 
+def extend_catalogue(config_file: str | None) -> None:
+    """Adds the facts of extractors to the catalogue, for commands that load no rule set; defects go to the log."""
+    from advisor.config import load_config
+    from advisor.plugins import load_extractors
+
+    for fault in load_extractors(load_config(Path(config_file) if config_file else None).extractors):
+        logging.getLogger("advisor").warning("%s", fault)
+
+
 def load_ruleset(given: dict[str, Any]) -> tuple[Config, RuleSet]:
     from advisor.config import load_config
     from advisor.facts.registry import catalogue
+    from advisor.plugins import load_extractors
     from advisor.ruleset.loader import load_rules
 
     file = given.get("config_file")
-    config = load_config(Path(file) if file else None)
+    config = load_config(Path(file) if file else None).for_model(given.get("model"))
+    warnings = load_extractors(config.extractors)
     config = replace(
         config,
         rules=(*config.rules, *map(Path, given.get("directories") or ())),
         select=_words(given.get("select")) or config.select,
         ignore=(*config.ignore, *_words(given.get("ignore"))),
     )
-    return config, load_rules(config=config, catalogue=catalogue(), strict=False)
+    rules = load_rules(config=config, catalogue=catalogue(), strict=False)
+    return config, replace(rules, errors=(*rules.errors, *warnings))
 
 
 def _words(values: Sequence[str] | None) -> tuple[str, ...]:

@@ -134,10 +134,13 @@ def _folders(paths: Sequence[str]) -> list[Path]:
 @rules.command(name="lint")
 @click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-def lint_rules(paths: tuple[str, ...], form: str) -> int:
+@_CONFIG
+def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
+    from advisor.cli import extend_catalogue
     from advisor.ruleset.lint import lint
 
+    extend_catalogue(config_file)
     found = lint(_folders(paths))
     if form == "json":
         click.echo(json.dumps([vars(error) for error in found], ensure_ascii=False, indent=1, default=str))
@@ -151,11 +154,14 @@ def lint_rules(paths: tuple[str, ...], form: str) -> int:
 @rules.command(name="test")
 @click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
 @click.option("-v", "--verbose", is_flag=True, help="Show the cases that hold as well.")
-def test_rules(paths: tuple[str, ...], verbose: bool) -> int:
+@_CONFIG
+def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None) -> int:
     """Runs the cases beside the rules. Ends with 1 where one does not hold."""
+    from advisor.cli import extend_catalogue
     from advisor.ruleset.cases import run_cases
     from advisor.ruleset.loader import rule_files
 
+    extend_catalogue(config_file)
     results = run_cases([file for folder in _folders(paths) for file in rule_files(folder)])
     failed = [result for result in results if not result.passed]
     for result in results if verbose else failed:
@@ -180,8 +186,11 @@ def test_rules(paths: tuple[str, ...], verbose: bool) -> int:
 @click.option("--title-zh", prompt="Title in Chinese", default="")
 def new(directory: str, name: str, **answers: Any) -> int:
     """Writes a rule and its cases from a few answers; both load and pass as they are."""
+    from advisor.cli import extend_catalogue
     from advisor.facts.registry import catalogue
     from advisor.ruleset.new import NewRule, write_rule
+
+    extend_catalogue(None)
 
     for path in write_rule(NewRule(id=name, **answers), Path(directory), catalogue()):
         click.echo(str(path))

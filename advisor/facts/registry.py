@@ -17,9 +17,23 @@ MODULES = (
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 
 
+_ADDED: dict[str, Family] = {}
+"""Families of extractors (`advisor/plugins.py`)."""
+
+
+def add_families(added: Iterable[Family]) -> None:
+    """Makes these the families of extractors: they are measured last, in this process."""
+    _ADDED.clear()
+    _ADDED.update({family.name: family for family in added})
+
+
+def families(added: bool = True) -> dict[str, Family]:
+    """Every family by name, in measuring order; those of extractors unless told otherwise."""
+    return {**_built_in(), **_ADDED} if added else _built_in()
+
+
 @lru_cache(maxsize=1)
-def families() -> dict[str, Family]:
-    """Every family by name, in measuring order."""
+def _built_in() -> dict[str, Family]:
     found: dict[str, Family] = {}
     for module in MODULES:
         if find_spec(f"advisor.facts.{module}") is None:

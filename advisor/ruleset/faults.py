@@ -28,7 +28,8 @@ class LintError:
     level: str = "error"
 
     def __str__(self) -> str:
-        text = f"{self.file}:{self.line}: {'' if self.level == 'error' else 'warning: '}{self.message}"
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        text = f"{place}: {'' if self.level == 'error' else 'warning: '}{self.message}"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 

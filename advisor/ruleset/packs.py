@@ -23,7 +23,7 @@ from advisor.ruleset.document import read_document
 from advisor.ruleset.faults import Faults, validate
 from advisor.ruleset.schema import PackModel
 
-ENTRY_POINTS = "advisor.rules"
+ENTRY_POINTS = "advisor.packs"
 """Group of entry points: each gives the folder of a pack (a path, or a package that holds it)."""
 
 
@@ -48,9 +48,11 @@ def shipped_packs() -> dict[str, Path]:
 def find_pack(name: str) -> Path:
     """The folder of a pack: a shipped one, one of an installed package, or a folder itself. Raises RuleError."""
     shipped = shipped_packs()
+    installed = _installed()
+    if name in shipped and name in installed:
+        raise RuleError(f"an installed package claims the name of the shipped pack {name!r}")
     if name in shipped:
         return shipped[name]
-    installed = _installed()
     if name in installed:
         return _folder_of(name, installed[name])
     if Path(name).is_dir():
@@ -65,7 +67,14 @@ def find_pack(name: str) -> Path:
 def _installed() -> dict[str, Any]:
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    found: dict[str, Any] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.name in found and found[point.name].value != point.value:
+            raise RuleError(
+                f"two installed packages offer a pack {point.name!r}: {found[point.name].value}, {point.value}"
+            )
+        found[point.name] = point
+    return found
 
 
 def _folder_of(name: str, point: Any) -> Path:
