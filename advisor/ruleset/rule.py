@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from advisor.facts.base import FactKind
 from advisor.model import Confidence, Direction, Severity, Text, Value, Verify
-from advisor.ruleset.conditions import All, Condition, FindingIs, expressions, parts
+from advisor.ruleset.conditions import All, Condition, CountOf, FindingIs, expressions, parts
 from advisor.ruleset.dimensions import Dimensions
-from advisor.ruleset.expression import Expr, FactRef, walk
+from advisor.ruleset.expression import PEER_FUNCTIONS, Call, Expr, FactRef, walk
 
 _PLACEHOLDERS = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -178,6 +178,13 @@ class Rule:
                 yield FactRef(left, join.alias)
                 yield right
 
+    @property
+    def looks_at_peers(self) -> bool:
+        """Whether any expression or count compares the subject with its peers."""
+        counts = (part for each in self.conditions() for part in parts(each) if isinstance(part, CountOf))
+        calls = (part for expr in self.expressions() for part in walk(expr) if isinstance(part, Call))
+        return any(True for _ in counts) or any(call.function in PEER_FUNCTIONS for call in calls)
+
     def templates(self) -> Iterator[str]:
         """Every text with placeholders."""
         texts = [self.title, self.message, *(doubt.because for doubt in self.doubts)]
@@ -198,8 +205,8 @@ class Rule:
                     names.add(spec.verify.fact)
         for template in templates:
             names.update(mentioned(template, self.joins))
-        kinds = {self.subject_kind, *self.joins.values()}
-        names.update(f"{kind}.peer_group" for kind in kinds)
+        if self.looks_at_peers:
+            names.update(f"{kind}.peer_group" for kind in {self.subject_kind, *self.joins.values()})
         return frozenset(name for name in names if not name.startswith(("subject.", "param.")))
 
     @cached_property
