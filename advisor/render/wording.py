@@ -57,7 +57,10 @@ def expected(evidence: Evidence) -> str:
     """
     if isinstance(evidence.value, bool):
         return show(not evidence.value, "bool") if evidence.condition else ""
-    return " / ".join(_turned(clause, evidence) for clause in _clauses(evidence.condition))
+    clauses = _clauses(evidence.condition)
+    if isinstance(evidence.value, str):  # a cause that was told apart: no other one was expected
+        clauses = [clause for clause in clauses if not clause.startswith(("==", "in ["))]
+    return " / ".join(_turned(clause, evidence) for clause in clauses)
 
 
 def _turned(clause: str, evidence: Evidence) -> str:

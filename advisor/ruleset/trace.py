@@ -136,13 +136,20 @@ def _condition(scope: Scope, expr: Expr) -> str:
         if isinstance(left, FactRef):
             return threshold
         return f"{text_of(left)} = {show(scope.value(left), unit_of(scope, left))} {threshold}"
-    if isinstance(expr, FactRef):
+    if _is_fact(expr):
         return "is true"
-    if isinstance(expr, Not) and isinstance(expr.operand, FactRef):
+    if isinstance(expr, Not) and _is_fact(expr.operand):
         return "is false"
     if isinstance(expr, Call) and expr.function == "known":
         return "is measured"
     return text_of(expr)
+
+
+def _is_fact(expr: Expr) -> bool:
+    """A fact, or one with a substitute where it was not measured: or_else(pipeline_op.python, false)."""
+    if isinstance(expr, Call) and expr.function == "or_else":
+        return isinstance(expr.arguments[0], FactRef)
+    return isinstance(expr, FactRef)
 
 
 def _threshold(scope: Scope, op: str, left: Expr, right: Expr) -> str:

@@ -57,6 +57,12 @@ def test_expected_truth_values():
         assert expected(Evidence("a.b", value, "bool", condition)) == text
 
 
+def test_a_text_that_was_asked_for_has_no_opposite():
+    """ "late cause: compute (expected ≠ compute)" says nothing; what a text should have been does."""
+    assert expected(Evidence("rank.late_cause", "compute", "text", "== compute")) == ""
+    assert expected(Evidence("run.mode", "pynative", "text", "!= graph")) == "= graph"
+
+
 def test_subjects_and_ranks():
     """A thousand ranks are named in a few characters."""
     assert rank_list(tuple(range(1024))) == "0-1023"
