@@ -131,7 +131,8 @@ def table(outcomes: Iterable[Outcome]) -> str:
     faulty = [o for kind, group in by_kind.items() if kind != "healthy" for o in group]
     if faulty:
         lines.append(
-            f"| all faults | {len(faulty)} | {100 * sum(o.right for o in faulty) / len(faulty):.1f} % | {sum(bool(o.extra) for o in faulty)} | | |"
+            f"| all faults | {len(faulty)} | {100 * sum(o.right for o in faulty) / len(faulty):.1f} % "
+            f"| {sum(bool(o.extra) for o in faulty)} | | |"
         )
     return "\n".join(lines)
 

@@ -50,7 +50,8 @@ def main() -> None:
     print("| ranks | input | wall | processor | peak memory (main, largest worker) | findings | root causes |")
     print("|---|---|---|---|---|---|---|")
     print(
-        f"| {arguments.ranks} | {size / 1e6:.0f} MB | {seconds:.0f} s | {here + children.ru_utime + children.ru_stime:.0f} s "
+        f"| {arguments.ranks} | {size / 1e6:.0f} MB | {seconds:.0f} s "
+        f"| {here + children.ru_utime + children.ru_stime:.0f} s "
         f"| {peak:.0f} MB, {children.ru_maxrss / 1024:.0f} MB | {len(report.findings)} | {', '.join(roots)} |"
     )
     if not arguments.keep:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.communication import exposures, joints
 from advisor.facts.course import Course
-from advisor.facts.links import fit
+from advisor.facts.exposure import exposures, joints
+from advisor.facts.link_speed import fit
 from advisor.facts.parallelism import partition
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Source
@@ -66,7 +66,7 @@ def propose_split(
 
 
 def _shrinking(count: int, weights: int, backward_us: float, transfer_us: float, latency_us: float) -> tuple[int, ...]:
-    """Segments such that each one finishes when the next becomes ready: the last is the smallest that backward allows."""
+    """Segments such that each one finishes when the next becomes ready: the last is the smallest possible."""
     # A segment of n weights is hidden by backward over the next n' weights: latency + T n / W = B n' / W.
     rate_back, rate_move = backward_us / weights, transfer_us / weights
     low, high = 1e-6, float(weights)
@@ -146,19 +146,25 @@ def count_weights(run: Run) -> int | None:
 _NEEDS = "collectives"
 KINDS = (
     kind("allreduce.count", "count", "run", "gradient collectives of a rank per step", needs=_NEEDS),
-    kind("allreduce.transfer_us", "us", "run", "their transfer per step", formula="Σ shortest elapsed over members", needs=_NEEDS),
+    kind("allreduce.transfer_us", "us", "run", "their transfer per step", formula="Σ shortest elapsed over members",
+         needs=_NEEDS),
     kind("allreduce.size_bytes", "bytes", "run", "what one of them moves, mean", needs="transports"),
     kind("allreduce.exposed_us", "us", "run", "their transfer that nothing hides, per step", needs=_NEEDS),
     kind("allreduce.exposed_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
     kind("allreduce.hidden_share", "ratio", "run", "part of their transfer that computation hides",
          formula="1 − exposed ÷ transfer", needs=_NEEDS),
-    kind("allreduce.latency_us", "us", "run", "start-up of one of them", formula="α of transfer = α + size ÷ β", needs="transports"),
-    kind("allreduce.backward_us", "us", "run", "course of backward, per step", formula="two thirds of computation", needs=_NEEDS),
-    kind("allreduce.weight_count", "count", "run", "trainable weights", formula="optimizer kernels per step", needs="kernels"),
+    kind("allreduce.latency_us", "us", "run", "start-up of one of them", formula="α of transfer = α + size ÷ β",
+         needs="transports"),
+    kind("allreduce.backward_us", "us", "run", "course of backward, per step", formula="two thirds of computation",
+         needs=_NEEDS),
+    kind("allreduce.weight_count", "count", "run", "trainable weights", formula="optimizer kernels per step",
+         needs="kernels"),
     kind("allreduce.proposed_split", "list", "run", "all_reduce_fusion_config that hides most (S63)",
-         formula="segments that finish when the next becomes ready, gradients ready evenly over backward", needs=_NEEDS),
+         formula="segments that finish when the next becomes ready, gradients ready evenly over backward",
+         needs=_NEEDS),
     kind("allreduce.proposed_exposed_us", "us", "run", "what stays exposed with it", needs=_NEEDS),
-    kind("allreduce.saving_us", "us", "run", "what the step gains with it", formula="exposed now − exposed with the split", needs=_NEEDS),
+    kind("allreduce.saving_us", "us", "run", "what the step gains with it",
+         formula="exposed now − exposed with the split", needs=_NEEDS),
     kind("allreduce.saving_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
 )  # fmt: skip
 

@@ -110,7 +110,7 @@ def reduce_course(rank: Rank) -> Course | None:
                 gap,
                 measure(alone) / 1000,
                 int((inside & ~communication).sum()),
-            )  # fmt: skip
+            )
         )
         previous = high
         talks = np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES]

@@ -7,7 +7,7 @@ shape of the data itself. Ranks are compared only with peers: the same pipeline 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,12 +15,10 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.exchanges import POINT_TO_POINT, Exchanges
+from advisor.facts.group_roles import roles_of
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Subject
 
-_GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
-FORWARD_SHARE = 0.25
-"""Forward is a third of a step's computation; a group that never pauses for a quarter of the step exchanges in it."""
 _FOLDER = re.compile(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:ms|pt)$")
 
 
@@ -84,7 +82,7 @@ def _work_out(run: Run) -> Partition:
         found.source = "names of the cluster analysis files"
         found.sharded = any(mode.startswith("model") for mode in modes)
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
-    found.role = _roles(found.groups, names, exchanges)
+    found.role = roles_of(found.groups, names, exchanges)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or 0, len(ranks), max(ranks, default=0) + 1)
     _find_sizes(found, world)
@@ -116,75 +114,6 @@ def _groups(run: Run, exchanges: dict[int, Exchanges]) -> tuple[dict[str, tuple[
         if name and name not in groups:
             groups[name] = tuple(sorted(present))
     return groups, told
-
-
-def _roles(
-    groups: dict[str, tuple[int, ...]], names: dict[str, str], exchanges: dict[int, Exchanges]
-) -> dict[str, str]:
-    """What each group is for: by the framework's own word, else by what is exchanged in it."""
-    roles = {}
-    for group in groups:
-        word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
-        if word in _GROUP_WORDS:
-            roles[group] = _GROUP_WORDS[word]
-    kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for ex in exchanges.values():
-        per_step = Counter(zip((ex.groups[g] for g in ex.group), ex.kinds(), strict=True))
-        for (group, k), count in per_step.items():
-            if group:
-                kinds[group][str(k)] = max(kinds[group][str(k)], count * ex.scale // max(len(ex.steps), 1))
-    for group, counts in kinds.items():
-        if group not in roles and any(counts[k] for k in POINT_TO_POINT):
-            roles[group] = "pipeline"
-    _tell_tensor_from_data(groups, kinds, roles, exchanges)
-    return roles
-
-
-def _tell_tensor_from_data(
-    groups: dict[str, tuple[int, ...]],
-    kinds: dict[str, Counter[str]],
-    roles: dict[str, str],
-    exchanges: dict[int, Exchanges],
-) -> None:
-    """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
-    exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
-    tensor-parallel; gradients leave forward without a collective."""
-    unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
-    partners: dict[str, set[str]] = {g: set() for g in unnamed}
-    for a in unnamed:
-        for b in unnamed:
-            if a != b and len(set(groups[a]) & set(groups[b])) == 1:
-                partners[a].add(b)
-    for group in unnamed:
-        mine = sum(kinds[group].values())
-        others = [sum(kinds[other].values()) for other in partners[group]]
-        if others and mine > max(others):
-            roles[group] = "tensor"
-        elif others and mine < min(others):
-            roles[group] = "data"
-        else:
-            silent = _silence(group, exchanges)
-            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE else "data"
-
-
-def _silence(group: str, exchanges: dict[int, Exchanges]) -> float | None:
-    """Longest stretch of a step without a collective of this group, as a share of the step: the median over steps of
-    one member. None where starts are not told, or for one step only."""
-    for ex in exchanges.values():
-        if group not in ex.groups or len(ex.steps) < 2 or ex.scale > 1:
-            continue
-        mine = (ex.group == ex.groups.index(group)) & (ex.start_ns > 0)
-        order = np.argsort(ex.start_ns[mine])
-        start = ex.start_ns[mine][order] / 1000
-        end = start + ex.elapsed_us[mine][order]
-        if len(start) < 4 or len(np.unique(ex.step[mine])) < 2:
-            continue
-        gaps = start[1:] - np.maximum.accumulate(end)[:-1]
-        first = np.flatnonzero(np.diff(ex.step[mine][order])) + 1
-        period = float(np.median(np.diff(start[first]))) if len(first) > 1 else float(start[-1] - start[0])
-        per_step = [float(part.max()) for part in np.split(gaps, first) if len(part)]
-        return max(float(np.median(per_step)), 0.0) / period if period > 0 else None
-    return None
 
 
 def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: dict[int, Exchanges]) -> None:

@@ -23,7 +23,7 @@ from advisor.facts.steps import steady
 from advisor.model import RUN, Fact
 
 if TYPE_CHECKING:
-    from advisor.facts.cluster import Lateness
+    from advisor.facts.lateness import Lateness
 
 
 PURE_SLACK = 0.5
@@ -32,7 +32,7 @@ PURE_SLACK = 0.5
 
 @dataclass
 class Change:
-    """What is put right on one rank: factors on segments and gaps, microseconds off the wait before the first kernel."""
+    """What is put right on one rank: factors on segments and gaps, microseconds off its first wait."""
 
     compute: float = 1.0
     gap: float = 1.0
@@ -200,7 +200,7 @@ def _first_segment(chain: Chain) -> int:
 
 def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
     """Microseconds a step gains where these ranks' causes are at their peers' median; None without a replay."""
-    from advisor.facts.cluster import accounts
+    from advisor.facts.lateness import accounts
 
     found, balance = model(run), accounts(run)
     if found is None or balance is None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.cluster import accounts, kernel_speeds
-from advisor.facts.communication import exposures, step_names
 from advisor.facts.exchanges import Exchanges
+from advisor.facts.exposure import exposures, step_names
+from advisor.facts.lateness import accounts, kernel_speeds
 from advisor.facts.parallelism import partition
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Source, Subject
@@ -62,7 +62,7 @@ def stages_of(run: Run) -> list[Stage]:
     works: dict[int, Work] = run.each("stages")
     found = []
     for index, members in layout.peers().items():
-        known = [r for r in members if r in row]
+        known = [r for r in members if r in row and np.isfinite(balance.compute[row[r]]).any()]
         if not known:
             continue
         bubbles = [exposed[r].bubble for r in known if r in exposed]
@@ -102,7 +102,7 @@ def micro_batches(run: Run) -> int | None:
 
 
 def hop_us(run: Run) -> float:
-    """What one transfer between stages takes, microseconds: median transit of sends and of exchanges that moved data."""
+    """What one transfer between stages takes, microseconds: median transit of sends and exchanges."""
     times = []
     for ex in run.each("communication").values():
         moving = np.isin(ex.kinds(), ("send", "batchsendrecv")) & (ex.transit_us > 0)
@@ -115,25 +115,32 @@ _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("stage.index", "number", "stage", "pipeline stage, from 0"),
     kind("stage.computing_us", "us", "stage", "computation per step, median over its ranks", needs=_NEEDS),
-    kind("stage.work_us", "us", "stage", "computation at the speed the same kernels have elsewhere: what the stage was given to do",
+    kind("stage.work_us", "us", "stage",
+         "computation at the speed the same kernels have elsewhere: what the stage was given to do",
          formula="computing ÷ kernel speed ratio", needs=_NEEDS),
     kind("stage.work_ratio", "number", "stage", "its work against the mean of the stages (S28)", needs=_NEEDS),
-    kind("stage.flop_ratio", "number", "stage", "its floating-point work against the mean of the stages", needs="flops"),
+    kind("stage.flop_ratio", "number", "stage", "its floating-point work against the mean of the stages",
+         needs="flops"),
     kind("stage.bubble_us", "us", "stage", "waiting for other stages, per step (S31)",
-         formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told", needs=_NEEDS),
+         formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told",
+         needs=_NEEDS),
     kind("stage.bubble_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.bubble_excess_share", "ratio", "stage", "bubble above the schedule's own minimum, share of the step",
          formula="bubble − (p−1) ÷ (m+p−1) of the step − 2 (m+p−1) transfers between stages", needs=_NEEDS),
-    kind("stage.exposed_transfer_share", "ratio", "stage", "exposed transfer between its sharded operators, share of the step (S30)",
+    kind("stage.exposed_transfer_share", "ratio", "stage",
+         "exposed transfer between its sharded operators, share of the step (S30)",
          needs="collectives"),
-    kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean", needs=_NEEDS),
+    kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean",
+         needs=_NEEDS),
     kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work",
          formula="(m−1) × largest + Σ of all stages' work per micro-batch, now against balanced; the difference of "
                  "largest and mean where m is unknown", needs=_NEEDS),
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
-    kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank", needs="collectives"),
-    kind("pipeline.bubble_share", "ratio", "run", "waiting for other stages, share of the step, mean over stages", needs=_NEEDS),
+    kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
+         needs="collectives"),
+    kind("pipeline.bubble_share", "ratio", "run", "waiting for other stages, share of the step, mean over stages",
+         needs=_NEEDS),
     kind("pipeline.bubble_minimum_share", "ratio", "run", "the schedule's own bubble",
          formula="(p−1) ÷ (m+p−1), p stages, m micro-batches", needs="collectives"),
     kind("pipeline.work_spread", "ratio", "run", "(largest − mean) ÷ mean of the stages' work", needs=_NEEDS),

@@ -16,9 +16,9 @@ class Fault:
     """One thing that is wrong. `where` is a rank, a host, a stage or a pair of ranks; `size` is how much.
 
     slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data: a batch takes (1 + size) steps to
-    prepare. slow_host: the host's launches make the device's queue run dry for about `size` of the step.
-    slow_link, slow_card, slow_node_network (links that leave the host): bandwidth divided by 1 + size. stage_imbalance: the stage has 1 + size
-    the layers. unsplit_allreduce, small_packets, redistribution: present or not.
+    prepare. slow_host: launching a step takes (1 + size) times its computation. slow_link, slow_card,
+    slow_node_network (links that leave the host): bandwidth divided by 1 + size. stage_imbalance: the stage has
+    1 + size the layers. unsplit_allreduce, small_packets, redistribution: present or not.
     """
 
     kind: str
@@ -128,7 +128,7 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
 
 
 def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
-    """A scenario with this fault ("healthy", one of `FAULTS`, or two joined by "+"), everything else drawn by the seed."""
+    """A scenario with this fault ("healthy", one of `FAULTS`, or two joined by "+"); the seed draws everything else."""
     draw = random.Random(f"{kind}/{seed}")
     kinds = [] if kind == "healthy" else kind.split("+")
     pipeline = 1

@@ -28,7 +28,9 @@ _MS_KERNEL = (
 _PT_KERNEL = _MS_KERNEL.replace("Step ID", "Step Id").replace("Block Num", "Block Dim")
 _SHAPES = {
     "MatMulV2": ("4096,4096;4096,4096", "FLOAT16;FLOAT16", "ND;ND", "4096,4096", "FLOAT16", "ND"),
-    "FlashAttentionScore": ("8,4096,1024;8,4096,1024;8,4096,1024", "FLOAT16;FLOAT16;FLOAT16", "ND;ND;ND", "8,4096,1024", "FLOAT16", "ND"),
+    "FlashAttentionScore": (
+        "8,4096,1024;8,4096,1024;8,4096,1024", "FLOAT16;FLOAT16;FLOAT16", "ND;ND;ND", "8,4096,1024", "FLOAT16", "ND"
+    ),
 }  # fmt: skip
 _PLAIN = ("4096,4096", "FLOAT16", "ND", "4096,4096", "FLOAT16", "ND")
 
@@ -156,7 +158,8 @@ def _write_steps(run: Simulation, rank: int, output: Path) -> None:
                 last = max(joints, key=lambda op: op.start)
                 stage = max(last.end - first_start - bubble, 0.0)
         values = (
-            compute_us, exposed_us, total_us - exposed_us, total_us, free_us, stage, bubble, exposed_us - bubble, preparing
+            compute_us, exposed_us, total_us - exposed_us, total_us, free_us, stage, bubble, exposed_us - bubble,
+            preparing,
         )  # fmt: skip
         step = s.first_step + index
         rows.append(f"{step}," + ",".join(f"{v:.3f}" if v else "0" for v in values))

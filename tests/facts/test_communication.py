@@ -13,7 +13,8 @@ from benchmarks.simulator import Fault
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("hcom_allReduce__586_0_1", "allreduce"), ("AllReduce-op4582", "allreduce"), ("hcom_reduceScatter__1_2", "reducescatter"),
+        ("hcom_allReduce__586_0_1", "allreduce"), ("AllReduce-op4582", "allreduce"),
+        ("hcom_reduceScatter__1_2", "reducescatter"),
         ("hcom_alltoAllv__1", "alltoall"), ("Receive-op2068", "receive"), ("hcom_batchSendRecv__1", "batchsendrecv"),
         ("hcom_send__822_0", "send"), ("Notify_Wait", "other"),
     ],

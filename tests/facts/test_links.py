@@ -8,7 +8,7 @@ from clusters import SMALL, facts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.links import fit
+from advisor.facts.link_speed import fit
 from advisor.model import Subject
 from benchmarks.simulator import Fault
 

@@ -1,0 +1,277 @@
+"""Each rank's step as an account, and each rank against its peers (S15-S18, S21, S25, S29, S34, S35, S37).
+
+A step is computation, exposed communication, idling between kernels and waiting for data. In a synchronous step all
+peers take equally long, so a late rank has more of its own work and less exposed communication than its peers: the
+others wait for it. What it has more of is why it is late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from advisor.facts.base import Run
+from advisor.facts.course import Course
+from advisor.facts.exchanges import Floats
+from advisor.facts.parallelism import partition
+from advisor.facts.peers import excess, others_median, spread
+from advisor.facts.steps import StepTimes, steady
+from advisor.model import Source
+
+ONE_JOB = 1.5
+"""Ranks whose steps differ in length by more than this factor are not of one synchronous job."""
+PARTS = ("compute", "data", "host")
+"""What a rank can be late from by itself."""
+
+
+@dataclass
+class Accounts:
+    """Where each rank's time goes: rows are ranks, columns steady steps common to all, microseconds."""
+
+    ranks: list[int]
+    steps: list[str]
+    time: Floats
+    compute: Floats
+    data: Floats
+    host: Floats
+    exposed: Floats
+    idle: Floats
+    data_known: bool
+    sources: dict[int, tuple[Source, ...]] = field(default_factory=dict)
+
+    def synchronous(self, rows: list[int]) -> bool:
+        """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared."""
+        if len(rows) < 2:
+            return True
+        lengths = self.time[rows]
+        return bool((np.nanmax(lengths, axis=0) <= ONE_JOB * np.nanmin(lengths, axis=0)).any())
+
+    def part(self, name: str) -> Floats:
+        """compute, data or host."""
+        return {"compute": self.compute, "data": self.data, "host": self.host}[name]
+
+    @property
+    def step_us(self) -> float:
+        """Duration of a typical step."""
+        return float(np.nanmedian(self.time))
+
+
+def accounts(run: Run) -> Accounts | None:
+    """The accounts of this run, worked out once; None where no rank has steps."""
+    if not hasattr(run, "_accounts"):
+        run._accounts = _balance(run)  # type: ignore[attr-defined]
+    return run._accounts  # type: ignore[attr-defined]
+
+
+def _balance(run: Run) -> Accounts | None:
+    times: dict[int, StepTimes] = steady(run)
+    courses: dict[int, Course] = run.each("replay")
+    if not times:
+        return None
+    steps = [s for s in next(iter(times.values())).steps if all(s in t.steps for t in times.values())]
+    if not steps:
+        return None
+    ranks = list(times)
+
+    def table(phase: str) -> Floats:
+        return np.array([_phase(times[rank], phase, steps) for rank in ranks])
+
+    time, computing, exposed, idle, preparing = (
+        table(p) for p in ("time", "computing", "exposed", "idle", "preparing")
+    )
+    if not np.isfinite(computing).any():
+        computing = table("fp_bp")
+    interval = table("interval")
+    lead, fetching = _from_courses(courses, ranks, steps)
+    apart = np.zeros(time.shape)
+    if np.isfinite(interval).any():
+        data, host = interval, np.nan_to_num(idle)
+    elif np.isfinite(lead).all(axis=0).any() and not np.isfinite(preparing).all():
+        data, host = lead, np.maximum(np.nan_to_num(idle) - np.nan_to_num(lead), 0.0)
+    elif np.isfinite(preparing).any():
+        data = preparing
+        if _outside(time, preparing):
+            apart, host = np.nan_to_num(preparing), np.nan_to_num(idle)
+        else:
+            host = np.maximum(np.nan_to_num(idle) - np.nan_to_num(preparing), 0.0)
+    else:
+        data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
+    time = time + apart
+    if np.isfinite(fetching).any():
+        computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
+    known = bool(np.isfinite(data).any())
+    sources = {rank: times[rank].sources for rank in ranks}
+    return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources)
+
+
+def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:
+    values = times.time if phase == "time" else times.phases.get(phase)
+    if values is None:
+        return np.full(len(steps), np.nan)
+    return values[[times.steps.index(s) for s in steps]].astype(float)
+
+
+def _from_courses(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> tuple[Floats, Floats]:
+    """Idle before the first kernel and time in GetNext, rank by step; NaN where not told."""
+    lead, fetching = np.full((len(ranks), len(steps)), np.nan), np.full((len(ranks), len(steps)), np.nan)
+    for row, rank in enumerate(ranks):
+        course = courses.get(rank)
+        if course is None:
+            continue
+        place = {step: i for i, step in enumerate(course.steps)}
+        for column, step in enumerate(steps):
+            if step in place:
+                lead[row, column] = course.lead_us[place[step]]
+                fetching[row, column] = course.fetching_us[place[step]]
+    return lead, fetching
+
+
+def _outside(time: Floats, preparing: Floats) -> bool:
+    """Whether the wait before the first kernel lies outside computing + exposed + idle.
+
+    Ranks of one synchronous job have steps of one length, so the sum that differs less from rank to rank is the
+    whole step. Where that does not tell (one rank, no wait to speak of) the files' own definition holds: outside.
+    """
+    together = time + np.nan_to_num(preparing)
+    if len(time) < 2:
+        return True
+    without = float(np.mean(np.ptp(time, axis=0)))
+    within = float(np.mean(np.ptp(together, axis=0)))
+    return within <= without
+
+
+@dataclass
+class Lateness:
+    """One rank against its peers, microseconds a step."""
+
+    rank: int
+    parts: dict[str, float]
+    own_us: float
+    """Own work above the peers' median."""
+    exposed_us: float | None
+    """Exposed communication above the peers' median: negative on a rank that others wait for."""
+    steadiness: float
+    """Share of the steps in which the rank's own work was above its peers'."""
+    noise_us: float | None
+    speed: float | None = None
+
+    @property
+    def late_us(self) -> float:
+        """How long the peers wait for this rank."""
+        waited = self.own_us if self.exposed_us is None else min(self.own_us, -self.exposed_us)
+        return max(waited, 0.0)
+
+    @property
+    def cause(self) -> str:
+        """The part that makes it late; unknown where none does."""
+        best = max(self.parts, key=lambda p: self.parts[p], default="")
+        return best if best and self.parts[best] > 0 else "unknown"
+
+
+def latenesses(run: Run) -> dict[int, Lateness]:
+    """Every rank against its peers; ranks without peers only where their kernels can be compared with others'."""
+    if not hasattr(run, "_latenesses"):
+        run._latenesses = _compare(run)  # type: ignore[attr-defined]
+    return run._latenesses  # type: ignore[attr-defined]
+
+
+def _compare(run: Run) -> dict[int, Lateness]:
+    balance, layout = accounts(run), partition(run)
+    if balance is None:
+        return {}
+    speeds = kernel_speeds(run)
+    row = {rank: i for i, rank in enumerate(balance.ranks)}
+    anywhere = {p: excess(balance.part(p)) for p in ("data", "host")}
+    found: dict[int, Lateness] = {}
+    for members in layout.peers().values():
+        rows = [row[r] for r in members if r in row]
+        slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1
+        if not balance.synchronous(rows):
+            continue
+        peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
+        for r in rows:
+            rank = balance.ranks[r]
+            entry = peers.get(rank)
+            if len(rows) == 1 or slow_stage:
+                alone = _alone(balance, r, speeds.get(rank), {p: float(v[r]) for p, v in anywhere.items()})
+                if entry is None or alone.own_us > max(entry.own_us, 0.0):
+                    entry = alone
+            if entry is not None:
+                found[rank] = entry
+    return dict(sorted(found.items()))
+
+
+def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -> dict[int, Lateness]:
+    own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
+    parts = {p: excess(balance.part(p)[rows]) for p in PARTS if p != "data" or balance.data_known}
+    over = excess(own)
+    exposed = excess(balance.exposed[rows])
+    steadily = (own - others_median(own) > 0).mean(axis=1)
+    noise = spread(over)
+    return {
+        balance.ranks[r]: Lateness(
+            balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
+            float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
+            speeds.get(balance.ranks[r]),
+        )
+        for i, r in enumerate(rows)
+        if np.isfinite(over[i])
+    }  # fmt: skip
+
+
+def _alone(balance: Accounts, row: int, speed: float | None, parts: dict[str, float]) -> Lateness:
+    """A rank whose stage has no other, or is slow as a whole: the same kernels elsewhere, and the wait for data and the
+    gaps between kernels of all ranks, which do not depend on what a stage computes."""
+    parts = {p: us for p, us in parts.items() if np.isfinite(us) and (p != "data" or balance.data_known)}
+    if speed is not None:
+        parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
+    own = sum(max(us, 0.0) for us in parts.values())
+    return Lateness(balance.ranks[row], parts, own, None, 1.0 if own > 0 else 0.0, None, speed)
+
+
+def kernel_speeds(run: Run) -> dict[int, float]:
+    """rank -> how much longer the same kernels (type and shapes) take than on the other ranks; 1 is equal.
+
+    Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
+    """
+    courses: dict[int, Course] = run.each("replay")
+    ranks = sorted(courses)
+    keys = sorted({key for course in courses.values() for key in course.speed})
+    if len(ranks) < 2 or not keys:
+        return {}
+    durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
+    weights = np.array([[_weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
+    ratio = durations / others_median(durations)
+    found = {}
+    for i, rank in enumerate(ranks):
+        known = np.isfinite(ratio[i]) & (weights[i] > 0)
+        if known.any():
+            order = np.argsort(ratio[i, known])
+            mass = np.cumsum(weights[i, known][order])
+            found[rank] = float(ratio[i, known][order][np.searchsorted(mass, mass[-1] / 2)])
+    return found
+
+
+def _weight(entry: tuple[float, float] | None) -> float:
+    return 0.0 if entry is None else entry[0] * entry[1]
+
+
+def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tuple[str, ...]:
+    """Which operator types account for a rank's longer computation, largest first: "MatMulV2 +12 %" (S37)."""
+    courses: dict[int, Course] = run.each("replay")
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    if own is None or not peers:
+        return ()
+    totals: dict[str, list[float]] = {}
+    for key, entry in own.speed.items():
+        theirs = [_weight(p.speed[key]) for p in peers if key in p.speed]
+        if theirs:
+            total = totals.setdefault(key[0], [0.0, 0.0])
+            total[0] += _weight(entry)
+            total[1] += float(np.median(theirs))
+    ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
+    return tuple(
+        f"{name} +{(mine / usual - 1) * 100:.0f} %" for name, (mine, usual) in ranked[:most] if mine > usual > 0
+    )
