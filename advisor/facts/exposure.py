@@ -92,7 +92,7 @@ def _expose(run: Run) -> dict[int, Exposure]:
     for rank in sorted(set(exchanges) | set(times)):
         exposed = times[rank].phases.get("exposed") if rank in times else None
         total = float(np.nanmedian(exposed)) if exposed is not None else None
-        if rank in courses and courses[rank].exposed_by_name and pure.get(rank):
+        if rank in courses and courses[rank].exposed_by_name and (pure.get(rank) or rank not in exchanges):
             found[rank] = _measured(courses[rank], pure[rank], total)
         else:
             found[rank] = _estimated(pure.get(rank, {}), total, _receiving(run, rank))

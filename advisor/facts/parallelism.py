@@ -228,6 +228,7 @@ KINDS = (
     kind("parallelism.pipeline", "count", "run", "pipeline stages"),
     kind("parallelism.expert", "count", "run", "expert-parallel size"),
     kind("parallelism.source", "text", "run", "where the sizes were read"),
+    kind("parallelism.is_told", "bool", "run", "the sizes were read somewhere and not assumed"),
     kind("parallelism.strategy", "text", "run", "pipeline, model, data or single: which cluster metrics apply (S32)"),
     kind("rank.stage", "number", "rank", "pipeline stage of the rank, from 0"),
     kind("rank.peer_group", "text", "rank", "ranks with the same word do the same work and may be compared"),
@@ -245,6 +246,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("parallelism.pipeline", RUN, found.pipeline)
     yield from fact("parallelism.expert", RUN, found.expert)
     yield from fact("parallelism.source", RUN, found.source)
+    yield from fact("parallelism.is_told", RUN, not found.source.startswith("assumed"))
     yield from fact("parallelism.strategy", RUN, found.strategy)
     peers = found.peers()
     for rank, stage in sorted(found.stage.items()):

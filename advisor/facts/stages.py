@@ -42,14 +42,9 @@ class Stage:
     computing: float
     bubble: float | None
     exposed_transfer: float
-    speed: float
-    """The same kernels take this many times as long as on other ranks, not below 1."""
+    work: float
+    """Computation at the usual speed of its kernels: what the stage was given to do."""
     flop: float | None
-
-    @property
-    def work(self) -> float:
-        """Computation at the usual speed of its kernels: what the stage was given to do."""
-        return self.computing / self.speed
 
 
 def stages_of(run: Run) -> list[Stage]:
@@ -68,16 +63,22 @@ def stages_of(run: Run) -> list[Stage]:
         bubbles = [exposed[r].bubble for r in known if r in exposed]
         transfer = [sum(exposed[r].transfer.get(k, 0.0) for k in ("tensor", "expert")) for r in known if r in exposed]
         flops = [works[r].flop for r in known if r in works]
+        computing = {r: float(np.nanmedian(balance.compute[row[r]])) for r in known}
         found.append(
             Stage(
-                index, tuple(known), float(np.median([np.nanmedian(balance.compute[row[r]]) for r in known])),
+                index, tuple(known), float(np.median(list(computing.values()))),
                 float(np.median(bubbles)) if bubbles and any(e.bubble > 0 for e in exposed.values()) else None,
                 float(np.median(transfer)) if transfer else 0.0,
-                max(float(np.median([speeds.get(r, 1.0) for r in known])), 1.0),
+                _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()]),
                 float(np.median(flops)) if flops else None,
             )
         )  # fmt: skip
     return found
+
+
+def _typical(values: list[float]) -> float:
+    """Median; of two the lesser, for one slow rank must not stand for what the stage was given to do."""
+    return float(np.median(values)) if len(values) > 2 else min(values)
 
 
 def micro_batches(run: Run) -> int | None:
@@ -117,7 +118,7 @@ KINDS = (
     kind("stage.computing_us", "us", "stage", "computation per step, median over its ranks", needs=_NEEDS),
     kind("stage.work_us", "us", "stage",
          "computation at the speed the same kernels have elsewhere: what the stage was given to do",
-         formula="computing ÷ kernel speed ratio", needs=_NEEDS),
+         formula="median of computing ÷ kernel speed ratio, the ratio not below 1; of two ranks the lesser", needs=_NEEDS),
     kind("stage.work_ratio", "number", "stage", "its work against the mean of the stages (S28)", needs=_NEEDS),
     kind("stage.flop_ratio", "number", "stage", "its floating-point work against the mean of the stages",
          needs="flops"),
