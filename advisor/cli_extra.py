@@ -178,6 +178,11 @@ def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None) -
 @click.argument("directory", type=click.Path(file_okay=False))
 @click.option("--id", "name", prompt="Rule id, e.g. ACME001")
 @click.option("--verdict", prompt="Verdict: a known word, or your own such as acme/slow-save")
+@click.option(
+    "--direction",
+    type=click.Choice(["computation", "scheduling", "communication", "evidence"]),
+    help="What it is about [default: as the verdict, else computation].",
+)
 @click.option("--fact", prompt="Fact (advisor facts list)")
 @click.option("--op", type=click.Choice([">", ">=", "<", "<="]), default=">", prompt="Fires where the fact is")
 @click.option("--threshold", type=float, prompt="Threshold")
@@ -191,8 +196,9 @@ def new(directory: str, name: str, **answers: Any) -> int:
     from advisor.ruleset.new import NewRule, write_rule
 
     extend_catalogue(None)
-
-    for path in write_rule(NewRule(id=name, **answers), Path(directory), catalogue()):
+    for path in write_rule(
+        NewRule(id=name, **{**answers, "direction": answers["direction"] or ""}), Path(directory), catalogue()
+    ):
         click.echo(str(path))
     return DONE
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from advisor.engine.base import Engine, EngineFailure, Hit, Record, RecordError
+from advisor.engine.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
 from advisor.engine.evidence import missing_evidence
 from advisor.engine.findings import Draft, build
 from advisor.engine.roots import assign_roles, merge
@@ -143,7 +143,8 @@ class _Trial:
             self.rules.rules, judged, self.facts, self.catalogue, [finding.subject for finding in self.given]
         )
         self.errors.update(compiled.errors)
-        machine = make_engine(compiled.rules, engine)
+        # One match for each rule and subject is no explosion, however many there are.
+        machine = make_engine(compiled.rules, engine, MAX_HITS + sum(map(len, judged.values())))
         machine.begin()
         try:
             pending = [hit for record in compiled.records for hit in self._add(machine, record)]
