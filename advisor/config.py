@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +22,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
+_PROFILE = re.compile(
+    r".*_ascend_(ms|pt)|PROF_.+|ASCEND_PROFILER_OUTPUT|cluster_analysis_output|profiler_(info|metadata).*\.json", re.I
+)
 SEVERITIES = ("low", "medium", "high", "critical")
 ENGINES = ("auto", "durable", "python")
 LANGUAGES = ("en", "zh")
@@ -101,7 +106,20 @@ def load_config(path: Path | None = None, start: Path | None = None) -> Config:
     table = _read(found)
     if found.name == "pyproject.toml":
         table = table.get("tool", {}).get("advisor", {})
-    return parse_config(table, found)
+    config = parse_config(table, found)
+    if path is None and config.extractors and _is_profile(found.resolve().parent):
+        logging.getLogger("advisor").warning(
+            "%s lies in a profile: its extractors, which are programs, are not run; name it with --config to trust it",
+            found,
+        )
+        return replace(config, extractors=())
+    return config
+
+
+def _is_profile(folder: Path) -> bool:
+    """Whether a folder is, holds or lies in profiler output, which may come from anybody."""
+    names = [*folder.parts, *(entry.name for entry in folder.iterdir())]
+    return any(_PROFILE.fullmatch(name) for name in names)
 
 
 def parse_config(table: Mapping[str, Any], path: Path | None = None) -> Config:

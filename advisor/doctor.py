@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.engine.judge import rule_needs
 from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
+from advisor.jsonout import shield_json
 from advisor.sources.base import Profile
 from advisor.tables import FILES, TABLES
 
@@ -114,7 +115,7 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
     """The diagnosis as text or JSON."""
     if form == "json":
         document = {**vars(diagnosis), "missing": [vars(m) for m in diagnosis.missing]}
-        return json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+        return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
     zh = lang == "zh"
     lines = [_recognised(diagnosis, zh)]
     for rank in diagnosis.ranks[:RANKS_SHOWN]:

@@ -10,6 +10,7 @@ from typing import Any
 from advisor.errors import UsageError
 from advisor.facts.base import FactKind, Measured
 from advisor.facts.registry import catalogue
+from advisor.jsonout import shield_json
 from advisor.model import COLLECTION, RUN, Check, Finding, Subject
 from advisor.pipeline import measure
 from advisor.ruleset.evaluate import Scope
@@ -29,7 +30,7 @@ def explain(name: str, profile: Sequence[str], rules: RuleSet, form: str, lang: 
     if profile:
         told["profile"] = _judged(rule, measure(list(profile), rules.uses_facts()), rules)
     if form == "json":
-        return json.dumps(told, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
+        return shield_json(json.dumps(told, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False)) + "\n"
     return "\n".join(_text(told, lang)) + "\n"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.compare.model import Account, Comparison, Effect, Matched, Metric
+from advisor.jsonout import shield_json
 from advisor.model import Finding, Value
 from advisor.units import show
 
@@ -38,7 +39,11 @@ def render_comparison(comparison: Comparison, form: str = "text", lang: str = "e
     """The comparison in one of `FORMATS`."""
     if form == "json":
         return (
-            json.dumps(comparison_to_json(comparison), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False)
+            shield_json(
+                json.dumps(
+                    comparison_to_json(comparison), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False
+                )
+            )
             + "\n"
         )
     words = _WORDS["zh" if lang == "zh" else "en"]

@@ -80,7 +80,7 @@ def timeline_of(rank: Rank) -> Timeline | None:
             if bare.any():
                 named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
                 communication = communication | (bare & named[kernels.name])
-            whole = _is_whole(kernels)
+            whole = _is_whole(kernels) and not communication.all()
             if not whole:
                 file = rank.relative(rank.tables["kernels"].paths[0])
                 rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "

@@ -10,6 +10,7 @@ from typing import Any
 from advisor.errors import UsageError
 from advisor.facts.base import FactSet, Measured
 from advisor.facts.registry import catalogue
+from advisor.jsonout import shield_json
 from advisor.model import Fact, Parallelism, Problem, ProfileInfo, Source, Subject
 
 SCHEMA_VERSION = "1.0"
@@ -25,7 +26,7 @@ def dump(measured: Measured) -> str:
         "facts": [fact_to_json(fact, kinds[fact.name].unit if fact.name in kinds else "") for fact in measured.facts],
         "problems": [{"file": p.file, "problem": p.problem} for p in measured.problems],
     }
-    return json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False)) + "\n"
 
 
 def load(path: str | Path) -> Measured:
@@ -60,7 +61,10 @@ def catalogue_text(form: str) -> str:
             for k in kinds.values()
         ]  # fmt: skip
         return (
-            json.dumps(sorted(rows, key=lambda r: str(r["name"])), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+            shield_json(
+                json.dumps(sorted(rows, key=lambda r: str(r["name"])), ensure_ascii=False, sort_keys=True, indent=1)
+            )
+            + "\n"
         )
     lines = ["| fact | unit | scope | meaning | how |", "|---|---|---|---|---|"]
     lines += [

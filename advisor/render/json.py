@@ -13,6 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from advisor.errors import UsageError
+from advisor.jsonout import shield_json
 from advisor.model import (
     RUN,
     Check,
@@ -68,7 +69,7 @@ def render_json(report: Report, lang: str = "en", *, facts: str = "compared", **
 
 
 def _dump(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+    return shield_json(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+from advisor.jsonout import shield_json
 from advisor.model import Check, Finding, Outcome, Report
 from advisor.render.escaping import markdown, printable
 from advisor.render.json import tool_version
@@ -49,9 +50,9 @@ def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
             "headline": printable(report.summary.headline.get(lang)),
         },
     }
-    return json.dumps(
+    return shield_json(json.dumps(
         {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, allow_nan=False, indent=1
-    )
+    ))
 
 
 def _rule(rule: str, finding: Finding | None, lang: str) -> dict[str, Any]:

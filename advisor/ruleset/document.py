@@ -44,11 +44,12 @@ class Document:
 def read_document(path: Path) -> Document:
     """Reads one YAML file. Raises RuleError with file and line for everything that is not plain, bounded YAML."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise RuleError(f"cannot be read: {error.strerror or error}", place=str(path)) from None
     if len(raw) > MAX_BYTES:
-        raise RuleError(f"{len(raw)} bytes", place=str(path), hint=f"at most {MAX_BYTES}")
+        raise RuleError("too large for a rule", place=str(path), hint=f"at most {MAX_BYTES} bytes")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -20,13 +20,16 @@ def text_from(model: TextModel) -> Text:
 
 
 def load_remedies(packs: Sequence[Path] = ()) -> tuple[dict[str, RemedySpec], list[LintError]]:
-    """Every shipped remedy and those of these packs, by id, and what is wrong with their files."""
+    """Every shipped remedy and those of these packs, by id, and what is wrong with their files. Links that lead out of
+    a folder are left out: a pack must not show files that are not its own."""
     remedies: dict[str, RemedySpec] = {}
     errors: list[LintError] = []
     for folder in (resource("knowledge_base", "remedies"), *(pack / "remedies" for pack in packs)):
         if not folder.is_dir():
             continue
         for path in sorted(folder.glob("*.yaml")):
+            if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+                continue
             spec, faults = load_remedy(path)
             errors.extend(faults)
             if spec is None:

@@ -134,7 +134,7 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
         if lacks(database, "CommAnalyzerTime", ("hccl_op_name",), note):
             return None
         wanted = ["hccl_op_name", "group_name", "step", "type", *_TIMES.values()]
-        found = database.select("CommAnalyzerTime", wanted)
+        found = database.select("CommAnalyzerTime", wanted, distinct=True)
     keep = [i for i, name in enumerate(found["hccl_op_name"]) if name != "Total Op Info"]
     found = {column: [cells[i] for i in keep] for column, cells in found.items()}
     steps, names, groups, sections = _names(found, len(keep))
@@ -173,7 +173,7 @@ def read_transports(reference: TableRef, columns: Sequence[str] | None, note: No
             return None
         wanted = ["hccl_op_name", "group_name", "step", "type", "transport_type", "transit_size", "transit_time",
                   "large_packet_ratio", "package_size", "count", "total_duration"]  # fmt: skip
-        found = database.select("CommAnalyzerBandwidth", wanted)
+        found = database.select("CommAnalyzerBandwidth", wanted, distinct=True)
     length = len(found["hccl_op_name"])
     cells = {column: found.get(column, [None] * length) for column in wanted}
     steps, names, groups, _ = _names(found, length)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
-from advisor.sources.dbfile import Database
+from advisor.sources.dbfile import Database, told_apart
 
 if TYPE_CHECKING:
     from advisor.intervals import Intervals
@@ -71,7 +71,9 @@ def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, 
         if database.has("STEP_TIME", "id", "startNs", "endNs")
         else []
     )
-    usable = [row for row in rows if isinstance(row[1], int) and isinstance(row[2], int) and 0 <= row[1] < row[2]]
+    usable = told_apart(
+        [(str(n), s, e) for n, s, e in rows if isinstance(s, int) and isinstance(e, int) and 0 <= s < e]
+    )
     if not usable:
         return [("0", first, last)]
     starts = [min(first, usable[0][1]), *(row[1] for row in usable[1:])]

@@ -72,14 +72,16 @@ class Database:
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, parameters).fetchall()
 
-    def select(self, table: str, columns: Sequence[str]) -> dict[str, list[Any]]:
-        """Column -> values for those of the columns that the table has, without case."""
+    def select(self, table: str, columns: Sequence[str], *, distinct: bool = False) -> dict[str, list[Any]]:
+        """Column -> values for those of the columns that the table has, without case; `distinct` drops repeated rows,
+        where the columns tell each row from all others."""
         known = self.tables[table.lower()]
         present = [column for column in columns if column.lower() in known]
         if not present:
             return {}
         names = ", ".join(quoted(known[column.lower()]) for column in present)
-        rows = self.rows(f"SELECT {names} FROM {self.name(table)}")
+        once = "DISTINCT " if distinct else ""
+        rows = self.rows(f"SELECT {once}{names} FROM {self.name(table)}")
         return {column: [row[i] for row in rows] for i, column in enumerate(present)}
 
     def strings(self) -> dict[Any, str]:
@@ -93,6 +95,14 @@ class Database:
         if not self.has(table, "id", "name"):
             return {}
         return dict(self.rows(f"SELECT id, name FROM {self.name(table)}"))
+
+
+def told_apart(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Steps (name, start, end) in order of start; numbered by place where their names do not tell them apart."""
+    ordered = sorted(steps, key=lambda step: step[1])
+    if len({name for name, _, _ in ordered}) == len(ordered):
+        return ordered
+    return [(str(place), start, end) for place, (_, start, end) in enumerate(ordered, 1)]
 
 
 def quoted(name: str) -> str:

@@ -70,7 +70,8 @@ def canonical_frame(table: str, rows: Iterable[dict[str, Any]], columns: Sequenc
         if kind == "float":
             frame[name] = pd.to_numeric(frame[name], errors="coerce").astype("Float64")
         elif kind in ("int", "ns"):
-            frame[name] = pd.to_numeric(frame[name], errors="coerce").astype("Int64")
+            values = pd.to_numeric(frame[name], errors="coerce")
+            frame[name] = values.where((values % 1 == 0) & (values.abs() < 2.0**62)).astype("Int64")
     return frame
 
 

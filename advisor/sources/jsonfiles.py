@@ -25,7 +25,7 @@ US_PER_MS = 1e3
 _TOTAL = "Total Op Info"
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _P2P = re.compile(r"send|receive|recv", re.IGNORECASE)
-_AGGREGATE = re.compile(r"(.*?)(?:@.*)?-(top\d+|middle|bottom\d+|total)", re.DOTALL)
+_AGGREGATE = re.compile(r"top\d+|middle|bottom\d+|total")
 _LINK = re.compile(r"(\d{1,9})-(\d{1,9})")
 _TIMES = {
     "elapsed_us": "Elapse Time(ms)",
@@ -188,8 +188,9 @@ def place_links(
             ends = names.get(source), names.get(destination)
         else:
             ends = source, destination
-        aggregate = _AGGREGATE.fullmatch(name)
-        plain, level = (aggregate.group(1), aggregate.group(2)) if aggregate else (name, "")
+        head, _, level = name.rpartition("-")
+        aggregate = bool(_AGGREGATE.fullmatch(level))
+        plain, level = (head.partition("@")[0], level) if aggregate else (name, "")
         values = (step, plain, group, *ends, transport, size, time, None if aggregate else 1, level)
         for cells, value in zip(rows.values(), values, strict=True):
             cells.append(value)

@@ -88,9 +88,9 @@ def _fast_columns(path: Path) -> tuple[bytes, Mapping[str, int]] | None:
     from advisor.sources.csvfiles import match_columns
 
     matches = match_columns(TABLES["kernels"].columns, heading)
-    if "duration_us" not in matches or matches["duration_us"].scale != 1.0 or len(set(heading)) != len(heading):
+    if "duration_us" not in matches or len(set(heading)) != len(heading):
         return None
-    if "start_ns" in matches and matches["start_ns"].scale != 1000.0:
+    if any(match.scale != TABLES["kernels"].column(name).scale for name, match in matches.items()):
         return None
     positions = {name: match.position for name, match in matches.items()}
     return line + newline, positions if len(set(positions.values())) == len(positions) else {}

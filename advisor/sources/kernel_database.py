@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.sources.base import Note
-from advisor.sources.dbfile import PLAIN_TABLES, connect
+from advisor.sources.dbfile import PLAIN_TABLES, connect, told_apart
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
     if not {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
         return []
     rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
-    return [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
+    return told_apart([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
 
 
 def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.DataFrame:

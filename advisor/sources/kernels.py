@@ -238,10 +238,22 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     return collector.finish()
 
 
-_STACK = re.compile(r"[\s;|,]*(?:\r?\n|File \"|[^\s;|,]*\.py[:(]\d+).*", re.DOTALL)
+_STACK = re.compile(r"\r?\n|File \"|\.py[:(]\d")
 _STEP = re.compile(r"[_/#-]step[_#]?\d+$", re.IGNORECASE)
 _NODE = re.compile(r"(-op\d+)/.*$")
 _LAUNCH = re.compile(r"^(?:\w+::)+")
+
+
+def _without_stack(name: str) -> str:
+    """What stands before a call stack: before its first line end, `File "`, or file with a line number."""
+    found = _STACK.search(name)
+    if found is None:
+        return name
+    before = name[: found.start()]
+    if found.group().startswith(".py"):
+        cut = max(map(before.rfind, " \t\r\n\v\f;|,"))
+        before = before[: cut + 1]
+    return before.rstrip(" \t\r\n\v\f;|,")
 
 
 def operator_name(name: str) -> str:
@@ -250,7 +262,7 @@ def operator_name(name: str) -> str:
     `Kernel::KernelLaunch::Default/net/MatMul-op1/MatMulV2` and the same with a stack behind it are
     `Default/net/MatMul-op1`.
     """
-    short = _STACK.sub("", name, count=1) if ".py" in name or "\n" in name or 'File "' in name else name
+    short = _without_stack(name) if ".py" in name or "\n" in name or 'File "' in name else name
     short = short.partition("@")[0]
     if "::" in short:
         short = _LAUNCH.sub("", short)

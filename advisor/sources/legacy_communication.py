@@ -61,7 +61,7 @@ def read_operations(path: Path, note: Note) -> Iterator[Operation]:
     frame = read_sheet(path, note)
     if frame is None:
         return
-    steps, cells = texts(frame, "step_num"), texts(frame, "communication_operator_cost")
+    steps, cells = texts(frame, "step_num"), texts(frame, "communication_operator_cost", document=True)
     if steps is None or cells is None:
         note(str(path), "lacks step_num or communication_operator_cost; it was not read")
         return

@@ -55,6 +55,8 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
     width, kept, short, long = len(names), [], 0, 0
     for row in rows:
         cells = [cell.strip() for cell in row]
+        if cells == names:
+            continue
         if len(cells) > width and any(cells[width:]):
             long += 1
             continue
@@ -119,10 +121,13 @@ def to_numbers(cells: pd.Series, heading: str, path: Path, note: Note) -> pd.Ser
     return values.where(usable)
 
 
-def texts(frame: pd.DataFrame, *names: str) -> pd.Series | None:
-    """The column as text; None where the file has no such column."""
+def texts(frame: pd.DataFrame, *names: str, document: bool = False) -> pd.Series | None:
+    """The column as text; None where the file has no such column. Only cells that hold a `document` may be long."""
     heading = find(frame, *names)
-    return None if heading is None else frame[heading].str.strip().str.slice(0, LONGEST_TEXT)
+    if heading is None:
+        return None
+    cells = frame[heading].str.strip()
+    return cells if document else cells.str.slice(0, LONGEST_TEXT)
 
 
 def assemble(table: str, data: Mapping[str, Any], columns: Sequence[str] | None) -> pd.DataFrame:

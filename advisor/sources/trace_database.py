@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from advisor.sources.base import Note
-from advisor.sources.dbfile import connect
+from advisor.sources.dbfile import connect, told_apart
 from advisor.sources.kernel_database import columns_of, is_time, texts_of
 from advisor.sources.trace import LONG_US, Activity, Ints, Spans, Trace, short_name
 from advisor.tables import LARGEST
@@ -49,7 +49,7 @@ def _read(connection: sqlite3.Connection) -> Trace:
     steps = []
     if {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
         rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
-        steps = [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
+        steps = told_apart([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
     launched, started = _links(connection)
     empty = np.zeros(0, np.int64)
     return Trace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.base import Note
-from advisor.sources.textfiles import require_file
+from advisor.sources.textfiles import detect_encoding, require_file
 
 BLOCK = 1 << 21
 """Bytes decoded at once; larger blocks leave the processor's caches and are slower."""
@@ -147,10 +148,13 @@ def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
 def _bytes(path: Path, note: Note) -> Iterator[bytes]:
     require_file(path)
     with path.open("rb") as stream:
-        if stream.read(2) != b"\x1f\x8b":
-            stream.seek(0)
+        sample = stream.read(4096)
+        stream.seek(0)
+        if not sample.startswith(b"\x1f\x8b"):
+            codec = detect_encoding(sample)
+            decoder = codecs.getincrementaldecoder(codec)("replace") if codec.startswith(("utf-16", "utf-32")) else None
             while data := stream.read(BLOCK):
-                yield data
+                yield data if decoder is None else decoder.decode(data).encode()
             return
         stream.seek(0)
         try:
