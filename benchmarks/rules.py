@@ -1,6 +1,6 @@
 """How long judging takes: `python benchmarks/rules.py` writes 500 rules, loads them and judges 10,000 facts.
 
-Processor seconds of one run each. The rules are of five forms (threshold, peers, alternatives, arithmetic, on a verdict);
+Processor seconds of one run each. The rules are of five forms (threshold, peers, alternatives, arithmetic, verdict);
 every tenth is a cause that explains what others find. The share of subjects at fault decides how much is found.
 """
 

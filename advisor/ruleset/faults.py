@@ -27,9 +27,13 @@ class LintError:
     hint: str = ""
     level: str = "error"
 
+    @property
+    def place(self) -> str:
+        """File and line; the file alone where the defect has no line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        text = f"{place}: {'' if self.level == 'error' else 'warning: '}{self.message}"
+        text = f"{self.place}: {'' if self.level == 'error' else 'warning: '}{self.message}"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 

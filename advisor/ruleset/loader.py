@@ -53,7 +53,7 @@ class RuleSet:
 
     def problems(self) -> tuple[Problem, ...]:
         """The errors in the form reports show them."""
-        return tuple(Problem(f"{error.file}:{error.line}" if error.line else error.file, error.message) for error in self.errors)
+        return tuple(Problem(error.place, error.message) for error in self.errors)
 
 
 def rule_id_of(path: Path) -> str:
