@@ -68,7 +68,8 @@ def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
     frame = read_sheet(path, note)
     if frame is None:
         return {}
-    names, types, info = texts(frame, *_NAMES), texts(frame, "kernel_type", "op_type"), texts(frame, "op_info", document=True)
+    names, types = texts(frame, *_NAMES), texts(frame, "kernel_type", "op_type")
+    info = texts(frame, "op_info", document=True)
     if names is None or types is None or info is None:
         note(str(path), "lacks names, types or op_info; shapes are unknown")
         return {}
