@@ -17,14 +17,18 @@ def load_profile(path: str | Path | Sequence[str | Path]) -> Profile:
 
 
 def load_rules(*directories: str | Path) -> RuleSet:
-    """The built-in rules, and those of further packs. Raises RuleError with file and line."""
+    """The rules that the configuration names, and those of further packs. Raises RuleError with file and line; what is
+    wrong with an extractor is told in the reports."""
     from dataclasses import replace
 
     from advisor.config import load_config
+    from advisor.plugins import load_extractors
     from advisor.ruleset.loader import load_rules as load
 
     config = load_config()
-    return load(config=replace(config, rules=(*config.rules, *map(Path, directories))))
+    warnings = load_extractors(config.extractors)
+    rules = load(config=replace(config, rules=(*config.rules, *map(Path, directories))))
+    return replace(rules, errors=(*rules.errors, *warnings))
 
 
 def advise(path: str | Path | Sequence[str | Path], rules: RuleSet | None = None, jobs: int = 1) -> Report:

@@ -65,7 +65,7 @@ def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ..
     outputs = _outputs(given["formats"])
     if not profiles:
         raise click.UsageError("name at least one PROFILE: each is one run")
-    key, metadata = _pairs(given["key"], "--key"), _pairs(given["meta"], "--meta")
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
     config, rules = load_ruleset(given)
     policy = _policy(config)
     reference = baseline or _located(policy.baseline, config)
@@ -88,6 +88,7 @@ def baseline() -> None:
 @click.option("--baseline", "reference", metavar="REF", help="[default: `baseline` of the policy]")
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--model", metavar="NAME", help="Apply the section [models.NAME] of the configuration.")
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
 @click.option("-q", "--quiet", is_flag=True)
 @_described
@@ -98,7 +99,7 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
     from advisor.pipeline import Options
 
     _log(0, quiet)
-    key, metadata = _pairs(given["key"], "--key"), _pairs(given["meta"], "--meta")
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
     config, rules = load_ruleset(given)
     policy = _policy(config)
     target = _reference(reference, policy, config)
@@ -169,6 +170,12 @@ def freeze(reference: str, reason: str, thaw: bool) -> int:
     run_freeze(parse_reference(reference), reason, thaw=thaw)
     click.echo(f"{parse_reference(reference)}: {'open again' if thaw else 'frozen'}")
     return DONE
+
+
+def _key(given: dict[str, Any]) -> dict[str, str]:
+    """What --key says, and the model where --model names one: runs of different models are not compared."""
+    named = {"model": str(given["model"])} if given["model"] else {}
+    return {**named, **_pairs(given["key"], "--key")}
 
 
 def _pairs(values: Sequence[str], option: str) -> dict[str, str]:

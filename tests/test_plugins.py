@@ -76,6 +76,14 @@ def test_a_fact_of_ones_own_reaches_a_verdict(place, capsys):
     assert "no fact" not in capsys.readouterr().out
 
 
+def test_scripts_have_the_facts_too(place):
+    """`advisor.load_rules()` follows the configuration as the commands do."""
+    import advisor
+
+    report = advisor.advise("run", advisor.load_rules())
+    assert [finding.rule for finding in report.findings] == ["ACME001"]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -204,3 +212,14 @@ def test_the_company_example_works(tmp_path, capsys, monkeypatch):
     assert main(["gate", "run", "--baseline", "baselines#main", "-q"]) == 1
     assert "Fewer tokens per second than promised" in capsys.readouterr().out
     assert load_rules([tmp_path / "in_house" / "rules"]).rules
+
+
+def test_runs_of_different_models_are_not_compared(place, capsys):
+    """`--model` stands in the key of a baseline, and the gate that names another one cannot tell."""
+    with (place / "advisor.toml").open("a") as file:
+        file.write("[models.small]\n[models.large]\n[gate]\nmin_runs = 1\n")
+    assert main(["baseline", "add", "run", "--baseline", "kept#main", "--model", "small", "-q"]) == 0
+    assert main(["gate", "run", "--baseline", "kept#main", "--model", "small", "-q"]) == 0
+    capsys.readouterr()
+    assert main(["gate", "run", "--baseline", "kept#main", "--model", "large", "-q"]) == 3
+    assert "model" in capsys.readouterr().out
