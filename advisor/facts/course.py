@@ -149,6 +149,11 @@ def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict
     return found
 
 
+def _communicator(name: str) -> str:
+    """hcom_allReduce__586_0_1 belongs to communicator 586; "" where the name does not tell."""
+    return name.rpartition("/")[2].partition("__")[2].partition("_")[0]
+
+
 def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
     """The collectives whose end may have let an event start: later than the computation before it, shortly before."""
     near = (end <= start + ROUNDING_US) & (start - end < RELEASE_NS / 1000)
@@ -195,13 +200,16 @@ def _chain(
             events.append((start, "", busy, gap, max(start - free, 0.0), -1))
         at += 1
     segments = len(events)
+    communicator = np.array([_communicator(kernels.names[kernels.name[i]]) for i in talks], object)
     released: list[int] = [e[5] for e in events]
     for i in talks:
         label = kernels.names[kernels.name[i]].rpartition("/")[2]
         start = float(begin[i])
         done = int(np.searchsorted(ends, start, "right"))
         computed = float(ends[done - 1]) if done else -np.inf
-        queued = _releasing(talk_begin, talk_end, computed, start)
+        # a communicator runs its operations one by one: what starts right after another of them was queued behind it
+        queued = _releasing(talk_begin, talk_end, -np.inf, start)
+        queued = queued[(communicator[queued] == _communicator(label)) | (talk_end[queued] > computed)]
         if len(queued):
             released.append(int(queued[np.argmax(talk_end[queued])]))
             lag = max(start - float(talk_end[released[-1]]), 0.0)

@@ -51,6 +51,9 @@ class Model:
     pure: list[float] = field(default_factory=list)
     """Transfer time of each meeting once all have arrived."""
     group: list[str] = field(default_factory=list)
+    ready: dict[int, list[int]] = field(default_factory=dict)
+    """rank -> for each event the computing segment after which a queued collective was ready; −1: not queued, its own
+    place in the chain tells."""
     absent: list[float | None] = field(default_factory=list)
     """When a member without files arrived, on the common clock; None where all are at hand."""
     baseline_us: float = 0.0
@@ -92,6 +95,7 @@ def _build(run: Run) -> Model | None:
         found.pure.append(min(float(chains[r].busy[i]) for r, i in events.items()))
         found.group.append(group)
         found.absent.append(None if everyone else 0.0)
+    found.ready = _ready(found)
     _one_clock(found)
     for number, events in enumerate(found.members):
         if found.absent[number] is not None:
@@ -103,6 +107,24 @@ def _build(run: Run) -> Model | None:
             found.absent[number] = begun if begun - latest > ROUNDING_US + PURE_SLACK * found.pure[number] else None
     found.baseline_us = play(found, {}) or 0.0
     return found if found.baseline_us > 0 else None
+
+
+def _ready(found: Model) -> dict[int, list[int]]:
+    """When queued collectives were ready: in a queue the start tells only that the one before had ended. Members do the
+    same work, so the one with the least work done at its start bounds what the collective had to wait for."""
+    done: dict[int, list[float]] = {}
+    for rank, chain in found.chains.items():
+        work = np.cumsum([0.0 if name else float(busy) for name, busy in zip(chain.name, chain.busy, strict=True)])
+        done[rank] = (work / work[-1]).tolist() if len(work) and work[-1] > 0 else [0.0] * len(chain.name)
+    least = [min(done[rank][i] for rank, i in events.items()) for events in found.members]
+    ready = {rank: [-1] * len(chain.name) for rank, chain in found.chains.items()}
+    for number, events in enumerate(found.members):
+        for rank, i in events.items():
+            if found.chains[rank].after[i] >= 0:
+                names = found.chains[rank].name
+                enough = (n for n in range(i) if not names[n] and done[rank][n] >= least[number])
+                ready[rank][i] = next(enough, -1)
+    return ready
 
 
 def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:
@@ -164,7 +186,9 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
             if awaited >= 0 and np.isnan(end[awaited]):
                 blocked[rank, awaited].append(rank)
                 break
-            released = computed[rank] if awaited < 0 else max(computed[rank], float(end[awaited]))
+            before = found.ready[rank][i] if found.ready else -1
+            worked = computed[rank] if before < 0 else float(end[before])
+            released = worked if awaited < 0 else max(worked, float(end[awaited]))
             if chain.name[i]:
                 start = released + float(chain.lag[i])
                 number = found.joint[rank][i]
