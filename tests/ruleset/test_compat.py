@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from advisor.config import Config
+from advisor.engine.judge import decide
+from advisor.facts.base import FactSet
 from advisor.pipeline import advise, measure
-from advisor.ruleset.cases import run_cases
+from advisor.ruleset.cases import given_finding, run_cases
 from advisor.ruleset.lint import lint
 from advisor.ruleset.loader import load_rules, rule_files
 from advisor.ruleset.packs import shipped_packs
@@ -89,6 +91,47 @@ def test_the_cluster_helper_says_the_same():
     assert values["mindinsight.receive_rate"] == pytest.approx(0.2582, abs=1e-4)
     assert values["mindinsight.collective_rate"] == pytest.approx(0.6029851045963494)
     assert values["mindinsight.stage_flop_excess"] == pytest.approx(0.5094, abs=1e-4)
+
+
+@needs_corpus
+def test_a_real_run_without_data_is_judged_the_same():
+    """AlexNet that starves: what the helper's own test asserts, number by number."""
+    found, report = judged(Path(CORPUS) / "mindinsight-run2_alexnet_data_starved")
+    assert found == {
+        ("mindinsight/step-interval", "1"),
+        ("mindinsight/pipeline-general", "ImageFolder(3)"),
+        ("mindinsight/pipeline-dataset-op", "ImageFolder(3)"),
+        ("mindinsight/data-process", "1"),
+        ("mindinsight/cpu-usage", "1"),
+    }
+    values = {e.fact: e.value for f in report.findings for e in f.evidence}
+    assert values["mindinsight.interval_us"] == pytest.approx(12432.1, abs=0.1)
+    assert values["mindinsight.cpu_busy_percent"] == 90
+
+
+@needs_corpus
+def test_operations_of_four_pipelines_are_flagged_the_same():
+    """Gap to a child, low source, none where all are well filled: the trees of the analyser's own test."""
+    rules = load_rules(config=Config(extend=("mindinsight-compat",), select=("MI020",)))
+    facts = measure([Path(CORPUS) / "mindinsight-minddata_pipeline_ut"], rules.uses_facts()).facts
+    given = [
+        given_finding({"verdict": "mindinsight/step-interval", "subject": {"rank": str(rank)}}, facts)
+        for rank in range(4)
+    ]
+    flagged = {(f.subject.ranks, f.subject.id) for f in _separately(rules, facts, given)}
+    sources = ("TFReader(2)", "TFReader(3)")
+    assert flagged == {
+        ((0,), "Shuffle(4)"), *(((0,), name) for name in sources),
+        ((1,), "Shuffle(1)"), *(((3,), name) for name in sources),
+    }  # fmt: skip
+
+
+def _separately(rules, facts, given):
+    """Findings of each rank by itself: like ones of several ranks are merged in a report."""
+    for finding in given:
+        ranks = finding.subject.ranks
+        own = FactSet(fact for fact in facts if fact.subject.ranks == ranks)
+        yield from decide(rules, own, given=[finding]).findings
 
 
 @pytest.mark.parametrize("name", sorted(set(shipped_packs()) - {"default"}))
