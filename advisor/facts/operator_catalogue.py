@@ -120,6 +120,7 @@ KINDS = (
     kind("operator.time_us", "us", "operator", "device time of the operator per step", needs="kernels"),
     kind("operator.step_share", "ratio", "operator", "device time of the operator, share of the step", needs="kernels"),
     kind("operator.type", "text", "operator", "its type", needs="kernels"),
+    kind("operator.category", "text", "operator", "category of its type", needs="kernels"),
     kind("operator.count", "count", "operator", "calls in the profile", needs="kernels"),
     kind(
         "operator.slowest_us",

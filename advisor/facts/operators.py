@@ -175,7 +175,7 @@ def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step
         subject, source = Subject("operator", name), found[rank].sources
         yield from fact("operator.time_us", subject, us, *source, samples=calls)
         yield from fact("operator.step_share", subject, us / step_us if step_us else None, *source, samples=calls)
-        yield from fact("operator.type", subject, type_name, *source)
+        yield from _kind_of(subject, type_name, found[rank])
         yield from fact("operator.count", subject, calls, *source)
     odd = sorted(((o, rank) for rank, f in found.items() for o in f.outliers), key=lambda pair: -pair[0].excess_us)
     seen: set[str] = set()
@@ -196,7 +196,13 @@ def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step
             start = f"{outlier.start_ns // 1000}.{outlier.start_ns % 1000:03d}"
             yield from fact("operator.slowest_start", subject, start, *source)
         if outlier.operator not in most:
-            yield from fact("operator.type", subject, outlier.type, *source)
+            yield from _kind_of(subject, outlier.type, found[rank])
+
+
+def _kind_of(subject: Subject, type_name: str, found: Operators) -> Iterator[Fact]:
+    yield from fact("operator.type", subject, type_name, *found.sources)
+    row = found.types.get(type_name)
+    yield from fact("operator.category", subject, _category(row) if row and not row.communication else None)
 
 
 def _run_facts(

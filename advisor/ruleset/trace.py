@@ -141,7 +141,7 @@ def _condition(scope: Scope, expr: Expr) -> str:
     if isinstance(expr, Not) and _is_fact(expr.operand):
         return "is false"
     if isinstance(expr, Call) and expr.function == "known":
-        return "is measured"
+        return ""  # that it was measured is no expectation to print
     return text_of(expr)
 
 
