@@ -209,7 +209,8 @@ def _chain(
         computed = float(ends[done - 1]) if done else -np.inf
         # a communicator runs its operations one by one: what starts right after another of them was queued behind it
         queued = _releasing(talk_begin, talk_end, -np.inf, start)
-        queued = queued[(communicator[queued] == _communicator(label)) | (talk_end[queued] > computed)]
+        follows = (talk_end[queued] > computed) & (talk_end[queued] <= start)
+        queued = queued[(communicator[queued] == _communicator(label)) | follows]
         if len(queued):
             released.append(int(queued[np.argmax(talk_end[queued])]))
             lag = max(start - float(talk_end[released[-1]]), 0.0)
