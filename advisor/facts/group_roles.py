@@ -11,13 +11,17 @@ from advisor.facts.exchanges import POINT_TO_POINT, Exchanges
 
 _GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
 FORWARD_SHARE = 0.25
-"""Forward is a third of a step's computation; a group that never pauses for a quarter of the step exchanges in it."""
+"""Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
 
 
 def roles_of(
-    groups: dict[str, tuple[int, ...]], names: dict[str, str], exchanges: dict[int, Exchanges]
+    groups: dict[str, tuple[int, ...]],
+    names: dict[str, str],
+    exchanges: dict[int, Exchanges],
+    computing: dict[int, float],
 ) -> dict[str, str]:
-    """What each group is for: by the framework's own word, else by what is exchanged in it."""
+    """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
+    rank's computation a step, microseconds."""
     roles = {}
     for group in groups:
         word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
@@ -32,7 +36,7 @@ def roles_of(
     for group, counts in kinds.items():
         if group not in roles and any(counts[k] for k in POINT_TO_POINT):
             roles[group] = "pipeline"
-    _tell_tensor_from_data(groups, kinds, roles, exchanges)
+    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing)
     return roles
 
 
@@ -41,6 +45,7 @@ def _tell_tensor_from_data(
     kinds: dict[str, Counter[str]],
     roles: dict[str, str],
     exchanges: dict[int, Exchanges],
+    computing: dict[int, float],
 ) -> None:
     """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
     exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
@@ -59,14 +64,14 @@ def _tell_tensor_from_data(
         elif others and mine < min(others):
             roles[group] = "data"
         else:
-            silent = _silence(group, exchanges)
+            silent = _silence(group, exchanges, computing)
             roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE else "data"
 
 
-def _silence(group: str, exchanges: dict[int, Exchanges]) -> float | None:
-    """Longest stretch of a step without a collective of this group, as a share of the step: the median over steps of
-    one member. None where starts are not told, or for one step only."""
-    for ex in exchanges.values():
+def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:
+    """Longest pause of this group in a step, in units of the step's computation: the median over steps of one member.
+    None where starts are not told, or for one step only."""
+    for rank, ex in exchanges.items():
         if group not in ex.groups or len(ex.steps) < 2 or ex.scale > 1:
             continue
         mine = (ex.group == ex.groups.index(group)) & (ex.start_ns > 0)
@@ -79,5 +84,6 @@ def _silence(group: str, exchanges: dict[int, Exchanges]) -> float | None:
         first = np.flatnonzero(np.diff(ex.step[mine][order])) + 1
         period = float(np.median(np.diff(start[first]))) if len(first) > 1 else float(start[-1] - start[0])
         per_step = [float(part.max()) for part in np.split(gaps, first) if len(part)]
-        return max(float(np.median(per_step)), 0.0) / period if period > 0 else None
+        unit = computing.get(rank) or period
+        return max(float(np.median(per_step)), 0.0) / unit if unit > 0 else None
     return None

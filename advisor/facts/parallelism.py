@@ -82,7 +82,9 @@ def _work_out(run: Run) -> Partition:
         found.source = "names of the cluster analysis files"
         found.sharded = any(mode.startswith("model") for mode in modes)
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
-    found.role = roles_of(found.groups, names, exchanges)
+    shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
+    computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
+    found.role = roles_of(found.groups, names, exchanges, computing)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or 0, len(ranks), max(ranks, default=0) + 1)
     _find_sizes(found, world)
