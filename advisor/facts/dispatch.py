@@ -1,7 +1,8 @@
 """From the host's launch to the device's start: does the host stay ahead, and what holds it up (S39, S58)?
 
-A kernel is starved when the host launched it only after the device had run dry: then the idle time before it is the
-host's. A kernel launched earlier lies in the device's queue (slanted links), and idle time before it has other reasons.
+A kernel is starved when the host launched it only after the device had run dry, or so shortly before that the launch
+itself was still under way: then the idle time before it is the host's. A kernel launched earlier lies in the device's
+queue (slanted links), and idle time before it has other reasons.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _ALL = "run rank step"
 STALL_US = 1000.0
 """Idle time before one kernel beyond this is a stall of its own kind, not the cost of launching."""
 
+UNDER_WAY = 1.5
+"""A kernel that starts within this many launch intervals of its launch had no other one queued before it: the host was
+not ahead, even if it began the launch before the device ran dry (each launch takes longer than a kernel)."""
+
 KINDS = (
     kind(
         "dispatch.lead_median_us",
@@ -39,8 +44,9 @@ KINDS = (
         "dispatch.starved_share",
         "ratio",
         _ALL,
-        "kernels launched only after the device had run dry (vertical links, S39)",
-        formula="launch ≥ end of all earlier kernels; communication left out",
+        "kernels launched only when the device had run dry or was about to (vertical links, S39)",
+        formula="launch ≥ end of all earlier kernels, or idle before the start and start − launch ≤ 1.5 × the "
+        "median launch interval; communication left out",
         needs="trace",
     ),
     kind(
@@ -112,13 +118,14 @@ def reduce(rank: Rank) -> Links | None:
     before = np.where(index > 0, busy_until[np.maximum(index - 1, 0)], kernels.start[index])
     before = np.where(before < 0, kernels.start[index], before)
     gap = np.maximum(kernels.start[index] - before, 0) / 1000
-    dry = (launched >= before) & (gap > 0)
+    lead = (kernels.start[index] - launched) / 1000
+    interval = np.diff(np.sort(launched)) / 1000
+    near = lead <= UNDER_WAY * float(np.median(interval)) if interval.size else np.zeros(lead.size, bool)
+    dry = ((launched >= before) | near) & (gap > 0)
     stall = dry & (gap > STALL_US)
     starved = dry & ~stall
     step = timeline.windows.of[index]
     steps = len(timeline.windows.names)
-    lead = (kernels.start[index] - launched) / 1000
-    interval = np.diff(np.sort(launched)) / 1000
     return Links(
         timeline.windows.names,
         (timeline.windows.end - timeline.windows.start) / 1000,

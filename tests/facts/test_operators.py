@@ -112,6 +112,9 @@ def test_ai_cpu_operators_are_found_with_their_dtypes(tmp_path: Path) -> None:
     assert found.value("operator_type.category", subject) == "aicpu"
     assert found.value("operator_type.aicpu_replacement", subject) == "INT64 → INT32"
     assert found.value("operators.aicpu_share", RUN) > 0.1
+    types = {s.id: f.value for s, f in found.of("operator.type").items()}
+    kinds = {s.id: f.value for s, f in found.of("operator.category").items()}
+    assert kinds and all((kinds[o] == "aicpu") == (types[o] == "Index") for o in kinds)
 
 
 def test_the_slow_rank_is_explained_by_its_types(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +51,18 @@ def test_a_slow_host_starves_the_device(tmp_path: Path) -> None:
     found = next(f for f in report.findings if f.verdict == "host-dispatch-bound")
     assert found.severity.rank >= Severity.HIGH.rank and found.saving is not None
     assert report.summary.direction == "scheduling"
+
+
+def test_launches_that_take_longer_than_kernels_starve_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each launch begins while the kernel before still runs, and is not done in time: vertical links all the same."""
+    monkeypatch.setattr(sys.modules["large_profiles"], "LAUNCH_NS", 290_000)
+    path = profile(tmp_path, host_us=300.0)
+    facts = measure([path], None, Options(jobs=1)).facts
+    assert facts.value("dispatch.starved_share", RUN) > 0.9
+    assert facts.value("dispatch.starved_idle_us", RUN) == pytest.approx(facts.value("timeline.idle_us", RUN), rel=0.1)
+    assert judged(path).summary.direction == "scheduling"
 
 
 def test_conversions_in_every_layer_are_the_verdict(tmp_path: Path) -> None:
