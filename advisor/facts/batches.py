@@ -32,7 +32,8 @@ class BatchTimes:
     first_wait_us: float | None = None
     jitter: float | None = None
     undisturbed_us: float | None = None
-    """Median interval of batches during which the pipeline delivered nothing more."""
+    """Median interval of batches during which the pipeline delivered nothing more. Iterator only: a sending thread runs
+    ahead of the device then, so its interval is no step."""
     wall_us: float | None = None
     total_wait_us: float = 0.0
     steady: int = 0
@@ -91,7 +92,7 @@ def read_batches(rank: Rank) -> BatchTimes | None:
         push_us=float(pushes.mean()) if pushes.size else None,
         first_wait_us=float(wait[0]) if np.isfinite(wait[0]) else None,
         jitter=_jitter(usable),
-        undisturbed_us=float(np.median(intervals[-tail:])) if tail and timed else None,
+        undisturbed_us=float(np.median(intervals[-tail:])) if tail and timed and mode == "iterator" else None,
         wall_us=float(time[-1] - time[0] + (wait[0] if np.isfinite(wait[0]) else 0.0)) if timed else None,
         total_wait_us=float(np.nansum(wait)), steady=int(waits.size), queue=queue,
     )  # fmt: skip

@@ -17,6 +17,12 @@ _DATA = (
      "iteration gap of the step trace, else the sending thread's wait for the pipeline; never more than the idle time",
      _BATCH),
     ("wait_share", "ratio", "the wait as a share of the step", "wait ÷ mean interval, or gap ÷ step", _BATCH),
+    ("starved_us", "us", "the part of the wait in which the pipeline was waited for, not the sending",
+     "wait; in sink mode no more than the sending thread's own wait for the pipeline", _BATCH),
+    ("starved_share", "ratio", "the same as a share of the step", "", _BATCH),
+    ("device_wait_us", "us", "time per batch that the sending thread rests because the device has batches enough "
+     "(sink)", "WaitForAscend stage of dataset.csv", _WORK),
+    ("device_wait_share", "ratio", "the same as a share of the interval between batches (sink)", "", _WORK),
     ("own_us", "us", "the step if data were always ready", "interval − wait, or the interval while the pipeline rests "
      "where that is shorter", _BATCH),
     ("first_wait_us", "us", "wait for the first batch: start-up of the pipeline", "", "batches"),
@@ -25,6 +31,7 @@ _DATA = (
      "1/k every k-th", "batches"),
     ("wait_longest_us", "us", "longest wait in the steady part", "", "batches"),
     ("pipeline_wait_us", "us", "time the sending thread waits for the pipeline, per batch (sink)", "", "batches"),
+    ("pipeline_wait_share", "ratio", "the same as a share of the interval between batches (sink)", "", "batches"),
     ("push_us", "us", "time to send a batch to the device (sink)", "", "batches"),
     ("push_share", "ratio", "sending as a share of the interval between batches (sink)", "", "batches"),
     ("jitter", "ratio", "how far slow intervals are above the typical one", "(95th percentile − median) ÷ median",
@@ -82,16 +89,18 @@ _OPERATION = (
     ("cpu_share", "ratio", "part of its work that is processor time; the rest waits (I/O, lock, processor)",
      "cores × wall ÷ Σ own work", "pipeline_cpu"),
     ("host_share", "ratio", "part of the host's processors it uses", "", "pipeline_cpu"),
-    ("wait_share", "ratio", "data.wait_share of its ranks", "", _BATCH),
-    ("wait_us", "us", "data.wait_us of its ranks", "", _BATCH),
+    ("wait_share", "ratio", "data.starved_share of its ranks", "", _BATCH),
+    ("wait_us", "us", "data.starved_us of its ranks", "", _BATCH),
     ("step_us", "us", "mean step of its ranks", "", _BATCH),
     ("disturbance_share", "ratio", "data.disturbance_share of its ranks", "", "batches"),
     ("first_wait_us", "us", "data.first_wait_us of its ranks", "", "batches"),
     ("batches", "count", "batches of its ranks", "", _BATCH),
     ("gil_wait_us", "us", "data.gil_wait_us, for an operation that runs Python", "", _WORK),
-    ("workers_needed", "count", "workers with which it no longer limits the step", "work ÷ next limit, rounded up",
+    ("workers_needed", "count", "workers with which it no longer limits the step; absent where the step's own time was "
+     "not recorded", "work ÷ next limit, rounded up",
      _WORK),
-    ("workers_proposed", "count", "the same, no more than the host has processors, no fewer than now", "", _WORK),
+    ("workers_proposed", "count", "the same, no more than the host has processors, no fewer than now; no more than "
+     "twice as many where the step's own time was not recorded", "", _WORK),
     ("workers_trial", "count", "twice the workers of now, no more than the host has processors: where no time says "
      "how many are needed", "", "pipeline_ops"),
     ("workers_capped", "bool", "more would be needed than the host has processors", "", _WORK),

@@ -32,6 +32,8 @@ class DataPipeline:
     wall_us: float | None = None
     produced: float | None = None
     """Batches that the pipeline worked on, those still queued included."""
+    device_wait_us: float | None = None
+    """Mean time per batch that the sending thread rests because the device has batches enough; sink mode only."""
     gil_wait_us: float | None = None
     gil_wait_total_us: float | None = None
     data_queue: Queue | None = None
@@ -66,6 +68,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
     acquisitions, lock_time = sum(c for c, _ in locks), sum(t for _, t in locks) * scale
     mode = times.mode if times is not None else _mode_of(rank, bool(waits))
     delivered = times.batches if times is not None else int(waits)
+    rests = [total for name, (_, total) in stages.items() if name.endswith("/WaitForAscend")]
     last = find_last(operations)
     made = last.rows if last is not None else None
     data = DataPipeline(
@@ -73,6 +76,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
         wait_us=_wait(times, waits, wait_total * scale),
         wall_us=times.wall_us if times else None,
         produced=max(float(delivered), made or 0.0) or None,
+        device_wait_us=sum(rests) * scale / delivered if rests and delivered else None,
         gil_wait_us=lock_time / acquisitions if acquisitions else None,
         gil_wait_total_us=lock_time if acquisitions else None,
         data_queue=_data_queue(rank), sampling_interval_us=interval,

@@ -15,6 +15,7 @@ from advisor.facts.queueing import (
     PROCESSORS,
     Network,
     Station,
+    processes_needed,
     with_parallel_source,
     with_processes,
     with_workers,
@@ -23,11 +24,20 @@ from advisor.facts.queueing import (
 )
 from advisor.model import Subject
 
+TRUNCATION_US = 1000.0
+"""The sender's file has whole milliseconds."""
+
 
 def build_network(
-    data: DataPipeline, host: HostUse | None, step_us: float | None, wait_us: float | None
+    data: DataPipeline,
+    host: HostUse | None,
+    step_us: float | None,
+    wait_us: float | None,
+    own_known: bool = True,
 ) -> Network | None:
-    """The queueing network of a rank whose step and wait are known; None where they are not.
+    """The queueing network of a rank whose step and wait for the pipeline are known; None where they are not.
+
+    `own_known` is false where only the sending thread was timed: what remains of its interval is no device step.
 
     Without measured service times the steepest operation is taken as saturated (utilisation law: work = step ×
     workers), which is what makes it the bottleneck.
@@ -58,10 +68,11 @@ def build_network(
         loop = host.loop_cores * step_us
     _charge_source(stations, data, loop - own)
     loop = min(loop, own)
+    sending = (data.times.push_us or 0.0) if data.times and data.times.mode == "sink" else 0.0
     available = None
     if host is not None and host.cores:
         available = max(1.0, host.cores - (host.other_cores or 0.0))
-    return Network(step_us, own, stations, loop, host.cores if host else None, available)
+    return Network(step_us, own, stations, loop, host.cores if host else None, available, sending, own_known)
 
 
 def _charge_source(stations: dict[int, Station], data: DataPipeline, excess_us: float) -> None:
@@ -89,6 +100,12 @@ class Judged:
     busiest: int | None
     steepest: int | None
     hungriest: int | None
+    starved_us: float | None = None
+    """The part of the wait in which the pipeline itself was waited for; the rest is sending."""
+
+    @property
+    def starved_share(self) -> float | None:
+        return self.starved_us / self.step_us if self.step_us and self.starved_us is not None else None
 
     @property
     def wait_share(self) -> float | None:
@@ -150,12 +167,23 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     return step, wait
 
 
+def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
+    """How much of the wait the pipeline answers for. A sending thread that hardly waits for the pipeline exonerates it,
+    whatever the device waits (S06); its waits are cut to whole milliseconds, so up to one more each."""
+    times = data.times
+    if wait_us is None or times is None or times.mode != "sink" or times.wait_us is None or times.step_mean_us is None:
+        return wait_us
+    return min(wait_us, times.wait_us + TRUNCATION_US if times.wait_us else 0.0)
+
+
 def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Judged:
     """Joins a rank's data loading with its host and its device step."""
     subject = Subject("rank", str(rank), (rank,))
     step, wait = _step_and_wait(data, facts, subject)
-    network = build_network(data, host, step, wait)
-    judged = Judged(rank, data, host, step, wait, network, None, find_steepest(data.operations), None)
+    starved = _starved(data, wait)
+    device_seen = any(facts.value(name, subject) is not None for name in ("step.interval_us", "step.idle_share"))
+    network = build_network(data, host, step, starved, own_known=data.mode != "sink" or device_seen)
+    judged = Judged(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
     busy = {i: b for i, op in data.operations.items() if (b := judged.busy_share(op)) is not None}
     cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
     return replace(
@@ -168,16 +196,21 @@ def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
 def prospects(network: Network, op_id: int) -> dict[str, Any]:
     """What more workers, worker processes, or a cheaper operation would bring."""
     station = network.stations[op_id]
-    needed = workers_needed(network, op_id)
-    possible = min(needed, network.cores) if network.cores else needed
-    more = with_workers(network, op_id, max(possible, station.workers))
-    processes = with_processes(network, op_id, min(max(needed, 1), network.cores or max(needed, 1)))
+    needed, forked = workers_needed(network, op_id), processes_needed(network, op_id)
+    most = network.cores or max(needed, forked, station.workers)
+    proposed, forks = max(min(needed, most), station.workers), min(forked, most)
+    if not network.own_known:
+        # the wanted rate is unknown: twice the workers of now, then another measurement
+        proposed = max(station.workers, min(proposed, 2 * station.workers))
+        forks = min(forks, 2 * station.servers)
+    more = with_workers(network, op_id, proposed)
+    processes = with_processes(network, op_id, forks)
     cheaper = without(network, op_id)
     parallel = with_parallel_source(network, op_id)
     limits = network.limits()
     return {
-        "workers_needed": needed, "workers_proposed": more.workers,
-        "workers_capped": bool(network.cores) and needed > (network.cores or 0),
+        "workers_needed": needed if network.own_known else None, "workers_proposed": more.workers,
+        "workers_capped": network.own_known and needed > most,
         "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us,
         "limit_more_workers": more.limit,
         "processes_proposed": processes.workers, "saving_processes_us": processes.saving_us,

@@ -52,14 +52,20 @@ def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
     values: dict[str, Any] = {
         "mode": data.mode, "batches": data.batches or None,
         "step_us": data.step_us, "wait_us": one.wait_us, "wait_share": one.wait_share,
+        "starved_us": one.starved_us, "starved_share": one.starved_share,
+        "device_wait_us": data.device_wait_us,
+        "device_wait_share": data.device_wait_us / times.step_mean_us
+        if times and times.step_mean_us and data.device_wait_us is not None else None,
         "step_median_us": times.step_us if times else None,
-        "own_us": one.network.own_us if one.network else None,
+        "own_us": one.network.own_us if one.network and one.network.own_known else None,
         "first_wait_us": times.first_wait_us if times and times.mode == "iterator" else None,
         "first_wait_share": times.first_wait_us / wall
         if times and times.mode == "iterator" and times.first_wait_us and wall else None,
         "wait_spread": times.wait_spread if times and times.mode == "iterator" else None,
         "wait_longest_us": times.wait_longest_us if times and times.mode == "iterator" else None,
         "pipeline_wait_us": times.wait_us if times and times.mode == "sink" else None,
+        "pipeline_wait_share": times.wait_us / times.step_mean_us
+        if times and times.mode == "sink" and times.wait_us is not None and times.step_mean_us else None,
         "push_us": times.push_us if times and times.mode == "sink" else None,
         "push_share": times.push_us / times.step_mean_us
         if times and times.mode == "sink" and times.push_us is not None and times.step_mean_us else None,
@@ -91,7 +97,9 @@ def _prefetch_needed(one: Judged) -> int | None:
     """Batches that must lie ready to bridge the longest pause: what lies ready now, and the longest wait ÷ the loop's
     own step."""
     capacity, times = _capacity(one.data), one.data.times
-    if capacity is None or times is None or not times.wait_longest_us or one.network is None or not one.network.own_us:
+    if capacity is None or times is None or not times.wait_longest_us or one.network is None:
+        return None
+    if not one.network.own_us or not one.network.own_known:
         return None
     return capacity + int(-(-times.wait_longest_us // one.network.own_us))
 
@@ -138,7 +146,7 @@ def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fa
         "cpu_share": one.cpu_share(op),
         "cpu_per_worker": 100.0 * op.cpu_cores / op.workers if op.cpu_cores is not None and op.workers else None,
         "host_share": op.cpu_cores / cores if op.cpu_cores is not None and cores else None,
-        "wait_share": one.wait_share, "wait_us": one.wait_us, "step_us": one.step_us,
+        "wait_share": one.starved_share, "wait_us": one.starved_us, "step_us": one.step_us,
         "disturbance_share": one.disturbance, "batches": data.batches or None,
         "gil_wait_us": data.gil_wait_us if op.python else None,
         "first_wait_us": data.times.first_wait_us if data.times and data.times.mode == "iterator" else None,

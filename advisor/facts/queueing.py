@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 MOST_WORKERS = 10_000
 """More than any host has: a loop that takes no time at all is not known well enough to ask for workers."""
-LOOP, PROCESSORS, GIL = "loop", "processors", "gil"
-"""Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock."""
+LOOP, PROCESSORS, GIL, SENDING = "loop", "processors", "gil", "sending"
+"""Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock, the
+one thread that sends batches to the device."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,18 @@ class Network:
     """Processors of the host: no operation may have more workers."""
     available: float | None = None
     """Processors that other processes leave to this one."""
+    sending_us: float = 0.0
+    """Time of the sending thread per batch."""
+    own_known: bool = True
+    """Whether `own_us` is the step's own time; else only a lower bound of it, and savings are upper bounds."""
 
     def limits(self) -> dict[str, float]:
         """Every lower bound of the step by name, microseconds."""
         found = {LOOP: self.own_us}
         for station in self.stations.values():
             found[station.name] = station.cycle_us
+        if self.sending_us > self.own_us:
+            found[SENDING] = self.sending_us
         total = self.loop_cpu_us + sum(station.cpu_us for station in self.stations.values())
         if self.available and total:
             found[PROCESSORS] = total / self.available
@@ -123,6 +130,16 @@ def with_processes(network: Network, op_id: int, workers: int) -> Prospect:
     work = unlocked_work(network, op_id)
     changed = network.changed(op_id, replace(station, work_us=work, servers=workers, workers=workers, python=False))
     return _prospect(network, changed, workers)
+
+
+def processes_needed(network: Network, op_id: int) -> int:
+    """Worker processes with which the operation no longer limits the step: its work without the lock ÷ the next limit
+    of a network in which it does not take the lock either."""
+    station = network.stations[op_id]
+    freed = network.changed(op_id, replace(station, work_us=0.0, python=False))
+    target = max(freed.limits().values())
+    ratio = unlocked_work(network, op_id) / target if target > 0 else math.inf
+    return max(1, math.ceil(round(ratio, 6))) if ratio < MOST_WORKERS else station.workers
 
 
 def with_parallel_source(network: Network, op_id: int) -> Prospect:

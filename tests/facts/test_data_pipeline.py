@@ -152,3 +152,48 @@ def test_full_queues_and_a_short_gap_are_healthy(tmp_path: Path) -> None:
     (tmp_path / "device_queue_profiling_0.txt").write_text("".join(f"1 16 {b} 16 {b * 90}\n" for b in range(1, 31)))
     report = advise([tmp_path], load_rules())
     assert not [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
+
+
+def write_sender(folder: Path, pipeline_ms: int, push_ms: int, batches: int = 120) -> None:
+    """device_queue_profiling of a sink whose thread waits and sends this long per batch, and its sampled queues."""
+    folder.mkdir(parents=True, exist_ok=True)
+    both, lines = pipeline_ms + push_ms, []
+    for b in range(1, batches + 1):
+        now = 1000 + b * both
+        lines += [
+            f"0 1 {b} {push_ms} {now}",
+            f"0 2 {b} {both} {now}",
+            f"0 0 {b} {pipeline_ms} {now}",
+            f"1 16 {b} 0 {now}",
+        ]
+    (folder / "device_queue_profiling_0.txt").write_text("\n".join(lines) + "\n")
+    full = [16] * 60
+    head = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+    (folder / "minddata_pipeline_raw_0.csv").write_text(
+        head + "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+        "0,DataQueueOp,1,,,,,60,,[1]\n"
+        f'1,BatchOp,2,"{[0] * 60}",0,16,0,60,0,[2]\n2,MapOp,2,"{full}",16,16,1,60,1,[]\n'
+    )
+
+
+def test_a_late_pipeline_does_not_tell_the_device_step(tmp_path: Path) -> None:
+    """What remains of the sender's interval is sending, not the step: no count of workers may be taken from it."""
+    write_sender(tmp_path, 95, 1)
+    _, facts, _ = facts_of(tmp_path)
+    batch = Subject("pipeline_op", "Batch(1)", (0,))
+    assert facts.value("data.wait_us", RUN) == pytest.approx(95_000)
+    assert facts.value("data.own_us", RUN) is None
+    assert facts.value("pipeline_op.workers_needed", batch) is None
+    assert facts.value("pipeline_op.workers_proposed", batch) == 4
+    assert facts.value("pipeline_op.saving_more_workers_us", batch) == pytest.approx(48_000)
+
+
+def test_a_sender_that_never_waits_exonerates_the_pipeline(tmp_path: Path) -> None:
+    """Sending takes all of the interval: no operation is blamed, whatever the queues hold after each."""
+    write_sender(tmp_path, 0, 60)
+    _, facts, _ = facts_of(tmp_path)
+    assert facts.value("data.starved_share", RUN) == 0.0
+    assert facts.value("data.push_share", RUN) == pytest.approx(1.0)
+    verdicts = {finding.verdict for finding in advise([tmp_path], load_rules()).findings if finding.role is not Role.SYMPTOM}
+    assert "data-sending-bottleneck" in verdicts
+    assert "data-processing-bottleneck" not in verdicts

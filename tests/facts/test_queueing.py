@@ -10,8 +10,10 @@ from advisor.facts.queueing import (
     GIL,
     LOOP,
     PROCESSORS,
+    SENDING,
     Network,
     Station,
+    processes_needed,
     with_parallel_source,
     with_processes,
     with_workers,
@@ -93,3 +95,17 @@ def test_needed_workers_suffice(network: Network) -> None:
     rest = max(value for name, value in network.limits().items() if name != "Map(1)")
     if rest > 1000.0:
         assert network.stations[1].work_us / count <= rest * (1 + 1e-6)
+
+
+def test_processes_are_counted_for_the_wanted_rate_not_for_the_lock() -> None:
+    """One Python thread of 96 ms for a loop of 20 ms needs five processes: the lock it gives up does not bound it."""
+    network = Network(96_000, 20_000, {1: Station("Generator(1)", 96_000, 1, 1, 95_000, True)}, cores=64)
+    assert processes_needed(network, 1) == 5
+    assert with_processes(network, 1, 5).limit == LOOP
+
+
+def test_sending_limits_whatever_the_pipeline_does() -> None:
+    """A sender of 60 ms a batch is the step, however many workers the operations get."""
+    network = Network(60_000, 0.0, {1: Station("Map(1)", 30_000, 1, 1)}, sending_us=60_000)
+    assert with_workers(network, 1, 8).saving_us == 0.0
+    assert network.step_after() == (60_000, SENDING)
