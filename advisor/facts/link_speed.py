@@ -7,6 +7,7 @@ tell them apart a card is judged by its best link and a host by its best card.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -145,6 +146,31 @@ def links_of(run: Run) -> dict[Key, Link]:
     return run._links  # type: ignore[attr-defined]
 
 
+INSIDE = ("HCCS", "SIO", "PCIE")
+"""Transports that do not leave a host."""
+
+
+def hosts_of(run: Run, links: Iterable[Key]) -> dict[int, str]:
+    """rank -> host: as told, else ranks that transports inside a host join are of one host, named after the first."""
+    told = partition(run).host
+    if told:
+        return told
+    beside: dict[int, set[int]] = defaultdict(set)
+    for a, b, transport in links:
+        if transport.upper() in INSIDE:
+            beside[a].add(b)
+            beside[b].add(a)
+    hosts: dict[int, str] = {}
+    for first in sorted(beside):
+        pending = [] if first in hosts else [first]
+        while pending:
+            rank = pending.pop()
+            if rank not in hosts:
+                hosts[rank] = f"host-of-{first}"
+                pending.extend(beside[rank])
+    return hosts
+
+
 def _judge(run: Run) -> dict[Key, Link]:
     found: dict[Key, Link] = {}
     for reduction in run.each("links").values():
@@ -155,7 +181,7 @@ def _judge(run: Run) -> dict[Key, Link]:
             link.sizes += load.sizes
             link.times += load.times
             link.steps, link.sources = reduction.steps, reduction.sources
-    hosts = partition(run).host
+    hosts = hosts_of(run, found)
     classes: dict[tuple[str, bool | None], list[Link]] = defaultdict(list)
     for link in found.values():
         a, b = hosts.get(link.source), hosts.get(link.destination)

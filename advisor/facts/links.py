@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.exposure import exposures, joints
-from advisor.facts.link_speed import Card, Link, cards_of, excess_us, links_of, machines_of, reduce_links
+from advisor.facts.link_speed import Card, Link, cards_of, excess_us, hosts_of, links_of, machines_of, reduce_links
 from advisor.facts.parallelism import partition
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Subject
@@ -53,7 +53,15 @@ KINDS = (
          needs=_NEEDS),
     kind("host.card_count", "count", "host", "cards of the host with links to other hosts", needs=_NEEDS),
     kind("host.bandwidth_saving_us", "us", "host", "what the step gains where its links are as fast as others'",
+         formula="replay of the step with all these links at the usual bandwidth, else their exposed excess",
          needs=_NEEDS),
+    kind("host.bandwidth_saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
+    kind("host.bandwidth_bytes_per_s", "bytes_per_s", "host", "bandwidth of the fastest link that leaves the host",
+         formula="size ÷ time", needs=_NEEDS),
+    kind("host.transport", "text", "host", "RDMA, …: of the fastest link that leaves the host", needs=_NEEDS),
+    kind("host.message_bytes", "bytes", "host", "mean size of the messages that leave or reach the host",
+         needs=_NEEDS),
+    kind("host.link_peer_count", "count", "host", "links between other hosts, to compare with", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -64,7 +72,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     step_us = facts.value("step.time_us", RUN)
     step = float(step_us) if isinstance(step_us, (int, float)) else None
-    hosts = partition(run).host
+    hosts = hosts_of(run, found)
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)
     candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]
@@ -116,6 +124,19 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("host.bandwidth_ratio", subject, best, *own[0].sources, samples=len(own))
         yield from fact("host.card_count", subject, len(ranks), *own[0].sources)
         yield from fact("host.bandwidth_saving_us", subject, gains[name], *own[0].sources)
+        if step and gains[name] is not None:
+            yield from fact("host.bandwidth_saving_share", subject, (gains[name] or 0.0) / step, *own[0].sources)
+        fastest = max(own, key=lambda one: one.ratio or 0.0)
+        rate = fastest.bytes / fastest.us * 1e6
+        yield from fact("host.bandwidth_bytes_per_s", subject, rate, *fastest.sources, samples=len(own))
+        yield from fact("host.transport", subject, fastest.transport, *fastest.sources)
+        size = float(np.mean([s for one in own for s in one.sizes]))
+        yield from fact("host.message_bytes", subject, size, *own[0].sources, samples=len(own))
+        others = sum(
+            1 for a, b in ((k[0], k[1]) for k in found)
+            if name not in (hosts.get(a), hosts.get(b)) and hosts.get(a) != hosts.get(b)
+        )  # fmt: skip
+        yield from fact("host.link_peer_count", subject, others, *own[0].sources)
 
 
 MOST_LINKS = 64

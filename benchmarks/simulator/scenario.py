@@ -116,7 +116,7 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "slow_data": ("data-starved-rank", (str(where),)),
         "slow_host": ("host-dispatch-bound", (str(where),)),
         "slow_card": ("slow-link", (f"{where}-*",)),
-        "slow_node_network": ("slow-link", tuple(f"{r}-*" for r in members)),
+        "slow_node_network": ("slow-link", (*host, *(f"{r}-*" for r in members))),
         "slow_node_compute": ("slow-compute-rank", (*host, *(str(r) for r in members))),
         "stage_imbalance": ("stage-imbalance", (str(where),)),
         "unsplit_allreduce": ("allreduce-not-overlapped", ()),

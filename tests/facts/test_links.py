@@ -8,7 +8,8 @@ from clusters import SMALL, facts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.link_speed import fit
+from advisor.facts.link_speed import fit, hosts_of
+from advisor.facts.parallelism import Partition
 from advisor.model import Subject
 from benchmarks.simulator import Fault
 
@@ -44,3 +45,14 @@ def test_small_messages_do_not_look_slow(tmp_path):
     """Messages of different sizes on equal links get ratios near 1: latency is not bandwidth."""
     facts, _ = facts_of(replace(TRAFFIC, tensor=2, activation_mb=0.05), tmp_path)
     assert all(f.value > 0.8 for f in facts.of("link.bandwidth_ratio").values())
+
+
+def test_hosts_without_names_are_told_by_their_inner_links():
+    """Ranks that HCCS joins are of one host, also where no folder is named after one; RDMA joins none."""
+
+    class Nameless:
+        _partition = Partition(host={})
+
+    keys = [(0, 1, "HCCS"), (2, 1, "HCCS"), (4, 5, "HCCS"), (2, 4, "RDMA")]
+    hosts = hosts_of(Nameless(), keys)
+    assert hosts == {0: "host-of-0", 1: "host-of-0", 2: "host-of-0", 4: "host-of-4", 5: "host-of-4"}
