@@ -194,6 +194,7 @@ def test_a_sender_that_never_waits_exonerates_the_pipeline(tmp_path: Path) -> No
     _, facts, _ = facts_of(tmp_path)
     assert facts.value("data.starved_share", RUN) == 0.0
     assert facts.value("data.push_share", RUN) == pytest.approx(1.0)
-    verdicts = {finding.verdict for finding in advise([tmp_path], load_rules()).findings if finding.role is not Role.SYMPTOM}
+    report = advise([tmp_path], load_rules())
+    verdicts = {finding.verdict for finding in report.findings if finding.role is not Role.SYMPTOM}
     assert "data-sending-bottleneck" in verdicts
     assert "data-processing-bottleneck" not in verdicts
