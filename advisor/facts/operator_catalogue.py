@@ -76,6 +76,24 @@ KINDS = (
         "operator_type.padding_align", "text", _TYPE, "their dimensions with the next multiple of 16", needs="kernels"
     ),
     kind(
+        "operator_type.unaligned_us",
+        "us",
+        _TYPE,
+        "time per step of large multiplications whose input rows are no multiple of 32 bytes (S57)",
+        formula="plain layout, compute-bound by their shapes, calls of 20 us and more",
+        needs="kernels",
+    ),
+    kind("operator_type.unaligned_mac_ratio", "ratio", _TYPE, "busy part of the cube unit in them", needs="kernels"),
+    kind(
+        "operator_type.aligned_mac_ratio",
+        "ratio",
+        _TYPE,
+        "the same in the type's large multiplications with aligned rows",
+        needs="kernels",
+    ),
+    kind("operator_type.unaligned_shape", "text", _TYPE, "input shapes that cost most of it", needs="kernels"),
+    kind("operator_type.unaligned_align", "text", _TYPE, "their row sizes with the next aligned", needs="kernels"),
+    kind(
         "operator_type.slow_ratio",
         "ratio",
         _TYPE,

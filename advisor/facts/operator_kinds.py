@@ -123,3 +123,10 @@ def moved_bytes(signature: Signature) -> int:
         for shape, kind in zip(shapes(text) or (), dtypes(kinds), strict=False):
             total += elements(shape) * _BYTES.get(kind, 0)
     return total
+
+
+def rows(signature: Signature) -> tuple[tuple[int, int], ...]:
+    """(elements, bytes an element) of the first two inputs' rows as they lie in memory; unknown types left out."""
+    kinds = dtypes(signature.input_dtypes)
+    found = zip((shapes(signature.input_shapes) or ())[:2], kinds, strict=False)
+    return tuple((shape[-1], _BYTES[kind]) for shape, kind in found if shape and kind in _BYTES)

@@ -29,7 +29,7 @@ from advisor.facts.operator_patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operator_work import SlowCase, matmul, slow_case
+from advisor.facts.operator_work import SlowCase, UnalignedRows, matmul, slow_case, unaligned
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.kernel_blocks import PIPES
@@ -72,6 +72,7 @@ class TypeRow:
     fed_by: str = ""
     feeds: str = ""
     framework_share: float | None = None
+    unaligned: UnalignedRows | None = None
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,8 @@ def _row(
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
     pipe, ratio, mac = _pipes(kernels, members)
+    known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
+    macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
     share = None
     if is_conversion(name):
         ours = [i for i in range(len(kernels.names)) if name in kernels.names[i]]
@@ -245,6 +248,7 @@ def _row(
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         None if communication or aicpu else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
+        unaligned(signatures, calls, times, macs.tolist()),
     )  # fmt: skip
 
 

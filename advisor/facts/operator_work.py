@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from advisor.facts.operator_kinds import elements, is_attention, is_cube, moved_bytes, shapes
+from advisor.facts.operator_kinds import elements, is_attention, is_cube, moved_bytes, rows, shapes
 from advisor.sources.kernels import Signature
 
 BLOCK = 16
 """The cube unit multiplies blocks of 16 × 16 (S57)."""
+BURST = 32
+"""Bytes of one access to device memory: a row that is no multiple of them starts inside of one (S57)."""
 LAUNCH_US = 20.0
 """Kernels shorter than this mostly start and stop: their time per unit of work says nothing about the work."""
 BALANCE = 200.0
@@ -69,6 +71,58 @@ def matmul(signature: Signature) -> MatMul | None:
     if rest or k < 1 or elements(inputs[1]) not in (k * n, batch * k * n):
         return None
     return MatMul(batch, m, k, n)
+
+
+def unaligned_rows(signature: Signature) -> str:
+    """Sizes of a multiplication's input rows that are no multiple of 32 bytes, with the next that is: `1023 → 1024`."""
+    if matmul(signature) is None:
+        return ""
+    steps = ((size, BURST // width) for size, width in rows(signature))
+    return ", ".join(dict.fromkeys(f"{size} → {ceil(size / step) * step}" for size, step in steps if size % step))
+
+
+def is_compute_bound(signature: Signature) -> bool:
+    """Whether a multiplication is limited by the cube unit rather than by memory; False where shapes do not tell."""
+    product = matmul(signature)
+    return product is not None and product.flop / BALANCE > moved_bytes(signature) > 0
+
+
+@dataclass(frozen=True)
+class UnalignedRows:
+    """Large multiplications whose rows are off 32 bytes: microseconds over the profile, busy part of the cube unit."""
+
+    us: float
+    mac_ratio: float
+    aligned_ratio: float | None
+    """Busy part in the large multiplications of the same type whose rows are aligned; None without such."""
+    shape: str
+    align: str
+
+
+def unaligned(
+    signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float], macs: Sequence[float]
+) -> UnalignedRows | None:
+    """The unaligned ones among the signatures of one type; `macs` is NaN where the cube's counter was not collected.
+
+    Small or memory-bound multiplications leave the cube idle anyway and do not enter.
+    """
+    large = [
+        (us, mac, signature, unaligned_rows(signature))
+        for signature, n, us, mac in zip(signatures, counts, totals, macs, strict=True)
+        if n > 0 and us / n >= LAUNCH_US and mac == mac and is_compute_bound(signature)
+    ]
+    odd = [row for row in large if row[3]]
+    if not odd:
+        return None
+    even = [row for row in large if not row[3]]
+    worst = max(odd, key=lambda row: row[0] * (1 - row[1]))
+    return UnalignedRows(
+        sum(row[0] for row in odd), _busy(odd), _busy(even) if even else None, worst[2].input_shapes, worst[3]
+    )
+
+
+def _busy(weighted: Sequence[tuple[float, float, Signature, str]]) -> float:
+    return sum(us * mac for us, mac, _, _ in weighted) / sum(us for us, _, _, _ in weighted)
 
 
 def work(signature: Signature) -> float:

@@ -134,6 +134,14 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         yield from fact("operator_type.padding_us", subject, share * time)
         yield from fact("operator_type.padding_shape", subject, padded.padding_shape or None)
         yield from fact("operator_type.padding_align", subject, padded.padding_align or None)
+    odd = max((row.unaligned for row in rows.values() if row.unaligned), key=lambda found: found.us, default=None)
+    if odd is not None and whole:
+        share = sum(row.unaligned.us for row in rows.values() if row.unaligned) / whole
+        yield from fact("operator_type.unaligned_us", subject, share * time)
+        yield from fact("operator_type.unaligned_mac_ratio", subject, odd.mac_ratio)
+        yield from fact("operator_type.aligned_mac_ratio", subject, odd.aligned_ratio)
+        yield from fact("operator_type.unaligned_shape", subject, odd.shape)
+        yield from fact("operator_type.unaligned_align", subject, odd.align)
     slow = max((row.slow for row in rows.values() if row.slow), key=lambda case: case.excess_us, default=None)
     if slow is not None and whole:
         excess = sum(row.slow.excess_us for row in rows.values() if row.slow)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.facts.operator_kinds import inserted_by_framework, is_aicpu, is_cube, is_update, shapes
-from advisor.facts.operator_work import matmul, slow_case, work
+from advisor.facts.operator_work import matmul, slow_case, unaligned, unaligned_rows, work
 from advisor.facts.operators import explain_difference, time_by_type
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, measure
@@ -58,6 +58,18 @@ def test_a_slow_shape_is_found_per_unit_of_work_only() -> None:
     found = slow_case([small, odd], [10, 10], [1000.0, 3000.0])
     assert found is not None and found.shape == odd.input_shapes and found.ratio == pytest.approx(3.0, rel=0.01)
     assert found.excess_us == pytest.approx(2000.0, rel=0.01)
+
+
+def test_rows_off_the_bursts_of_memory_are_told_with_how_busy_the_cube_is() -> None:
+    """1023 half-precision numbers start inside a burst of 32 bytes; calls that memory limits are no evidence."""
+    odd, even = cube("4096,1023;1023,4096", "4096,4096"), cube("4096,1024;1024,4096", "4096,4096")
+    thin = cube("4096,9;9,4096", "4096,4096")
+    assert unaligned_rows(odd) == "1023 → 1024" and unaligned_rows(even) == ""
+    assert unaligned_rows(cube("64,24;24,64", "64,64", "FLOAT")) == ""
+    found = unaligned([odd, even, thin], [10, 10, 10], [3000.0, 1000.0, 9000.0], [0.2, 0.8, 0.1])
+    assert found is not None and (found.us, found.mac_ratio, found.aligned_ratio) == (3000.0, 0.2, 0.8)
+    assert unaligned([odd], [10], [3000.0], [float("nan")]) is None
+    assert unaligned([even, thin], [10, 10], [1000.0, 9000.0], [0.8, 0.1]) is None
 
 
 def test_short_calls_say_nothing_about_their_shape() -> None:
