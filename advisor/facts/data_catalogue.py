@@ -18,7 +18,7 @@ _DATA = (
      _BATCH),
     ("wait_share", "ratio", "the wait as a share of the step", "wait ÷ mean interval, or gap ÷ step", _BATCH),
     ("starved_us", "us", "the part of the wait in which the pipeline was waited for, not the sending",
-     "wait; in sink mode no more than the sending thread's own wait for the pipeline", _BATCH),
+     "wait; in sink mode no more than interval − push", _BATCH),
     ("starved_share", "ratio", "the same as a share of the step", "", _BATCH),
     ("device_wait_us", "us", "time per batch that the sending thread rests because the device has batches enough "
      "(sink)", "WaitForAscend stage of dataset.csv", _WORK),

@@ -24,9 +24,6 @@ from advisor.facts.queueing import (
 )
 from advisor.model import Subject
 
-TRUNCATION_US = 1000.0
-"""The sender's file has whole milliseconds."""
-
 
 def build_network(
     data: DataPipeline,
@@ -68,11 +65,10 @@ def build_network(
         loop = host.loop_cores * step_us
     _charge_source(stations, data, loop - own)
     loop = min(loop, own)
-    sending = (data.times.push_us or 0.0) if data.times and data.times.mode == "sink" else 0.0
     available = None
     if host is not None and host.cores:
         available = max(1.0, host.cores - (host.other_cores or 0.0))
-    return Network(step_us, own, stations, loop, host.cores if host else None, available, sending, own_known)
+    return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known)
 
 
 def _charge_source(stations: dict[int, Station], data: DataPipeline, excess_us: float) -> None:
@@ -168,12 +164,13 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
 
 
 def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
-    """How much of the wait the pipeline answers for. A sending thread that hardly waits for the pipeline exonerates it,
-    whatever the device waits (S06); its waits are cut to whole milliseconds, so up to one more each."""
+    """How much of the wait the pipeline can answer for: no more than the sending thread has left beside sending. One
+    that sends all the time exonerates the pipeline, whatever the device waits (S06). Its own figure of its wait
+    is not used: where files disagree, the queues contradict that figure."""
     times = data.times
-    if wait_us is None or times is None or times.mode != "sink" or times.wait_us is None or times.step_mean_us is None:
+    if wait_us is None or times is None or times.mode != "sink" or times.push_us is None or times.step_mean_us is None:
         return wait_us
-    return min(wait_us, times.wait_us + TRUNCATION_US if times.wait_us else 0.0)
+    return min(wait_us, max(0.0, times.step_mean_us - times.push_us))
 
 
 def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Judged:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 MOST_WORKERS = 10_000
 """More than any host has: a loop that takes no time at all is not known well enough to ask for workers."""
-LOOP, PROCESSORS, GIL, SENDING = "loop", "processors", "gil", "sending"
-"""Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock, the
-one thread that sends batches to the device."""
+LOOP, PROCESSORS, GIL = "loop", "processors", "gil"
+"""Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,6 @@ class Network:
     """Processors of the host: no operation may have more workers."""
     available: float | None = None
     """Processors that other processes leave to this one."""
-    sending_us: float = 0.0
-    """Time of the sending thread per batch."""
     own_known: bool = True
     """Whether `own_us` is the step's own time; else only a lower bound of it, and savings are upper bounds."""
 
@@ -59,8 +56,6 @@ class Network:
         found = {LOOP: self.own_us}
         for station in self.stations.values():
             found[station.name] = station.cycle_us
-        if self.sending_us > self.own_us:
-            found[SENDING] = self.sending_us
         total = self.loop_cpu_us + sum(station.cpu_us for station in self.stations.values())
         if self.available and total:
             found[PROCESSORS] = total / self.available

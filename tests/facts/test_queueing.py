@@ -10,7 +10,6 @@ from advisor.facts.queueing import (
     GIL,
     LOOP,
     PROCESSORS,
-    SENDING,
     Network,
     Station,
     processes_needed,
@@ -102,10 +101,3 @@ def test_processes_are_counted_for_the_wanted_rate_not_for_the_lock() -> None:
     network = Network(96_000, 20_000, {1: Station("Generator(1)", 96_000, 1, 1, 95_000, True)}, cores=64)
     assert processes_needed(network, 1) == 5
     assert with_processes(network, 1, 5).limit == LOOP
-
-
-def test_sending_limits_whatever_the_pipeline_does() -> None:
-    """A sender of 60 ms a batch is the step, however many workers the operations get."""
-    network = Network(60_000, 0.0, {1: Station("Map(1)", 30_000, 1, 1)}, sending_us=60_000)
-    assert with_workers(network, 1, 8).saving_us == 0.0
-    assert network.step_after() == (60_000, SENDING)
