@@ -200,9 +200,15 @@ def _gain(run: Run, links: list[Link], replayed: bool) -> float | None:
             return gained
     touched = {rank for link in links for rank in (link.source, link.destination)}
     exposed = [sum(e.transfer.values()) for rank, e in exposures(run).items() if rank in touched]
-    if not exposed or not (joints(run) or steady(run)):
-        return None
-    return max(exposed) * (1 - worst)
+    if any(exposed):
+        return max(exposed) * (1 - worst)
+    times = {rank: times for rank, times in steady(run).items() if rank in touched}
+    if any("exposed" in t.phases for t in times.values()):
+        return 0.0
+    # Older step traces tell only the tail behind backward, which is where gradients are reduced.
+    tails = [float(np.nanmedian(t.phases["tail"])) for t in times.values() if "tail" in t.phases]
+    longest = max(link.us / max(link.steps, 1) for link in slow)
+    return min(max(tails), longest) * (1 - worst) if tails else None
 
 
 def _factors(run: Run, senders: set[int], worst: float) -> dict[str, float]:

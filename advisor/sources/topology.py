@@ -76,7 +76,7 @@ def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int,
 def _tell_links(rank: Rank, groups: Mapping[str, tuple[int, ...]], world_size: int) -> None:
     ref = rank.tables.get("links")
     if ref is not None and not ref.reader.startswith("cluster."):
-        options = {"rank": rank.rank, "groups": groups, "world_size": world_size}
+        options = {**ref.options, "rank": rank.rank, "groups": groups, "world_size": world_size}
         rank.tables["links"] = TableRef(ref.table, ref.paths, ref.reader, options)
 
 

@@ -1,5 +1,7 @@
 """Links are judged by size over time against links that carry messages like theirs."""
 
+import csv
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from advisor.facts.link_speed import fit, hosts_of
 from advisor.facts.parallelism import Partition
 from advisor.model import Subject
+from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault
 
 TRAFFIC = replace(SMALL, gradient_mb_per_layer=24.0)
@@ -56,3 +59,29 @@ def test_hosts_without_names_are_told_by_their_inner_links():
     keys = [(0, 1, "HCCS"), (2, 1, "HCCS"), (4, 5, "HCCS"), (2, 4, "RDMA")]
     hosts = hosts_of(Nameless(), keys)
     assert hosts == {0: "host-of-0", 1: "host-of-0", 2: "host-of-0", 4: "host-of-4", 5: "host-of-4"}
+
+
+def test_links_of_older_files_are_judged(tmp_path):
+    """hccl_raw_*.csv names links by global ranks: the slow pair is found, and bounded by the tail behind backward."""
+    for rank in range(4):
+        others = {
+            f"{o}-{rank}": {"SDMA": [20.0 if {o, rank} == {1, 2} else 1.0, 16000.0, 0.0]} for o in range(4) if o != rank
+        }
+        rows = [
+            [str(step), "1", "0", json.dumps(others), json.dumps({"s_0_AllReduce-op1": [str(step), 1, 0, others]})]
+            for step in (1, 2, 3)
+        ]
+        with (tmp_path / f"hccl_raw_{rank}.csv").open("w", newline="") as file:
+            head = ["step_num", "communication_cost", "wait_cost", "link_info", "communication_operator_cost"]
+            csv.writer(file).writerows([head, *rows])
+        steps = [
+            f"{n},{s},{s + 4000000},4000000,{s},{s + 2000000},0,2000000,2000000"
+            for n, s in ((1, 0), (2, 4000000), (3, 8000000))
+        ]
+        head = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+        (tmp_path / f"step_trace_raw_{rank}_detail_time.csv").write_text("\n".join([head, *steps]) + "\n")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    pair = Subject("link", "1-2", (1, 2))
+    assert facts.value("link.bandwidth_ratio", pair) == pytest.approx(0.05)
+    assert facts.value("link.saving_us", pair) == pytest.approx(0.95 * 20000)
+    assert facts.value("link.bandwidth_ratio", Subject("link", "0-3", (0, 3))) == pytest.approx(1)
