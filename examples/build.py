@@ -1,6 +1,6 @@
 """Writes the bundled example: four ranks, two pipeline stages of two, rank 1 computing a third longer.
 
-    python -m examples.build            # writes examples/slow-rank-pipeline
+python -m examples.build            # writes examples/slow-rank-pipeline
 """
 
 from __future__ import annotations

@@ -50,9 +50,11 @@ def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
             "headline": printable(report.summary.headline.get(lang)),
         },
     }
-    return shield_json(json.dumps(
-        {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, allow_nan=False, indent=1
-    ))
+    return shield_json(
+        json.dumps(
+            {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, allow_nan=False, indent=1
+        )
+    )
 
 
 def _rule(rule: str, finding: Finding | None, lang: str) -> dict[str, Any]:
