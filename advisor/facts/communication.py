@@ -83,6 +83,14 @@ KINDS = (
     kind("collective.latency_share", "ratio", "collective", "the same as a share of their transfer",
          needs="transports"),
     kind("collective.size_bytes", "bytes", "collective", "what one of them moves on a rank, mean", needs="transports"),
+    kind("collective.transport", "text", "collective", "what moves most of their bytes: HCCS, RDMA, …",
+         needs="transports"),
+    kind("collective.bandwidth_bytes_per_s", "bytes_per_s", "collective",
+         "what they reach over this transport", formula="median over operations of Σ size ÷ Σ time of its transports",
+         needs="transports"),
+    kind("collective.large_bandwidth_bytes_per_s", "bytes_per_s", "collective",
+         "what messages many times as large reach over the same transport in this run",
+         formula="median of size ÷ time over operations with at least 8 times their size", needs="transports"),
     kind("collective.exposed_us", "us", "collective", "their transfer that nothing hides, per step",
          needs="collectives kernels"),
     kind("collective.exposed_share", "ratio", "collective", "the same as a share of the step",
@@ -238,6 +246,7 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
                 yield from fact("collective.latency_share", subject, total.latency / total.pure, *sources, samples=n)
     if not total.complete:
         yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
+    yield from _rates(run, subject, role, kind_, n)
     exposed = _exposed_of(run, role, kind_, total)
     yield from fact("collective.exposed_us", subject, exposed, *sources, samples=n)
     if step:
@@ -254,6 +263,44 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
     ]
     if kind_ == "allreduce" and parts:
         yield from fact("collective.reduce_share", subject, float(np.median(parts)), *sources, samples=n)
+
+
+MANY_TIMES = 8.0
+"""Messages this many times as large pay so much less start-up for each byte that they show what a link can do."""
+
+
+def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterator[Fact]:
+    """Bandwidth of these collectives, and of much larger messages over the same transport.
+
+    With messages of one size no fit tells start-up from bandwidth; another collective's messages do.
+    """
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    layout = partition(run)
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+    for ex in exchanges.values():
+        if not ex.transport:
+            continue
+        own = np.array([layout.role.get(group, "data") == role for group in ex.groups])[ex.group]
+        usable = np.isfinite(ex.size_bytes) & (ex.transport_us > 0)
+        rate = ex.size_bytes[usable] / ex.transport_us[usable] * 1e6
+        parts.append(
+            ((own & (ex.kinds() == kind_))[usable], np.array(ex.transport)[usable], ex.size_bytes[usable], rate)
+        )
+    if not parts:
+        return
+    mine, transport, size, rate = (np.concatenate(each) for each in zip(*parts, strict=True))
+    if not mine.any():
+        return
+    names, counts = np.unique(transport[mine], return_counts=True)
+    main = str(names[counts.argmax()])
+    chosen = mine & (transport == main)
+    large = (transport == main) & (size >= MANY_TIMES * np.median(size[chosen]))
+    sources = joints(run)[0].sources
+    yield from fact("collective.transport", subject, main, *sources)
+    yield from fact("collective.bandwidth_bytes_per_s", subject, float(np.median(rate[chosen])), *sources, samples=n)
+    if large.any():
+        reached = float(np.median(rate[large]))
+        yield from fact("collective.large_bandwidth_bytes_per_s", subject, reached, *sources, samples=int(large.sum()))
 
 
 def _exposed_of(run: Run, role: str, kind_: str, total: _Sum) -> float | None:

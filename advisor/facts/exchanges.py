@@ -63,6 +63,8 @@ class Exchanges:
     reduce_us: float | None
     scale: int
     sources: tuple[Source, ...] = ()
+    transport: tuple[str, ...] = ()
+    """What moved most of each operation's bytes: HCCS, RDMA, …; empty where it is not told."""
 
     def kinds(self) -> npt.NDArray[np.str_]:
         """Kind of every operation."""
@@ -82,7 +84,7 @@ def reduce_exchanges(rank: Rank) -> Exchanges | None:
     group = frame["group"].fillna("").astype(str)
     name = frame["name"].fillna("").astype(str)
     steps, groups, names = (tuple(dict.fromkeys(column)) for column in (step, group, name))
-    size, moving = _moved(rank, step, name, group)
+    size, moving, transport = _moved(rank, step, name, group)
     start = frame["start_ns"].fillna(0).to_numpy(np.int64) if "start_ns" in frame else np.zeros(len(frame), np.int64)
     kinds = tuple(kind_of(n) for n in names)
     name_index = _index(name, names)
@@ -107,6 +109,7 @@ def reduce_exchanges(rank: Rank) -> Exchanges | None:
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
         float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
         (rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
+        tuple(t for t, kept in zip(transport, keep, strict=True) if kept),
     )  # fmt: skip
 
 
@@ -129,24 +132,24 @@ def _floats(frame: Any, column: str) -> Floats:
     return frame[column].to_numpy(float, na_value=np.nan)
 
 
-def _moved(rank: Rank, step: Any, name: Any, group: Any) -> tuple[Floats, Floats]:
-    """Bytes and transfer time of each operation over all its transports; SDMA only where nothing finer is told."""
+def _moved(rank: Rank, step: Any, name: Any, group: Any) -> tuple[Floats, Floats, list[str]]:
+    """Bytes, transfer time and main transport of each operation; SDMA only where nothing finer is told."""
     nothing = np.full(len(step), np.nan)
     frame = rank.read("transports", ("step", "name", "group", "transport", "size_bytes", "time_us"))
     if frame is None or frame.empty:
-        return nothing, nothing
-    fine: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    coarse: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        return nothing, nothing, [""] * len(step)
+    fine: dict[tuple[str, str, str], tuple[float, float, float, str]] = {}
+    coarse: dict[tuple[str, str, str], tuple[float, float, float, str]] = {}
     columns = [frame[c].fillna("").astype(str) for c in ("step", "name", "group", "transport")]
     sizes, times = _floats(frame, "size_bytes"), _floats(frame, "time_us")
     for s, n, g, t, size, lasts in zip(*columns, sizes, times, strict=True):
         if size > 0 and lasts > 0:
-            entry = (coarse if t == "SDMA" else fine)[s, n, g]
-            entry[0] += size
-            entry[1] += lasts
+            found = coarse if t == "SDMA" else fine
+            total, us, most, main = found.get((s, n, g), (0.0, 0.0, 0.0, ""))
+            found[s, n, g] = (total + size, us + lasts, max(most, size), t if size > most else main)
     keys = list(zip(step, name, group, strict=True))
-    found = [fine.get(k) or coarse.get(k) or (np.nan, np.nan) for k in keys]
-    return np.array([f[0] for f in found]), np.array([f[1] for f in found])
+    told = [fine.get(k) or coarse.get(k) or (np.nan, np.nan, np.nan, "") for k in keys]
+    return np.array([m[0] for m in told]), np.array([m[1] for m in told]), [m[3] for m in told]
 
 
 @dataclass
