@@ -59,6 +59,17 @@ KINDS = (
          needs="kernels"),
     kind("host.kernel_speed_ratio", "number", "host", "the same kernels take this many times as long on all its ranks",
          formula="lowest kernel_speed_ratio of its ranks", needs="kernels"),
+    kind("host.late_rank_count", "count", "host", "its ranks that others wait for because of their computation",
+         needs=_NEEDS),
+    kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
+    kind("host.computing_excess_share", "ratio", "host",
+         "computation above the peers' of that of its ranks that has least more, share of the step", needs=_NEEDS),
+    kind("host.computing_excess_us", "us", "host", "the same, per step", needs=_NEEDS),
+    kind("host.steadiness", "ratio", "host", "share of the steps in which its least steady rank was late",
+         needs=_NEEDS),
+    kind("host.computing_saving_us", "us", "host", "what the step gains where all its ranks compute as their peers",
+         formula="sum of its ranks' parts of the joint replay", needs=_NEEDS),
+    kind("host.computing_saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -94,6 +105,33 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
             yield from fact("rank.saving_basis", subject, basis, *sources)
     yield from _facts_of_hosts(run, layout)
+    yield from _late_hosts(late, layout, savings, step_us)
+
+
+def _late_hosts(
+    late: dict[int, Lateness], layout: Partition, savings: dict[int, tuple[float, str]], step_us: float
+) -> Iterator[Fact]:
+    """Hosts with several ranks whose computation is compared: how many of them are late from it, and by how much."""
+    members: dict[str, list[int]] = {}
+    for rank, host in layout.host.items():
+        if rank in late:
+            members.setdefault(host, []).append(rank)
+    if len(members) < 2:
+        return
+    for host, ranks in sorted(members.items()):
+        if len(ranks) < 2:
+            continue
+        subject = Subject("host", host, tuple(sorted(ranks)))
+        slow = [r for r in ranks if late[r].late_us > 0 and late[r].cause == "compute"]
+        over = min(late[r].parts.get("compute", 0.0) for r in ranks)
+        yield from fact("host.rank_count", subject, len(ranks))
+        yield from fact("host.late_rank_count", subject, len(slow))
+        yield from fact("host.computing_excess_us", subject, over, samples=len(ranks))
+        yield from fact("host.computing_excess_share", subject, over / step_us, samples=len(ranks))
+        yield from fact("host.steadiness", subject, min(late[r].steadiness for r in ranks), samples=len(ranks))
+        gain = sum(savings[r][0] for r in slow if r in savings)
+        yield from fact("host.computing_saving_us", subject, gain, samples=len(ranks))
+        yield from fact("host.computing_saving_share", subject, gain / step_us, samples=len(ranks))
 
 
 def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[Source, ...], n: int) -> Iterator[Fact]:
