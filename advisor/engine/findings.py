@@ -15,6 +15,7 @@ from advisor.ruleset.evaluate import Scope, evidence
 from advisor.ruleset.loader import RuleSet
 from advisor.ruleset.rule import RemedySpec, RemedyUse, Rule
 from advisor.ruleset.templates import Variables, render
+from advisor.ruleset.vocabulary import verdict_words
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def build(
         role=Role.CONTRIBUTING,
         severity=_severity(rule, scope, saving),
         confidence=confidence,
-        subject=draft.subject,
+        subject=_subject(rule, draft.subject),
         title=_text(rule.title, variables),
         message=_text(rule.message, variables),
         evidence=tuple(evidence(scope, findings)),
@@ -65,6 +66,17 @@ def build(
         doubts=doubts,
         status=rule.status,
     )
+
+
+def _subject(rule: Rule, subject: Subject) -> Subject:
+    """The subject in the verdict's own kind: a host whose ranks or links are all alike is told as its first one, with
+    all its ranks (the contract knows these verdicts about ranks and links only)."""
+    word = verdict_words().get(rule.verdict)
+    own = word.subjects[0] if word is not None else ""
+    if subject.kind != "host" or not subject.ranks or own not in ("rank", "link"):
+        return subject
+    first = str(min(subject.ranks))
+    return Subject(own, first if own == "rank" else f"{first}-*", subject.ranks)
 
 
 def _text(text: Text, variables: Variables) -> Text:
