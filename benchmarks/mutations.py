@@ -16,14 +16,14 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 from benchmarks.mutants import cells, databases, folders, rawbytes, trees  # noqa: F401  (they register mutations)
-from benchmarks.mutants.base import MUTATIONS, Mutation
-from benchmarks.mutants.judging import HARD, flaws
+from benchmarks.mutants.base import MUTATIONS, OTHER, Mutation
+from benchmarks.mutants.judging import HARD, accusations, flaws
 from benchmarks.mutants.profiles import TRUE, write_originals
 from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
 
@@ -93,14 +93,19 @@ def choose(number: int, seed: int, originals: dict[str, Path], kinds: Sequence[s
     return None
 
 
-def run_mutant(mutant: Mutant | None, original: Path, folder: Path) -> Outcome:
-    """Copies the original, changes the copy, advises on it; without a mutant the copy stays intact."""
+def run_mutant(mutant: Mutant | None, original: Path, folder: Path, control: str = "") -> Outcome:
+    """Copies the original, changes the copy, advises on it; without a mutant the copy stays intact.
+
+    `control` removes the mutant's file ("file") or the folder of its rank ("rank") instead of changing the file.
+    """
     profile, report = folder / original.name, folder / "report.json"
     shutil.copytree(original, profile, symlinks=True, ignore_dangling_symlinks=True)
     done: str | None = "intact"
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o777)
-    if mutant is not None:
+    if control and mutant is not None:
+        _remove(profile, mutant.file, control)
+    elif mutant is not None:
         drop_privileges()
         done = mutant.mutation.apply(profile / mutant.file if mutant.file else profile, mutant.draw())
     if done is None:
@@ -108,6 +113,13 @@ def run_mutant(mutant: Mutant | None, original: Path, folder: Path) -> Outcome:
     outcome = advise(profile, report)
     outcome.done = done
     return outcome
+
+
+def _remove(profile: Path, file: str, control: str) -> None:
+    if control == "file" or len(Path(file).parts) < 2:
+        (profile / file).unlink()
+    else:
+        shutil.rmtree(profile / Path(file).parts[0])
 
 
 def run_series(
@@ -128,22 +140,31 @@ def run_series(
     tally = Tally()
     intact: dict[str, Outcome] = {}
     waiting: dict[str, Mutant] = {}
+    doubtful: list[tuple[Mutant, Outcome]] = []
+    controls: dict[str, set[tuple[str, str]]] = {}
 
     def collect() -> None:
         key, outcome = workers.wait()
         clean(folder / f"work-{key}")
         if key in waiting:
-            _judge(tally, waiting.pop(key), outcome, intact, tell)
+            mutant = waiting.pop(key)
+            base = intact[mutant.original]
+            if mutant.file and mutant.mutation.effect != OTHER and accusations(outcome) - accusations(base):
+                doubtful.append((mutant, outcome))
+            else:
+                _judge(tally, mutant, outcome, base, frozenset(), tell)
+        elif key.startswith("control~"):
+            controls[key.partition("~")[2]] = accusations(outcome)
         else:
             intact[key.partition("~")[2].replace("+", "/")] = outcome
 
-    def start(key: str, mutant: Mutant | None, original: Path) -> None:
+    def start(key: str, mutant: Mutant | None, original: Path, control: str = "") -> None:
         while workers.full:
             collect()
         work = folder / f"work-{key}"
         clean(work)
         work.mkdir()
-        workers.start(key, lambda: run_mutant(mutant, original, work))
+        workers.start(key, lambda: run_mutant(mutant, original, work, control))
 
     for name, path in originals.items():
         start(f"intact~{name.replace('/', '+')}", None, path)
@@ -159,10 +180,22 @@ def run_series(
             start(str(number), mutant, originals[mutant.original])
     while workers.busy:
         collect()
+    for mutant, _ in doubtful:
+        for control in ("file", "rank"):
+            start(f"control~{mutant.number}-{control}", mutant, originals[mutant.original], control)
+    while workers.busy:
+        collect()
+    for mutant, outcome in doubtful:
+        without = controls[f"{mutant.number}-file"] | controls[f"{mutant.number}-rank"]
+        _judge(tally, mutant, outcome, intact[mutant.original], without, tell)
     return tally
 
 
-def _judge(tally: Tally, mutant: Mutant, outcome: Outcome, intact: dict[str, Outcome], tell: bool) -> None:
+def _judge(
+    tally: Tally, mutant: Mutant, outcome: Outcome, intact: Outcome, without: Set[tuple[str, str]], tell: bool
+) -> None:
+    """Adds a mutant to the tally. `without` is what the profile deserves where the mutated file, or its whole rank,
+    is absent: such evidence is gone and the report says so."""
     if outcome.done is None:
         tally.skipped += 1
         return
@@ -172,8 +205,8 @@ def _judge(tally: Tally, mutant: Mutant, outcome: Outcome, intact: dict[str, Out
     tally.slowest_s = max(tally.slowest_s, outcome.seconds)
     tally.largest_bytes = max(tally.largest_bytes, outcome.peak_bytes)
     seen: Counter[str] = Counter()
-    true = TRUE.get(mutant.original, set())
-    for kind, text in flaws(mutant.mutation, Path(mutant.file).name, outcome, intact[mutant.original], true):
+    true = TRUE.get(mutant.original, set()) | without
+    for kind, text in flaws(mutant.mutation, Path(mutant.file).name, outcome, intact, true):
         seen[kind] += 1
         if seen[kind] > _TOLD:
             continue

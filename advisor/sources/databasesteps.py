@@ -36,8 +36,9 @@ def _union(usable: Sequence[tuple[int, int]]) -> Intervals:
     return union(times[:, 0], times[:, 1])
 
 
-def _busy(database: Database) -> tuple[Intervals, Intervals, int, int]:
-    """(computing, communication) as disjoint intervals, compute tasks known of, and those of them without a time."""
+def _busy(database: Database) -> tuple[Intervals, Intervals, int, int, int]:
+    """(computing, communication) as disjoint intervals, compute tasks known of, those of them without a time, and
+    communication operations without one."""
     task, info = database.name("TASK"), database.name("COMPUTE_TASK_INFO")
     computing = database.rows(
         f"SELECT startNs, endNs FROM {task} WHERE globalTaskId IN (SELECT globalTaskId FROM {info})"
@@ -49,7 +50,8 @@ def _busy(database: Database) -> tuple[Intervals, Intervals, int, int]:
     )
     known = database.rows(f"SELECT COUNT(DISTINCT globalTaskId) FROM {info}")[0][0]
     tasks = _usable(computing)
-    return _union(tasks), _union(_usable(communication)), known, max(known - len(tasks), 0)
+    talks = _usable(communication)
+    return _union(tasks), _union(talks), known, max(known - len(tasks), 0), len(communication) - len(talks)
 
 
 def _lost_collectives(database: Database) -> int:
@@ -103,9 +105,9 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
     )
     if not needed:
         return None
-    computing, communication, known, lost = _busy(database)
+    computing, communication, known, lost, silent = _busy(database)
     whole = bool(computing[0].size) and lost <= MOST_LOST * known
-    heard = not _lost_collectives(database)
+    heard = not silent and not _lost_collectives(database)
     import numpy as np
 
     busy = union(*(np.concatenate(pair) for pair in zip(computing, communication, strict=True)))

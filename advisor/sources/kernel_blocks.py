@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import multiprocessing
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,8 @@ def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:
             series = pl.Series(values.to_numpy(float, na_value=np.nan))
         else:
             known = values.notna()
-            series = pl.Series([str(v) if k else None for v, k in zip(values, known, strict=True)], dtype=pl.String)
+            texts = [str(v).replace(MARK, " ") if k else None for v, k in zip(values, known, strict=True)]
+            series = pl.Series(texts, dtype=pl.String)
         columns[column.name] = series
     return pl.DataFrame(columns)
 
@@ -151,11 +153,16 @@ def _whole_lines(path: Path, skip: int, width: int, note: Note) -> Iterator[byte
         note(str(path), "is cut short: the last row ends in the middle and was left out")
         return
     last = rest.rfind(b"\n", 0, len(rest)) + 1
-    if not rest.endswith(b"\n") and len(next(csv.reader([rest[last:].decode("utf-8", "replace")]), [])) < width:
+    if not rest.endswith(b"\n") and _cells(rest[last:]) < width:
         note(str(path), "is cut short: the last row ends in the middle and was left out")
         rest = rest[:last]
     if rest.strip():
         yield rest
+
+
+def _cells(line: bytes) -> int:
+    text = line.decode("utf-8", "replace").replace("\r", " ")
+    return len(next(csv.reader([text]), []))
 
 
 def _cut(data: bytes) -> int:
@@ -173,7 +180,18 @@ def _cut(data: bytes) -> int:
     return 0
 
 
+MARK = "\x1f"
+"""Stands between the texts of a signature, and therefore in none of them."""
+_LONE_QUOTE = re.compile(rb'(?:^|,)"(?=[,\r\n]|\Z)', re.MULTILINE)
+"""A cell that is nothing but a quotation mark: polars 1.x panics over it in a column of numbers."""
+
+
 def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
+    """A block as a frame; None where polars cannot read it."""
+    if b'"' in data and _LONE_QUOTE.search(data):
+        return None
+    if MARK.encode() in data:
+        data = data.replace(MARK.encode(), b" ")
     threads = "1" if multiprocessing.parent_process() is not None else "2"  # ranks run side by side already
     os.environ.setdefault("POLARS_MAX_THREADS", threads)
     import polars as pl
@@ -196,7 +214,7 @@ def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
             frame = read(()).with_columns(
                 pl.col(name).str.strip_chars(' \t"').cast(pl.Float64, strict=False) for name in numbers
             )
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
     columns = [(pl.col(name) * _SCALES[name]) for name in order if name in _SCALES]
     if "start_ns" in order:

@@ -16,6 +16,7 @@ import numpy as np
 
 from advisor.sources.base import Note
 from advisor.sources.dbfile import PLAIN_TABLES, connect, told_apart
+from advisor.sources.kernel_blocks import MARK
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _lost(connection: sqlite3.Connection) -> Iterator[pl.DataFrame]:
 
 
 def _text(value: object) -> str | None:
-    text = str(value).strip(' \t"') if value is not None else ""
+    text = str(value).strip(' \t"').replace(MARK, " ") if value is not None else ""
     return None if text in ("", "N/A") else text
 
 

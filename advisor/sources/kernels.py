@@ -7,6 +7,7 @@ separators, quotes that never close) goes through the tolerant reader, which is 
 
 from __future__ import annotations
 
+import csv
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.base import Note, Rank, TableRef
-from advisor.sources.kernel_blocks import PIPES, SIGNATURE, frames
+from advisor.sources.kernel_blocks import MARK, PIPES, SIGNATURE, frames
 from advisor.sources.readers import reader
 from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_MARK = "\x1f"
 _UNKNOWN = -1
 
 Ints = npt.NDArray[np.int64]
@@ -113,8 +113,8 @@ class _Texts:
 
 def _clean(text: str) -> str:
     """Without the quotes, blanks and tabs around each part; N/A is nothing."""
-    if _MARK in text:
-        return _MARK.join(map(_clean, text.split(_MARK)))
+    if MARK in text:
+        return MARK.join(map(_clean, text.split(MARK)))
     text = text.strip(' \t\r\n"')[:LONGEST_TEXT]
     return "" if text == "N/A" else text
 
@@ -140,7 +140,7 @@ class _Collector:
         if frame.is_empty():
             return
         texts = [pl.col(c).fill_null("") if c in frame.columns else pl.lit("") for c in SIGNATURE]
-        signature = self.signatures.encode(frame.select(pl.concat_str(texts, separator=_MARK).alias("k"))["k"])
+        signature = self.signatures.encode(frame.select(pl.concat_str(texts, separator=MARK).alias("k"))["k"])
         duration = frame["duration_us"].to_numpy()
         start = frame["start_ns"].fill_null(_UNKNOWN).to_numpy() if "start_ns" in frame.columns else None
         start = np.full(len(frame), _UNKNOWN, np.int64) if start is None else start.astype(np.int64)
@@ -188,7 +188,7 @@ class _Collector:
         size = len(self.signatures.index)
         return Kernels(
             start, end, duration, signature[order], name[order], step[order], stream[order], block[order], wait[order],
-            [Signature(*text.split(_MARK)) for text in self.signatures.index],
+            [Signature(*text.split(MARK)) for text in self.signatures.index],
             list(self.names.index), list(self.steps.index), list(self.streams.index),
             {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},
@@ -231,7 +231,7 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
             note(str(path), f"{text}: {error}")
         except TooLarge as error:
             note(str(path), f"was not read: {error}")
-        except ValueError as error:
+        except (csv.Error, ValueError) as error:
             note(str(path), f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
         if collector.unusable > before:
             note(str(path), f"{collector.unusable - before} kernels without a usable duration were left out")

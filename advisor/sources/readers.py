@@ -6,6 +6,7 @@ module that knows the format; `_MODULES` lists those modules so that they are im
 
 from __future__ import annotations
 
+import csv
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -62,7 +63,7 @@ def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         note(name, f"was not read: {error}")
     except MemoryError:
         note(name, "does not fit into the memory; it was not read")
-    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
+    except (csv.Error, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         note(name, f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
     return None
 

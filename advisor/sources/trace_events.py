@@ -154,6 +154,9 @@ def _bytes(path: Path, note: Note) -> Iterator[bytes]:
             codec = detect_encoding(sample)
             decoder = codecs.getincrementaldecoder(codec)("replace") if codec.startswith(("utf-16", "utf-32")) else None
             while data := stream.read(BLOCK):
+                if not data.strip(b"\x00"):
+                    note(str(path), "holds zeros where events should follow; the rest was not read")
+                    return
                 yield data if decoder is None else decoder.decode(data).encode()
             return
         stream.seek(0)
