@@ -409,3 +409,15 @@ def test_no_pattern_explodes() -> None:
                 if time.perf_counter() - started > 0.5:
                     slow.append(f"{name} on {text[:8]!r}")
     assert slow == []
+
+
+def test_every_promise_names_a_test_that_exists() -> None:
+    """docs/security.md promises nothing that no test would miss."""
+    tests = Path(__file__).parent
+    text = (tests.parent / "docs" / "security.md").read_text(encoding="utf-8")
+    for file, name in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text):
+        assert f"def {name}" in (tests / file).read_text(encoding="utf-8") if name else (tests / file).is_file()
+    rows = [row for row in text.splitlines() if row.startswith("| ") and not row.startswith("| promise")]
+    promises = [row for row in rows if row.count("|") == 4 and "| what |" not in row]
+    assert len(promises) > 20
+    assert all(re.search(r"`[\w/]+\.py(::\w+)?`|benchmarks\.mutations", row.split("|")[3]) for row in promises)

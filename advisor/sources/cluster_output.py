@@ -6,6 +6,7 @@ times, so only their members are used.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -17,7 +18,7 @@ from advisor.sources.folders import Judgement, Listing
 from advisor.sources.jsontext import load_json
 from advisor.sources.metadata import add_group, as_int, ranks_of
 from advisor.sources.readers import reader
-from advisor.sources.textfiles import require_file, why_unreadable
+from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,17 +103,20 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
     stages: set[tuple[int, ...]] = set()
     try:
         require_file(path)
-        rows = read_rows(path, lambda file, text: None)
-        heading = [split_heading(cell)[0] for cell in next(rows, [])]
+        rows = list(read_rows(path, lambda file, text: None))
     except OSError as error:
         note(str(path), why_unreadable(error))
         return ranks, []
+    except (TooLarge, csv.Error) as error:
+        note(str(path), f"was not read: {error}")
+        return ranks, []
+    heading = [split_heading(cell)[0] for cell in rows[0]] if rows else []
     if "type" not in heading or "index" not in heading:
         note(str(path), "lacks the columns Type and Index, without which its rows cannot be told apart")
         return ranks, []
     kind, index = heading.index("type"), heading.index("index")
     lost = 0
-    for row in rows:
+    for row in rows[1:]:
         if len(row) <= max(kind, index):
             lost += 1
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,8 @@ from advisor.sources.base import Profile, Rank
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.topology import resolve_groups
+
+log = logging.getLogger("advisor")
 
 _LOOKED_FOR = (
     "rank folders (*_ascend_ms, *_ascend_pt or ASCEND_PROFILER_OUTPUT), PROF_*/mindstudio_profiler_output, "
@@ -113,9 +116,12 @@ def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recogniti
         try:
             found += _ranks_in(listing, walk, base, seen)
         except OSError as error:
-            profile.problems.append(
-                Problem(_relative(listing.path, base), f"cannot be read: {error.strerror or error}")
-            )
+            text = f"cannot be read: {error.strerror or error}"
+            profile.problems.append(Problem(_relative(listing.path, base), text))
+        except Exception as error:
+            log.debug("folder %s", listing.path, exc_info=True)
+            text = f"cannot be recognised: {type(error).__name__}: {error}"
+            profile.problems.append(Problem(_relative(listing.path, base), text))
     for path, problem in walk.problems:
         profile.problems.append(Problem(_relative(path, base), problem))
     return found

@@ -15,6 +15,7 @@ translated where that is certain, else NA (the end that is this rank itself is a
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from advisor.sources.csvfiles import read_rows
 from advisor.sources.legacy_files import assemble, finite, read_sheet, texts
 from advisor.sources.legacy_steps import read_step_sheet, split_label
 from advisor.sources.readers import reader
+from advisor.sources.textfiles import TooLarge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,7 +213,10 @@ def _neighbour(position: int, rank: int, stages: Sequence[tuple[int, ...]], plac
 def file_ids(path: Path) -> set[int]:
     """The ids that this rank may have in the first step's links; empty where the file does not tell."""
     rows = read_rows(path, lambda file, problem: None)
-    header, first = next(rows, None), next(rows, None)
+    try:
+        header, first = next(rows, None), next(rows, None)
+    except (OSError, TooLarge, csv.Error):
+        return set()  # its reader tells
     if header is None or first is None or "link_info" not in header or len(first) < len(header):
         return set()
     links = _decode(first[header.index("link_info")])
