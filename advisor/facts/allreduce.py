@@ -121,10 +121,11 @@ def gradients(run: Run) -> Gradients | None:
             entry[2] += float(np.nansum(joint.size_bytes)) / len(joint.ranks) * part
     count, transfer, size = np.median(np.array(list(per_rank.values())), axis=0)
     found = exposures(run)
+    # The last to arrive never waits, so what it exposes tells the order of work; the others are exposed by waiting.
     exposed = [found[r].transfer.get("data", 0.0) for r in per_rank if r in found]
     first = chosen[0]
     return Gradients(
-        float(count), float(transfer), float(np.median(exposed)) if exposed else None, float(size) or None,
+        float(count), float(transfer), min(exposed, default=None), float(size) or None,
         float(np.median(alphas)) if alphas else 0.0, first.sources, len(first.names),
     )  # fmt: skip
 
@@ -149,7 +150,8 @@ KINDS = (
     kind("allreduce.transfer_us", "us", "run", "their transfer per step", formula="Σ shortest elapsed over members",
          needs=_NEEDS),
     kind("allreduce.size_bytes", "bytes", "run", "what one of them moves, mean", needs="transports"),
-    kind("allreduce.exposed_us", "us", "run", "their transfer that nothing hides, per step", needs=_NEEDS),
+    kind("allreduce.exposed_us", "us", "run", "their transfer that nothing hides on the rank that hides most, per step",
+         needs=_NEEDS),
     kind("allreduce.exposed_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
     kind("allreduce.hidden_share", "ratio", "run", "part of their transfer that computation hides",
          formula="1 − exposed ÷ transfer", needs=_NEEDS),

@@ -64,6 +64,9 @@ KINDS = (
     kind("communication.absent_wait_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.redistribution_us", "us", "run",
          "exposed transfer between operators of the sharded model, per step (S22, S23)", needs=_COLLECTIVE),
+    kind("communication.reshuffle_share", "ratio", "run",
+         "the part of redistribution in AllGather and AlltoAll that no ReduceScatter answers, share of the step",
+         needs=_COLLECTIVE),
     kind("communication.redistribution_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("collective.kind", "text", "collective", "allreduce, allgather, …", needs=_COLLECTIVE),
     kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline",
@@ -137,6 +140,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         )
         if incomplete:
             yield from fact("communication.absent_wait_share", RUN, absent / step, *sources, samples=n)
+    yield from fact("communication.reshuffle_share", RUN, _reshuffled(run, sums, step), *sources, samples=n)
     for (role, kind_), total in sorted(sums.items()):
         yield from _facts_of_collective(run, role, kind_, total, step, n)
     for rank, wait in sorted(waits.items()):
@@ -172,6 +176,20 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     )
     yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
     yield from fact("communication.redistribution_share", RUN, sharded / step, *sources, samples=n)
+
+
+def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -> float | None:
+    """Exposed transfer between operators that only moves tensors to another layout, as a share of the step.
+
+    Sharded layers sum with AllReduce, or with ReduceScatter and the AllGather that answers it; what else there is
+    of AllGather and AlltoAll changes layouts.
+    """
+    mine = {kind_: total.pure for (role, kind_), total in sums.items() if role == "tensor"}
+    exposed = [e.transfer.get("tensor", 0.0) for e in exposures(run).values()]
+    if not step or not exposed or sum(mine.values()) <= 0:
+        return None
+    moved = mine.get("alltoall", 0.0) + max(mine.get("allgather", 0.0) - mine.get("reducescatter", 0.0), 0.0)
+    return float(np.median(exposed)) * moved / sum(mine.values()) / step
 
 
 def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
