@@ -171,6 +171,8 @@ class Remedy:
     verify: Verify | None = None
     effort: str = ""
     risk: Text | None = None
+    brings_evidence: bool = False
+    """It repairs nothing: it brings the files that tell what to repair."""
 
 
 @dataclass(frozen=True)

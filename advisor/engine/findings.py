@@ -168,6 +168,7 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
         verify=spec.verify,
         effort=spec.effort,
         risk=both(spec.risk) if spec.risk is not None else None,
+        brings_evidence=spec.brings_evidence,
     )
 
 

@@ -95,6 +95,8 @@ def _headline(top: Finding, step_us: float | None) -> Text:
         share = "" if top.saving.share_of_step is None else f" ({show(top.saving.share_of_step, 'ratio')})"
         amount = show(top.saving.us_per_step, "us") + share
         gain = (f" Up to {amount} of each step to gain.", f"每步最多可节省{amount}。")
+        if top.remedies and top.remedies[0].brings_evidence:
+            gain = (f" {amount} of each step at stake.", f"每步涉及{amount}。")
     sure = {
         Confidence.LOW: ("Possibly — the evidence is thin: ", "可能（证据不足）："),
         Confidence.MEDIUM: ("Probably: ", "很可能："),

@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.model import Finding, Report, Role
 from advisor.render.escaping import workflow_message, workflow_property
-from advisor.render.wording import gain, where, word
+from advisor.render.wording import gain, promise, where, word
 
 SHOWN = 9
 _COMMANDS = {"critical": "error", "high": "error", "medium": "warning", "low": "notice"}
@@ -35,6 +35,6 @@ def _annotation(command: str, finding: Finding, lang: str) -> str:
     title = f"{finding.rule} {finding.title.get(lang)} ({where(finding.subject, lang)})"
     lines = [finding.message.get(lang)]
     if finding.saving is not None:
-        lines.append(f"{word(lang, 'report.could_give')} {gain(finding.saving, lang)}")
+        lines.append(f"{promise(finding, lang)} {gain(finding.saving, lang)}")
     lines += [remedy.action.get(lang) for remedy in finding.remedies[:1]]
     return f"::{command} title={workflow_property(title)}::{workflow_message(chr(10).join(lines))}"

@@ -210,6 +210,7 @@ def _remedy(remedy: Remedy) -> dict[str, Any]:
         "snippet": remedy.snippet,
         "verify": None if remedy.verify is None else {"fact": remedy.verify.fact, "expect": remedy.verify.expect},
         "effort": remedy.effort,
+        "brings_evidence": remedy.brings_evidence,
         "risk": None if remedy.risk is None else remedy.risk.en,
         "risk_zh": None if remedy.risk is None else remedy.risk.zh,
     }
@@ -362,6 +363,7 @@ def _read_remedy(data: Mapping[str, Any]) -> Remedy:
         verify=None if verify is None else Verify(verify["fact"], verify["expect"]),
         effort=data.get("effort", ""),
         risk=None if risk is None else Text(risk, data.get("risk_zh", risk)),
+        brings_evidence=bool(data.get("brings_evidence", False)),
     )
 
 

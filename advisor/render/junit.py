@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from advisor.model import Check, Finding, Outcome, Report
 from advisor.render.escaping import printable, xml
-from advisor.render.wording import change, check, expected, gain, measured, where, word
+from advisor.render.wording import change, check, expected, gain, measured, promise, where, word
 
 
 def render_junit(report: Report, lang: str = "en", **_: Any) -> str:
@@ -71,7 +71,7 @@ def _describe(finding: Finding, lang: str) -> str:
         limit = f" ({word(lang, 'report.expected')} {expected(evidence)})" if evidence.condition else ""
         lines.append(f"  {evidence.fact} = {measured(evidence)}{limit}")
     if finding.saving is not None:
-        lines.append(f"  {word(lang, 'report.could_give')} {gain(finding.saving, lang)}")
+        lines.append(f"  {promise(finding, lang)} {gain(finding.saving, lang)}")
     for remedy in finding.remedies:
         lines.append(f"  -> {remedy.action.get(lang)} {change(remedy)}".rstrip())
         if check(remedy, lang):

@@ -11,7 +11,7 @@ from advisor.jsonout import shield_json
 from advisor.model import Check, Finding, Outcome, Report
 from advisor.render.escaping import markdown, printable
 from advisor.render.json import tool_version
-from advisor.render.wording import check, expected, gain, measured, where, word
+from advisor.render.wording import check, expected, gain, measured, promise, where, word
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"low": "note", "medium": "warning", "high": "error", "critical": "error"}
@@ -93,7 +93,7 @@ def _message(finding: Finding, lang: str) -> dict[str, str]:
         limit = f" ({word(lang, 'report.expected')} {expected(evidence)})" if evidence.condition else ""
         lines.append(f"{evidence.fact} = {measured(evidence)}{limit}")
     if finding.saving is not None:
-        lines.append(f"{word(lang, 'report.could_give')} {gain(finding.saving, lang)}")
+        lines.append(f"{promise(finding, lang)} {gain(finding.saving, lang)}")
     for remedy in finding.remedies:
         verify = f" [{check(remedy, lang)}]" if check(remedy, lang) else ""
         lines.append(f"{remedy.action.get(lang)}{verify}")

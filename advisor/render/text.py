@@ -12,7 +12,19 @@ from rich.text import Text as Line
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import cut, printable, shorten
 from advisor.render.outline import Branch, branches, checks, next_collection
-from advisor.render.wording import breakdown, change, check, expected, extent, gain, measured, telling, where, word
+from advisor.render.wording import (
+    breakdown,
+    change,
+    check,
+    expected,
+    extent,
+    gain,
+    measured,
+    promise,
+    telling,
+    where,
+    word,
+)
 from advisor.units import show
 
 PHASE_STYLES = {
@@ -145,7 +157,7 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
         for evidence in telling(finding.evidence)[: None if everything else 2]
     ]
     if finding.saving is not None:
-        body.append(_line(f"{word(lang, 'report.could_give')} ", (gain(finding.saving, lang), "bold green")))
+        body.append(_line(f"{promise(finding, lang)} ", (gain(finding.saving, lang), "bold green")))
     for remedy in finding.remedies if everything else finding.remedies[:1]:
         proposal = change(remedy)
         action = remedy.action.get(lang) if everything else cut(remedy.action.get(lang), 240)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from advisor.model import Evidence, Remedy, Report, Saving, Subject, Text
+from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject, Text
 from advisor.render.escaping import shorten
 from advisor.resources import resource
 from advisor.units import show
@@ -155,6 +155,12 @@ def gain(saving: Saving | None, lang: str) -> str:
         if lang == "zh":
             share = f"（{word(lang, 'report.of_step')}的{show(saving.share_of_step, 'ratio')}）"
     return show(saving.us_per_step, "us") + share
+
+
+def promise(finding: Finding, lang: str) -> str:
+    """What stands before `gain`: it could be saved, or it is at stake where the first remedy only brings evidence."""
+    only_evidence = bool(finding.remedies) and finding.remedies[0].brings_evidence
+    return word(lang, "report.at_stake" if only_evidence else "report.could_give")
 
 
 def check(remedy: Remedy, lang: str) -> str:

@@ -61,6 +61,7 @@ def load_remedy(path: Path) -> tuple[RemedySpec | None, list[LintError]]:
         action=text_from(model.action),
         parameter=model.parameter,
         effort=model.effort,
+        brings_evidence=model.brings_evidence,
         risk=text_from(model.risk) if model.risk else None,
         verify=Verify(model.verify.fact, model.verify.expect) if model.verify else None,
         snippet=dict(model.snippet),

@@ -89,6 +89,7 @@ class RemedySpec:
     action: Text
     parameter: str | None = None
     effort: str = ""
+    brings_evidence: bool = False
     risk: Text | None = None
     verify: Verify | None = None
     snippet: Mapping[str, str] = field(default_factory=dict)

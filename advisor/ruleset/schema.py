@@ -222,6 +222,7 @@ class RemedyModel(Model):
     action: TextModel
     parameter: str | None = None
     effort: Literal["minutes", "hours", "days"]
+    brings_evidence: bool = False
     risk: TextModel | None = None
     verify: VerifyModel | None = None
     snippet: dict[str, str] = Field(default_factory=dict)

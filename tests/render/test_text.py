@@ -46,6 +46,19 @@ def test_says_what_where_how_much_and_what_to_do_in_that_order():
     assert places == sorted(places)
 
 
+def test_a_remedy_that_only_brings_evidence_promises_nothing():
+    """Collecting again makes no step shorter: the time is at stake, not saved."""
+    report = data_bound()
+    first = report.findings[0]
+    evidence = replace(first.remedies[0], brings_evidence=True)
+    report = replace(report, findings=(replace(first, remedies=(evidence,)), *report.findings[1:]))
+    for format in ("text", "markdown", "html", "junit", "sarif", "github"):
+        if "could save 36.1 ms" in render(data_bound(), format):
+            assert "at stake 36.1 ms" in render(report, format)
+            assert "could save 36.1 ms" not in render(report, format)
+    assert "at stake 36.1 ms" in render(report, "text", color=False, width=100)
+
+
 def test_symptoms_stand_under_their_cause_only():
     """Counting a symptom as a cause of its own sends people the wrong way."""
     text = render(data_bound(), "text", color=False, width=100)
