@@ -55,6 +55,8 @@ class Chain:
     gap: Floats
     lag: Floats
     after: Ints
+    origin_ns: int = 0
+    """When the first event started, on the host's clock."""
 
 
 @dataclass(frozen=True)
@@ -231,5 +233,5 @@ def _chain(
             lags[number] = start - computed
     return Chain(
         step, tuple(e[1] for e in events), np.array([e[0] for e in events]), np.array([e[2] for e in events]),
-        np.array([e[3] for e in events]), np.array(lags), after,
+        np.array([e[3] for e in events]), np.array(lags), after, origin,
     )  # fmt: skip

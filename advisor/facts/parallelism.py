@@ -10,14 +10,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.exchanges import POINT_TO_POINT, Exchanges
+from advisor.facts.exchanges import Exchanges
 from advisor.facts.group_roles import roles_of
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Subject
+from advisor.sources.topology import joined
 
 _FOLDER = re.compile(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:ms|pt)$")
 
@@ -40,6 +42,8 @@ class Partition:
     """Groups whose members are known from the files; of the others only those at hand are."""
     role: dict[str, str] = field(default_factory=dict)
     """Group -> data, tensor, pipeline or expert."""
+    chains: list[tuple[int, ...]] = field(default_factory=list)
+    """Ranks that hand activations to each other, in the order of their stages; empty where nothing tells."""
 
     @property
     def strategy(self) -> str:
@@ -125,25 +129,19 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
         found.stage = told
         found.pipeline = max(found.pipeline or 1, len(set(told.values())))
         return
-    pipelines = [tuple(sorted(found.groups[g])) for g, role in found.role.items() if role == "pipeline"]
-    pipelines = [p for p in pipelines if len(p) > 1]
-    if pipelines:
-        longest = max(len(p) for p in pipelines)
-        placed = {rank: p.index(rank) for p in pipelines if len(p) == longest for rank in p}
+    if chains := _chains(found, exchanges):
+        placed = {rank: place for chain in chains for place, rank in enumerate(chain)}
         if set(ranks) <= set(placed):
-            found.pipeline = longest
+            found.chains = chains
+            found.pipeline = len(chains[0])
             found.stage = {rank: placed[rank] for rank in ranks}
+            if found.source.startswith("assumed"):
+                found.source = "who sends to whom"
             return
     world = max(run.profile.world_size or 0, max(ranks, default=0) + 1)
     if found.pipeline and found.pipeline > 1 and world % found.pipeline == 0:
         share = world // found.pipeline
         found.stage = {rank: rank // share for rank in ranks}
-        return
-    if _chains := _chained(exchanges, ranks):
-        found.stage = _chains
-        found.pipeline = max(_chains.values()) + 1
-        if found.source.startswith("assumed"):
-            found.source = "who sends to whom"
         return
     if shaped := _shape(run, ranks):
         found.stage = shaped
@@ -154,30 +152,57 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
     found.stage = dict.fromkeys(ranks, 0)
 
 
-def _chained(exchanges: dict[int, Exchanges], ranks: Sequence[int]) -> dict[int, int] | None:
-    """Groups joined by pairs of send and receive of one name are chains: the place in the chain is the stage."""
-    pairs: dict[str, set[int]] = defaultdict(set)
+def _chains(found: Partition, exchanges: dict[int, Exchanges]) -> list[tuple[int, ...]]:
+    """Ranks that send to each other, in the order of their stages; empty where they make no pipelines of one length, or
+    where ranks that reduce together would be of different stages."""
+    pipelines = [tuple(found.groups[g]) for g, role in found.role.items() if role == "pipeline"]
+    pipelines = [p for p in pipelines if len(set(p)) > 1]
+    before = _senders(found, exchanges)
+    chains = [_in_order(chain, pipelines, before) for chain in joined(pipelines)]
+    if len({len(chain) for chain in chains}) != 1:
+        return []
+    place = {rank: stage for chain in chains for stage, rank in enumerate(chain)}
+    for group, role in found.role.items():
+        members = [rank for rank in found.groups[group] if rank in place]
+        if role in ("data", "tensor") and len({place[rank] for rank in members}) > 1:
+            return []
+    return chains
+
+
+def _in_order(
+    chain: tuple[int, ...], pipelines: list[tuple[int, ...]], before: set[tuple[int, int]]
+) -> tuple[int, ...]:
+    """The ranks of one pipeline by stage: along its pairs, from the end that sends first. Ranks of one communicator,
+    and of a ring (which interleaved stages close), are in the order of their numbers."""
+    inside = set(chain)
+    pairs = {tuple(sorted(set(p))) for p in pipelines if len(set(p)) == 2 and inside.issuperset(p)}
+    beside = {rank: sorted({r for pair in pairs if rank in pair for r in pair} - {rank}) for rank in chain}
+    ends = [rank for rank in chain if len(beside[rank]) == 1]
+    if len(pairs) != len(chain) - 1 or len(ends) != 2:
+        return chain
+    path = [ends[0]]
+    while len(path) < len(chain):
+        path.append(next(r for r in beside[path[-1]] if r not in path))
+    onward = sum(((a, b) in before) - ((b, a) in before) for a, b in pairwise(path))
+    return tuple(path if onward >= 0 else path[::-1])
+
+
+def _senders(found: Partition, exchanges: dict[int, Exchanges]) -> set[tuple[int, int]]:
+    """(a, b): of this pair a sends first in a step, so its stage is before that of b."""
+    first: dict[tuple[int, int], tuple[int, str]] = {}
     for rank, ex in exchanges.items():
         kinds = ex.kinds()
-        for g in np.unique(ex.group[np.isin(kinds, POINT_TO_POINT)]) if len(kinds) else ():
-            pairs[ex.groups[g]].add(rank)
-    neighbours: dict[int, set[int]] = defaultdict(set)
-    for members in pairs.values():
-        if len(members) == 2:
-            a, b = sorted(members)
-            neighbours[a].add(b)
-            neighbours[b].add(a)
-    if set(neighbours) != set(ranks) or any(len(n) > 2 for n in neighbours.values()):
-        return None
-    stage: dict[int, int] = {}
-    for rank in sorted(ranks):
-        if rank not in stage:
-            chain, at = [rank], rank
-            while onward := sorted(n for n in neighbours[at] if n not in chain):
-                at = onward[0]
-                chain.append(at)
-            stage.update({member: place for place, member in enumerate(sorted(chain))})
-    return stage
+        directed = np.isin(kinds, ("send", "receive"))
+        for index in np.unique(ex.group[directed]) if directed.any() else ():
+            members = set(found.groups.get(ex.groups[index], ()))
+            mine = np.flatnonzero(directed & (ex.group == index) & (ex.step == ex.step.min()))
+            if len(members) != 2 or rank not in members or not len(mine):
+                continue
+            at = mine[np.argmin(ex.start_ns[mine])]
+            other = (members - {rank}).pop()
+            entry = (int(ex.start_ns[at]), str(kinds[at]))
+            first[rank, other] = min(first.get((rank, other), entry), entry)
+    return {pair if kind == "send" else pair[::-1] for pair, (_, kind) in first.items()}
 
 
 def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:

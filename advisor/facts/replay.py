@@ -17,8 +17,9 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.course import ROUNDING_US, Chain, Course, reduce_course
-from advisor.facts.exchanges import Exchanges, kind_of
-from advisor.facts.parallelism import partition
+from advisor.facts.exchanges import POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.handovers import Handover, pair_up
+from advisor.facts.parallelism import Partition, partition
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from advisor.facts.lateness import Lateness
 
 
+MOST_MISSED = 0.1
+"""Where more of the point-to-point operations find no partner, who waited for whom is not known."""
 PURE_SLACK = 0.5
 """Transfer times differ by this much between members and repetitions; more than that is waiting."""
 
@@ -77,12 +80,18 @@ def _build(run: Run) -> Model | None:
     for rank, chain in chains.items():
         group_of = _groups_by_name(exchanges.get(rank), chain.step)
         for i, name in enumerate(chain.name):
-            if name:
-                key = (group_of.get(name, ""), _meeting_name(name))
+            if name and kind_of(name) not in POINT_TO_POINT:
+                key = (group_of.get(name, ""), name)
                 if rank not in meetings[key]:
                     meetings[key][rank] = i
     found = Model(chains, {}, {rank: [-1] * len(c.name) for rank, c in chains.items()})
     complete = (run.profile.world_size or len(chains)) <= len(chains)
+    handovers = {rank: _handovers(chain, exchanges.get(rank), layout) for rank, chain in chains.items()}
+    pairs, missed = pair_up(handovers, layout.chains)
+    if missed > MOST_MISSED * sum(map(len, handovers.values())):
+        return None
+    for events in pairs:
+        meetings["", f"p2p {len(meetings)}"] = events
     for (group, _), events in meetings.items():
         known = layout.groups.get(group, ())
         everyone = complete or set(known) <= set(events)
@@ -95,7 +104,7 @@ def _build(run: Run) -> Model | None:
         found.pure.append(min(float(chains[r].busy[i]) for r, i in events.items()))
         found.group.append(group)
         found.absent.append(None if everyone else 0.0)
-    found.ready = _ready(found)
+    found.ready = _ready(found, len(found.members) - len(pairs))
     _one_clock(found)
     for number, events in enumerate(found.members):
         if found.absent[number] is not None:
@@ -109,16 +118,17 @@ def _build(run: Run) -> Model | None:
     return found if found.baseline_us > 0 else None
 
 
-def _ready(found: Model) -> dict[int, list[int]]:
+def _ready(found: Model, collectives: int) -> dict[int, list[int]]:
     """When queued collectives were ready: in a queue the start tells only that the one before had ended. Members do the
-    same work, so the one with the least work done at its start bounds what the collective had to wait for."""
+    same work, so the one with the least work done at its start bounds what the collective had to wait for. (Stages at
+    the two sides of a transfer do not: those behind the first `collectives` meetings are left as they are.)"""
     done: dict[int, list[float]] = {}
     for rank, chain in found.chains.items():
         work = np.cumsum([0.0 if name else float(busy) for name, busy in zip(chain.name, chain.busy, strict=True)])
         done[rank] = (work / work[-1]).tolist() if len(work) and work[-1] > 0 else [0.0] * len(chain.name)
     least = [min(done[rank][i] for rank, i in events.items()) for events in found.members]
     ready = {rank: [-1] * len(chain.name) for rank, chain in found.chains.items()}
-    for number, events in enumerate(found.members):
+    for number, events in enumerate(found.members[:collectives]):
         for rank, i in events.items():
             if found.chains[rank].after[i] >= 0:
                 names = found.chains[rank].name
@@ -134,10 +144,16 @@ def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:
     return {exchanges.names[exchanges.name[i]]: exchanges.groups[exchanges.group[i]] for i in rows}
 
 
-def _meeting_name(name: str) -> str:
-    """Send and receive of one transfer share what stands behind their kind."""
-    tail = name.partition("__")[2]
-    return f"p2p {tail}" if tail and kind_of(name) in ("send", "receive", "batchsendrecv") else name
+def _handovers(chain: Chain, exchanges: Exchanges | None, layout: Partition) -> list[Handover]:
+    group_of = _groups_by_name(exchanges, chain.step)
+    return [
+        Handover(
+            i, kind_of(name), chain.origin_ns / 1000 + float(chain.start[i] + chain.busy[i]),
+            frozenset(layout.groups.get(group_of.get(name, ""), ())),
+        )
+        for i, name in enumerate(chain.name)
+        if name and kind_of(name) in POINT_TO_POINT
+    ]  # fmt: skip
 
 
 def _one_clock(found: Model) -> None:

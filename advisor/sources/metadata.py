@@ -11,6 +11,7 @@ from typing import Any
 from advisor.model import Parallelism
 from advisor.sources.base import Note
 from advisor.sources.jsontext import load_json
+from advisor.sources.topology import joined
 
 Groups = dict[str, tuple[int, ...]]
 
@@ -203,11 +204,14 @@ def add_group(groups: Groups, names: dict[str, str], group: str, name: str, rank
 
 def infer_parallelism(groups: Mapping[str, tuple[int, ...]], names: Mapping[str, str]) -> Parallelism | None:
     """Sizes from groups the framework calls tp, pp, dp, ep; None where no group has such a name."""
-    sizes: dict[str, int] = {}
+    members: dict[str, list[tuple[int, ...]]] = {}
     for key, name in names.items():
         kind = _PARALLEL.get(name.lower())
         if kind and key in groups:
-            sizes[kind] = max(sizes.get(kind, 1), len(groups[key]))
+            members.setdefault(kind, []).append(groups[key])
+    if "pipeline" in members:
+        members["pipeline"] = joined(members["pipeline"])
+    sizes = {kind: max([1, *map(len, parts)]) for kind, parts in members.items()}
     return Parallelism(**sizes, source="names of the communication groups") if sizes else None
 
 

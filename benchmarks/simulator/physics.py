@@ -53,7 +53,6 @@ class Op:
 class Joint:
     """A collective or a point-to-point transfer: members arrive, the last one starts it."""
 
-    name: str
     kind: str
     group: str
     members: tuple[int, ...]
@@ -92,7 +91,7 @@ class Simulation:
 
 
 def groups_of(scenario: Scenario) -> dict[str, tuple[int, ...]]:
-    """Communication groups by name: tp-*, dp-*, pp-* (neighbouring stages share the whole pipeline's group)."""
+    """Communication groups by name: tp-*, dp-*, pp-* (all stages of a pipeline, or each two neighbouring ones)."""
     groups: dict[str, tuple[int, ...]] = {}
     s = scenario
     if s.tensor > 1:
@@ -106,7 +105,11 @@ def groups_of(scenario: Scenario) -> dict[str, tuple[int, ...]]:
     if s.pipeline > 1:
         for data in range(s.data):
             for t in range(s.tensor):
-                groups[f"pp-{data}-{t}"] = tuple(s.rank(stage, data, t) for stage in range(s.pipeline))
+                chain = tuple(s.rank(stage, data, t) for stage in range(s.pipeline))
+                for place in range(s.pipeline - 1) if s.pairwise else ():
+                    groups[f"pp-{data}-{t}-{place}"] = chain[place : place + 2]
+                if not s.pairwise:
+                    groups[f"pp-{data}-{t}"] = chain
     return groups
 
 
@@ -185,11 +188,10 @@ class _Course:
             key = f"{group}/{kind}/{members}/{counter[f'{group}/{kind}/{members}']}"
             counter[f"{group}/{kind}/{members}"] += 1
             if key not in joints:
-                number = self.numbers[group, 0] = self.numbers.get((group, 0), -1) + 1
-                joints[key] = Joint(f"{_id_of(group)}_{number}_1", kind, group, members, size)
+                joints[key] = Joint(kind, group, members, size)
             shared = joints[key]
-            name = {"send": "hcom_send_", "receive": "hcom_receive_"}.get(kind, f"hcom_{kind}_")
-            op = Op(rank, step, stream, f"{name}_{shared.name}", f"{name}", "COMMUNICATION", 0.0, deps, shared)
+            name = f"hcom_{kind}_"
+            op = Op(rank, step, stream, self.label(name, group, rank), name, "COMMUNICATION", 0.0, deps, shared)
             shared.ops[rank] = op
             ops.append(op)
             return op
@@ -225,17 +227,21 @@ class _Course:
 
         before = s.rank(stage - 1, data, tensor) if stage > 0 else None
         after = s.rank(stage + 1, data, tensor) if stage < s.pipeline - 1 else None
-        group = f"pp-{data}-{tensor}"
+
+        def between(other: int) -> str:
+            name = f"pp-{data}-{tensor}"
+            return f"{name}-{min(stage, s.place(other)[0])}" if s.pairwise else name
+
         for forward, micro in _schedule(stage, s.pipeline, s.micro_batches):
             source = before if forward else after
             target = after if forward else before
             arrived = None
             if source is not None:
-                arrived = transfer("receive", source, group, (last,) if last is not None else ())
+                arrived = transfer("receive", source, between(source), (last,) if last is not None else ())
             pass_layers(forward, micro, arrived)
             assert last is not None
             if target is not None:
-                transfer("send", target, group, (last,))
+                transfer("send", target, between(target), (last,))
         awaited = tuple(op for op in ops if op.stream == "dp")
         depends = awaited[-1:] if awaited else ()
         for layer in range(self.layers[stage]):
@@ -273,14 +279,18 @@ class _Course:
         counter[label] += 1
         full = f"{label}/{number}"
         if full not in joints:
-            index = self.numbers[group, 0] = self.numbers.get((group, 0), -1) + 1
-            joints[full] = Joint(f"{_id_of(group)}_{index}_1", "send", group, pair, s.activation_mb * 1e6)
+            joints[full] = Joint("send", group, pair, s.activation_mb * 1e6)
         shared = joints[full]
         type_ = "hcom_batchSendRecv_" if s.batch_send_receive else f"hcom_{kind}_"
-        op = Op(rank, step, stream, f"{type_}_{shared.name}", type_, "COMMUNICATION", 0.0, deps, shared)
+        op = Op(rank, step, stream, self.label(type_, group, rank), type_, "COMMUNICATION", 0.0, deps, shared)
         shared.ops[rank] = op
         ops.append(op)
         return op
+
+    def label(self, kind: str, group: str, rank: int) -> str:
+        """hcom_send__586_3_1: every rank counts the operations of a communicator by itself."""
+        number = self.numbers[group, rank] = self.numbers.get((group, rank), -1) + 1
+        return f"{kind}_{_id_of(group)}_{number}_1"
 
     # ---- the run --------------------------------------------------------------------------------
     def run(self) -> Simulation:

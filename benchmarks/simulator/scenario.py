@@ -58,6 +58,9 @@ class Scenario:
     waiting: str = "wait"
     """Where the profiler books waiting inside a collective: wait, idle or mixed."""
     batch_send_receive: bool = False
+    pairwise: bool = False
+    """One communicator for each pair of neighbouring stages, as torch.distributed opens them, instead of one for all
+    stages of a pipeline."""
     bubble_reported: bool = True
     """False: the Bubble and Stage columns stay 0, as with newer CANN."""
     metadata: bool = True
@@ -175,6 +178,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
         bubble_reported=draw.random() < 0.7,
         metadata=draw.random() < 0.8,
         seed=draw.randrange(1 << 30),
+        pairwise=draw.random() < 0.3,
     )  # fmt: skip
     return _with_faults(scenario, kinds, draw)
 

@@ -66,6 +66,18 @@ def test_saving_is_what_removing_the_fault_gives(tmp_path, base, kind):
     assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
 
 
+@pytest.mark.parametrize("pairwise", [False, True])
+@pytest.mark.parametrize("kind", ["slow_compute", "slow_data"])
+def test_saving_reaches_through_the_pipeline(tmp_path, kind, pairwise):
+    """With tensor and pipeline parallelism the others wait in receives, whose senders are found by their ends."""
+    base = replace(PIPELINE, tensor=2, pipeline=3, ranks_per_host=4, pairwise=pairwise)
+    scenario = replace(base, faults=(Fault(kind, 5, 0.4),))
+    facts, _ = facts_of(scenario, tmp_path)
+    gained = simulate(scenario).step_us - simulate(base).step_us
+    assert facts.value("rank.saving_basis", rank(5)) == "replay"
+    assert facts.value("rank.saving_us", rank(5)) == pytest.approx(gained, rel=0.2)
+
+
 def test_replay_reproduces_the_step(tmp_path):
     """Played without a change, the model takes as long as the measured step."""
     facts, _ = facts_of(PIPELINE, tmp_path)

@@ -201,6 +201,23 @@ def test_members_of_groups_follow_from_the_ranks_own_links(make_rank, tmp_path):
     assert frame[["source", "destination"]].to_numpy().tolist() == [[1, 1], [1, 3]]
 
 
+@pytest.mark.parametrize("shift", [0, 1])
+def test_numbers_above_the_group_are_global_ranks(make_rank, tmp_path, shift):
+    """A pair of ranks that calls itself 1-3 cannot mean places in a group of two; one that says 0-1 does."""
+    for rank in range(4):
+        numbers = "1-3" if shift else "0-1"
+        link = {numbers: {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}}
+        kind = "send" if rank == 1 else "receive"
+        data = {"step1": {"p2p": {f"hcom_{kind}__1_0@pair": link} if rank in (1, 3) else {}, "collective": {}}}
+        make_rank(f"r{rank}_ascend_pt", rank, **{"communication_matrix.json": json.dumps(data)})
+    profile = load_profile([tmp_path])
+    assert profile.groups.get("pair") == ((1, 3) if shift else None)
+    if shift:
+        frame = profile.ranks[3].read("links")
+        assert frame[["source", "destination"]].to_numpy().tolist() == [[1, 3]]
+        assert not profile.ranks[3].problems
+
+
 def test_links_show_ranks_that_are_not_there(make_rank):
     """Two folders of an eight-rank job: the links speak of eight."""
     links = {f"0-{n}": {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1} for n in range(8)}

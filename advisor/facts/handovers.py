@@ -1,0 +1,99 @@
+"""Which send belongs to which receive.
+
+Every rank numbers the operations of a communicator by itself, so the names of the two sides do not tell where stages
+share one communicator. But both sides of a transfer end together, whatever the hosts' clocks say: along a pipeline the
+first stage's operations all belong to the second's, what is left of the second's to the third's, and so on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+TOGETHER_US = 150.0
+"""Ends of one transfer on two cards differ by less than this once their clocks are put together."""
+ATTEMPTS = 4
+"""Operations of either side tried as the partner of the other's first one."""
+_PARTNER = {"send": "receive", "receive": "send", "batchsendrecv": "batchsendrecv"}
+
+
+@dataclass(frozen=True)
+class Handover:
+    """One point-to-point operation of a rank: its place in the rank's chain, and when it ended on the rank's clock."""
+
+    event: int
+    kind: str
+    end_us: float
+    members: frozenset[int]
+    """Ranks of its communicator, as far as known."""
+
+
+def pair_up(
+    handovers: Mapping[int, Sequence[Handover]], chains: Sequence[tuple[int, ...]]
+) -> tuple[list[dict[int, int]], int]:
+    """Pairs as rank -> event, and how many operations with a partner at hand found none."""
+    pairs: list[dict[int, int]] = []
+    open_: dict[int, list[Handover]] = {}
+    alone: dict[tuple[int, int], dict[int, list[Handover]]] = defaultdict(lambda: defaultdict(list))
+    for rank, mine in handovers.items():
+        open_[rank] = [h for h in mine if len(h.members) != 2 or rank not in h.members]
+        for handover in mine:
+            if len(handover.members) == 2 and rank in handover.members and handover.members <= handovers.keys():
+                low, high = sorted(handover.members)
+                alone[low, high][rank].append(handover)
+    missed = 0
+    for (a, b), sides in sorted(alone.items()):
+        for kind, other in _PARTNER.items():
+            one = sorted((h for h in sides[a] if h.kind == kind), key=lambda h: h.end_us)
+            two = sorted((h for h in sides[b] if h.kind == other), key=lambda h: h.end_us)
+            pairs += [{a: x.event, b: y.event} for x, y in zip(one, two, strict=False)]
+            missed += abs(len(one) - len(two))
+    for chain in chains:
+        for a, b in pairwise(chain):
+            if a in open_ and b in open_:
+                found = _match(open_[a], open_[b])
+                pairs += [{a: x.event, b: y.event} for x, y in found]
+                open_[a] = [h for h in open_[a] if all(h is not x for x, _ in found)]
+                open_[b] = [h for h in open_[b] if all(h is not y for _, y in found)]
+        if set(chain) <= open_.keys():
+            missed += sum(len(open_[rank]) for rank in chain)
+    return pairs, missed
+
+
+def _match(one: Sequence[Handover], two: Sequence[Handover]) -> list[tuple[Handover, Handover]]:
+    """Operations that end together, with the shift between the clocks that brings most of them together."""
+    if not one or not two:
+        return []
+    one, two = sorted(one, key=lambda h: h.end_us), sorted(two, key=lambda h: h.end_us)
+    ends = np.array([h.end_us for h in one]), np.array([h.end_us for h in two])
+    fits = np.array([[_PARTNER.get(x.kind) == y.kind for y in two] for x in one])
+    tries = {(0, j) for j in range(min(ATTEMPTS, len(two)))} | {(i, 0) for i in range(min(ATTEMPTS, len(one)))}
+    best: tuple[int, float, list[tuple[int, int]]] = (0, 0.0, [])
+    for i, j in sorted(tries):
+        if fits[i, j]:
+            found, apart = _nearest(ends[0] + (ends[1][j] - ends[0][i]), ends[1], fits)
+            best = max(best, (len(found), -apart, found))
+    return [(one[i], two[j]) for i, j in best[2]]
+
+
+def _nearest(one: Floats, two: Floats, fits: npt.NDArray[np.bool_]) -> tuple[list[tuple[int, int]], float]:
+    """Pairs of places, the nearest first, each place once; and the sum of their distances."""
+    distance = np.where(fits, np.abs(one[:, None] - two[None, :]), np.inf)
+    near = np.argwhere(distance <= TOGETHER_US)
+    order = np.argsort(distance[near[:, 0], near[:, 1]], kind="stable")
+    free = np.ones(len(one), bool), np.ones(len(two), bool)
+    pairs: list[tuple[int, int]] = []
+    apart = 0.0
+    for i, j in near[order].tolist():
+        if free[0][i] and free[1][j]:
+            free[0][i] = free[1][j] = False
+            pairs.append((i, j))
+            apart += float(distance[i, j])
+    return sorted(pairs), apart
