@@ -139,7 +139,10 @@ def _status(report: Report, fail_on: str | None) -> int:
 @click.option("-q", "--quiet", is_flag=True)
 @click.option("-v", "--verbose", count=True)
 def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, quiet: bool, verbose: int) -> int:
-    """The facts measured in a profile, as JSON; `facts list` is the catalogue of all fact kinds."""
+    """The facts measured in a profile, as JSON.
+
+    `facts list` is the catalogue of all fact kinds.
+    """
     from advisor.facts import saved
 
     _log(verbose, quiet)
@@ -167,7 +170,10 @@ def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, qui
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
-    """What was recognised, what is missing, which setting brings it, which rules that disables."""
+    """What was recognised, and what is missing.
+
+    For all that is missing: the setting that brings it, and the rules that wait for it.
+    """
     from advisor.doctor import examine, show
 
     _log(0, False)
@@ -185,7 +191,10 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int:
-    """A rule, its thresholds and their origin, the document it encodes; with a profile, what each clause saw."""
+    """A rule, its thresholds and their origin.
+
+    Also the document it encodes and, with a profile, what each clause saw.
+    """
     from advisor.explain import explain as tell
 
     config, rules = load_ruleset(given)
@@ -199,7 +208,10 @@ def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int
 @click.option("--port", default=8350, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="Language pages open in.")
 def serve(folder: str, host: str, port: int, lang: str) -> int:
-    """Shows the saved JSON reports of a folder in a browser: list, search, trend, report, comparison."""
+    """Shows saved reports in a browser.
+
+    The JSON reports of a folder: list, search, trend, report, comparison.
+    """
     from advisor.serve import serve as run_server
 
     click.echo(f"advisor: http://{host}:{port}/  (Ctrl-C ends it)", err=True)

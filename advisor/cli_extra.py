@@ -29,8 +29,9 @@ _LANG = click.option("--lang", type=click.Choice(["en", "zh"]), help="Language o
 @_CONFIG
 @_LANG
 def compare(before: str, after: str, form: str, output: str | None, jobs: int, **given: Any) -> int:
-    """What a change did: metrics, findings, and whether each remedy had its promised effect.
+    """What a change did.
 
+    Metrics, findings resolved, remaining and new, and whether each remedy had its promised effect.
     BEFORE and AFTER are profiles, reports (`advise --format json:FILE`) or saved facts. Ends with 3 where the two
     cannot be compared.
     """
@@ -229,7 +230,7 @@ def new(directory: str, name: str, **answers: Any) -> int:
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE")
 @_LANG
 def collect(profile: str | None, checked: str | None, **given: Any) -> int:
-    """Writes a correct profiler configuration for the evidence wanted, or checks an existing one.
+    """Writes a profiler configuration, or checks one.
 
     Without --for and --evidence: what most diagnoses need. --check ends with 1 where something is wrong.
     """
