@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.engine.allclear import objection
 from advisor.facts.base import FactSet
 from advisor.model import COLLECTION, RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Summary, Text
 from advisor.units import show
@@ -53,7 +54,7 @@ def summarise(
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
-    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread)
+    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, objection(facts))
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = Text(
             f"{headline.en} Problems met in the files: {defects}.", f"{headline.zh}读取文件时发现{defects}处问题。"
@@ -67,7 +68,8 @@ def step_time(facts: FactSet) -> float | None:
     step, batch = facts.value("step.time_us", RUN), facts.value("data.step_us", RUN)
     count, batches = facts.value("step.count", RUN), facts.value("data.batches", RUN)
     numbers = [value for value in (batch, count, batches) if isinstance(value, (int, float))]
-    if len(numbers) == 3 and count == 1 and numbers[2] > 1:
+    one_row = facts.value("step.interval_us", RUN) is None
+    if one_row and len(numbers) == 3 and count == 1 and numbers[2] > 1:
         return float(numbers[0])
     return float(step) if isinstance(step, (int, float)) else None
 
@@ -114,6 +116,7 @@ def _without_cause(
     step_us: float | None,
     breakdown: dict[str, float],
     unread: Sequence[int],
+    doubt: Text | None,
 ) -> tuple[str, Text]:
     serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
@@ -126,6 +129,11 @@ def _without_cause(
         return "undetermined", Text(
             f"Nothing of weight was found, but no steps of rank {names} could be read.",
             f"未发现明显瓶颈，但无法读取rank {names}的迭代数据。",
+        )
+    if doubt is not None:
+        return "undetermined", Text(
+            f"Nothing of weight was found, but {doubt.en}: that is no all-clear.",
+            f"未发现明显瓶颈，但{doubt.zh}，不能据此判定正常。",
         )
     note = (f" {blind} checks had no data.", f"有{blind}项检查缺少数据。") if blind else ("", "")
     scope = (

@@ -10,8 +10,9 @@ _WORK = "dataset_stages"
 _DATA = (
     ("mode", "text", "iterator (the loop fetches batches) or sink (a thread sends them to the device)", "", _ANY),
     ("batches", "count", "batches that reached the loop or the device", "", _BATCH),
-    ("step_us", "us", "interval between batches", "mean over the steady part: without the batches that filled the "
-     "queue and those that emptied it", "batches"),
+    ("step_us", "us", "the step that its shares are of", "mean interval between batches over the steady part, without "
+     "those that filled the queue and those that emptied it; the device's step where its gap between steps is known",
+     "batches"),
     ("step_median_us", "us", "typical interval between batches", "median over the steady part", "batches"),
     ("wait_us", "us", "time a step waits for its data", "iterator: mean time in GetNext, steady part; sink: the "
      "iteration gap of the step trace, else the sending thread's wait for the pipeline; never more than the idle time",

@@ -147,7 +147,7 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     count: Any = facts.value("step.count", subject)
     gap: Any = facts.value("step.interval_us", subject)
     idle: Any = facts.value("step.idle_share", subject)
-    if device is not None and count and data.batches > count:
+    if device is not None and gap is None and count and data.batches > count:
         # a recording without a schedule is one row for all its steps
         device = device * count / data.batches
     step = times.step_mean_us if times else None

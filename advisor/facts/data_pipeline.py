@@ -51,7 +51,8 @@ def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
     shares = [busy for op in data.operations.values() if (busy := one.busy_share(op)) is not None]
     values: dict[str, Any] = {
         "mode": data.mode, "batches": data.batches or None,
-        "step_us": data.step_us, "wait_us": one.wait_us, "wait_share": one.wait_share,
+        "step_us": one.step_us if times and times.step_mean_us else None,
+        "wait_us": one.wait_us, "wait_share": one.wait_share,
         "starved_us": one.starved_us, "starved_share": one.starved_share,
         "device_wait_us": data.device_wait_us,
         "device_wait_share": data.device_wait_us / times.step_mean_us

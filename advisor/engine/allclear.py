@@ -1,0 +1,55 @@
+"""Whether the evidence suffices to call a profile without findings healthy (knowledge_base/all_clear.yaml)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from advisor.facts.base import FactSet
+from advisor.model import RUN, Text
+from advisor.resources import resource
+from advisor.units import show
+
+_UNKNOWN = {
+    "scheduling": Text("how long the device idles or waits for data", "设备空闲或等待数据的时间"),
+    "communication": Text("how much communication is exposed", "未被掩盖的通信时间"),
+}
+
+
+def objection(facts: FactSet) -> Text | None:
+    """Why this profile cannot be called healthy although nothing was found; None where it can."""
+    terms = _terms()
+    for direction, names in terms["measured"].items():
+        alone = direction == "communication" and _number(facts, "run.world_size", 1.0) <= 1
+        if not alone and all(facts.value(name, RUN) is None for name in names):
+            unknown = _UNKNOWN[direction]
+            return Text(f"the files do not tell {unknown.en}", f"文件中没有{unknown.zh}")
+    lost = _unexplained(facts)
+    if lost < terms["unexplained"]["value"]:
+        return None
+    share = show(lost, "ratio")
+    return Text(
+        f"{share} of the step is exposed communication or idle, and the files do not tell why",
+        f"单step的{share}为未掩盖的通信或空闲，现有文件无法说明原因",
+    )
+
+
+def _unexplained(facts: FactSet) -> float:
+    """Share of the step: exposed communication less bubble and sharded layers' own, plus idle."""
+    exposed = _number(facts, "communication.exposed_without_bubble_share", None)
+    if exposed is None:
+        exposed = _number(facts, "step.exposed_communication_share", 0.0)
+    sharded = _number(facts, "communication.redistribution_share", 0.0)
+    return max(exposed - sharded, 0.0) + _number(facts, "step.idle_share", 0.0)
+
+
+def _number(facts: FactSet, name: str, default: Any) -> Any:
+    value = facts.value(name, RUN)
+    return float(value) if isinstance(value, (int, float)) else default
+
+
+@lru_cache(maxsize=1)
+def _terms() -> dict[str, Any]:
+    import yaml
+
+    return dict(yaml.safe_load(resource("knowledge_base", "all_clear.yaml").read_text(encoding="utf-8")))

@@ -1,0 +1,54 @@
+"""When nothing was found: an all-clear needs evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.engine.allclear import objection
+from advisor.engine.summary import summarise
+from advisor.facts.base import Fact, FactSet
+from advisor.model import RUN, Check, Outcome
+
+WELL = {"run.world_size": 8, "step.time_us": 1e5, "step.idle_share": 0.02, "step.exposed_communication_share": 0.08}
+
+
+def facts(**changed: float | None) -> FactSet:
+    values = {**WELL, **{name.replace("__", "."): value for name, value in changed.items()}}
+    return FactSet(Fact(name, RUN, value, 5) for name, value in values.items() if value is not None)
+
+
+def direction(known: FactSet) -> str:
+    return summarise([], [Check("X001", Outcome.PASS)], known).direction
+
+
+def test_a_measured_run_without_findings_is_healthy():
+    """Idle time and exposed communication were seen, and are small."""
+    assert direction(facts()) == "healthy"
+
+
+@pytest.mark.parametrize("unseen", ["step.idle_share", "step.exposed_communication_share"])
+def test_what_was_not_measured_is_not_cleared(unseen):
+    """One file of many shows neither waiting nor idling: silence about them is no all-clear."""
+    assert direction(facts(**{unseen: None})) == "undetermined"
+
+
+def test_one_rank_alone_has_no_communication_to_clear():
+    """A single card is healthy without any figure on communication."""
+    assert direction(facts(run__world_size=1, step__exposed_communication_share=None)) == "healthy"
+
+
+def test_a_step_that_is_mostly_waiting_is_not_healthy_because_no_rule_knows_why():
+    """One rank of a pipeline that waits 92 % of its step, all others missing."""
+    lost = facts(step__exposed_communication_share=0.92)
+    assert direction(lost) == "undetermined"
+    assert "94 %" in objection(lost).en
+
+
+def test_a_pipelines_bubble_and_sharded_layers_are_explained():
+    """What the schedule and the sharding need is no riddle."""
+    known = facts(
+        step__exposed_communication_share=0.5,
+        communication__exposed_without_bubble_share=0.25,
+        communication__redistribution_share=0.2,
+    )
+    assert direction(known) == "healthy"
