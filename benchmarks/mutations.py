@@ -134,7 +134,7 @@ def run_series(
     tell: bool = False,
 ) -> Tally:
     """Runs the mutants of these numbers and judges each against its original."""
-    warm_up()
+    warm_up(next(iter(originals.values())), folder)
     folder.chmod(0o777)
     workers = Workers(folder, jobs, limit_s)
     tally = Tally()

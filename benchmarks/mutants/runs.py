@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
+import importlib
+import inspect
 import io
 import json
 import os
@@ -44,19 +47,29 @@ class Outcome:
     """Rules whose outcome is error."""
 
 
-def warm_up() -> None:
-    """Imports what every run needs and loads the rules once: forked children start with both."""
+def warm_up(profile: Path, folder: Path) -> None:
+    """Imports what a run on this profile imports and loads rules and wordings once: forked children start with them.
+
+    The run itself happens in a process of its own in `folder`: the threads that its libraries start do not survive a
+    fork, so that this process must never start them.
+    """
     import numpy
     import pandas
     import polars  # noqa: F401
 
     import advisor.ruleset.loader as loader
     from advisor.facts.registry import catalogue, families
+    from advisor.render.wording import words
     from advisor.sources import readers
 
-    for module in readers._MODULES.values():
-        __import__(module)
-    catalogue(), families()
+    for name in (*readers._MODULES.values(), *_imported(profile, folder)):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    families(), words("en"), words("zh")
+    for module in [module for name, module in sys.modules.items() if name.startswith("advisor.")]:
+        for value in list(vars(module).values()):
+            if hasattr(value, "cache_info") and not inspect.signature(value).parameters:
+                value()
     load = loader.load_rules
     known: dict[str, Any] = {}
 
@@ -70,8 +83,19 @@ def warm_up() -> None:
     load_once(config=None, strict=False)
     from advisor.config import load_config
 
-    load_once(config=load_config(None), catalogue=catalogue(), strict=False)
+    load_once(config=load_config(None), catalogue=catalogue(), strict=False).uses_facts()
     del numpy, pandas
+    gc.collect(), gc.freeze()
+
+
+def _imported(profile: Path, folder: Path) -> list[str]:
+    """Names of the modules that a run on the profile loads, in the order they were loaded."""
+    names = folder / "imported"
+    pid = os.fork()
+    if pid == 0:
+        _child(names, lambda: (advise(profile, folder / "report.json"), list(sys.modules))[1])
+    os.waitpid(pid, 0)
+    return list(pickle.loads(names.read_bytes()))
 
 
 def advise(folder: Path, report: Path, *options: str) -> Outcome:
@@ -92,7 +116,17 @@ def advise(folder: Path, report: Path, *options: str) -> Outcome:
     started = time.monotonic()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-            arguments = ["advise", str(folder), "--format", f"json:{report}", "--format", "text", *options]
+            arguments = [
+                "advise",
+                str(folder),
+                "--format",
+                f"json:{report}",
+                "--format",
+                "text",
+                "--jobs",
+                "1",
+                *options,
+            ]
             outcome.exit = main(arguments)
     finally:
         pipeline.advise = original
@@ -172,16 +206,16 @@ class Workers:
             time.sleep(0.01)
 
 
-def _child(result: Path, work: Callable[[], Outcome]) -> None:
+def _child(result: Path, work: Callable[[], Any]) -> None:
     """The forked process: never returns."""
     status = 1
     try:
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        outcome = work()
+        found = work()
         temporary = result.with_name(result.name + ".part")
-        temporary.write_bytes(pickle.dumps(outcome))
+        temporary.write_bytes(pickle.dumps(found))
         temporary.replace(result)
         status = 0
     except BaseException:
