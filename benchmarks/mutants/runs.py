@@ -85,7 +85,8 @@ def warm_up(profile: Path, folder: Path) -> None:
 
     load_once(config=load_config(None), catalogue=catalogue(), strict=False).uses_facts()
     del numpy, pandas
-    gc.collect(), gc.freeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _imported(profile: Path, folder: Path) -> list[str]:
