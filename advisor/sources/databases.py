@@ -49,7 +49,7 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     """StepTraceTime; where it is absent the phases are computed from the tasks."""
     with open_database(reference.paths[0]) as database:
         if database.has("StepTraceTime"):
-            found = database.select("StepTraceTime", list(_STEPS.values()))
+            found = database.select("StepTraceTime", list(_STEPS.values()), distinct=True)
             data = {name: found[column] for name, column in _STEPS.items() if column in found}
             if any(len(cells) for cells in data.values()):
                 for name in ("computing_us", "exposed_us", "free_us"):
@@ -200,7 +200,7 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
             return None
         wanted = ["hccl_op_name", "group_name", "step", "type", "src_rank", "dst_rank", "transport_type",
                   "transit_size", "transit_time"]  # fmt: skip
-        found = database.select("CommAnalyzerMatrix", wanted)
+        found = database.select("CommAnalyzerMatrix", wanted, distinct=True)
     length = len(found["hccl_op_name"])
     cells = {column: found.get(column, [None] * length) for column in wanted}
     steps, names, groups, _ = _names(found, length)

@@ -67,7 +67,10 @@ def _lost_collectives(database: Database) -> int:
 
 
 def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, int]]:
-    """(step, start, end): the host's step ranges, the last one open so that the device may finish it."""
+    """(step, start, end): the host's step ranges, the last one open so that the device may finish it.
+
+    Without a table of steps all is one step "0"; with one that cannot be used nobody knows the steps: no range.
+    """
     rows = (
         database.rows(f"SELECT id, startNs, endNs FROM {database.name('STEP_TIME')} ORDER BY startNs")
         if database.has("STEP_TIME", "id", "startNs", "endNs")
@@ -77,7 +80,7 @@ def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, 
         [(str(n), s, e) for n, s, e in rows if isinstance(s, int) and isinstance(e, int) and 0 <= s < e]
     )
     if not usable:
-        return [("0", first, last)]
+        return [] if database.has("STEP_TIME") and database.holds_rows("step_time") else [("0", first, last)]
     starts = [min(first, usable[0][1]), *(row[1] for row in usable[1:])]
     ends = [*starts[1:], max(last, usable[-1][2])]
     return [(str(row[0]), start, end) for row, start, end in zip(usable, starts, ends, strict=True)]
@@ -89,6 +92,8 @@ def steps_of(database: Database, starts: Sequence[Any]) -> list[str | None]:
     if not usable:
         return [None] * len(starts)
     windows = _windows(database, min(usable), max(usable) + 1)
+    if not windows:
+        return [None] * len(starts)
     begins = [low for _, low, _ in windows]
     return [windows[max(0, bisect_right(begins, start) - 1)][0] if isinstance(start, int) else None for start in starts]
 
@@ -129,6 +134,9 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
         for name, value in zip(names, row, strict=True):
             told = {"step": True, "communication_us": heard, "computing_us": whole}.get(name, whole and heard)
             columns[name].append(value if told else None)
+    if not columns["step"]:
+        note(str(database.path), "its table of step times cannot be used; where its steps begin and end is unknown")
+        return None
     if not heard:
         note(str(database.path), "has fewer communication operations than its analysis knows; how long the device "
                                  "communicated or was free is unknown")  # fmt: skip

@@ -42,6 +42,23 @@ _EXPECTED = {"string_ids", "step_time", "rank_device_map", "host_info", "meta_da
 )
 
 
+_ALWAYS: dict[str, tuple[str, ...]] = {
+    "STRING_IDS": ("id", "value"),
+    "STEP_TIME": ("id", "startNs", "endNs"),
+    "RANK_DEVICE_MAP": ("rankId", "deviceId"),
+    "HOST_INFO": ("hostName",),
+    "TASK": ("startNs", "endNs", "globalTaskId", "connectionId"),
+    "COMPUTE_TASK_INFO": ("name", "globalTaskId", "taskType", "opType", "inputShapes", "inputDataTypes"),
+    "COMMUNICATION_OP": ("opName", "startNs", "endNs", "groupName"),
+    "CANN_API": ("startNs", "endNs", "type", "connectionId", "name"),
+    "StepTraceTime": ("step", "computing", "communication_not_overlapped", "overlapped", "communication", "free"),
+    "CommAnalyzerTime": ("hccl_op_name", "elapse_time", "transit_time", "wait_time", "synchronization_time"),
+    "CommAnalyzerBandwidth": ("hccl_op_name", "transport_type", "transit_size", "transit_time"),
+    "CommAnalyzerMatrix": ("hccl_op_name", "src_rank", "dst_rank", "transit_size", "transit_time"),
+}
+"""Columns that every version of these tables has and that facts are made of: where one is gone, something broke."""
+
+
 class Database:
     """One open database: its plain tables with their columns, and queries that give lists of rows."""
 
@@ -65,6 +82,15 @@ class Database:
     def has(self, table: str, *columns: str) -> bool:
         known = self.tables.get(table.lower())
         return known is not None and all(column.lower() in known for column in columns)
+
+    def holds_rows(self, table: str) -> bool:
+        """Whether a table the advisor reads has a row; a damaged one counts, so that the damage is told on reading."""
+        if table not in _EXPECTED:
+            return True
+        try:
+            return bool(self.rows(f"SELECT 1 FROM {self.name(table)} LIMIT 1"))
+        except sqlite3.DatabaseError:
+            return True
 
     def name(self, table: str) -> str:
         return quoted(self._names[table.lower()])
@@ -98,8 +124,8 @@ class Database:
 
 
 def told_apart(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Steps (name, start, end) in order of start; numbered by place where their names do not tell them apart."""
-    ordered = sorted(steps, key=lambda step: step[1])
+    """Steps (name, start, end) in order of start, each once; numbered by place where names do not tell them apart."""
+    ordered = sorted(set(steps), key=lambda step: (step[1], step[2], step[0]))
     if len({name for name, _, _ in ordered}) == len(ordered):
         return ordered
     return [(str(place), start, end) for place, (_, start, end) in enumerate(ordered, 1)]
@@ -145,10 +171,15 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
             with open_database(path, limit_s=10.0) as database:
                 found = _identify(database)
                 identity.update((key, value) for key, value in found.items() if key not in identity)
+                filled = {table for table in database.tables if database.holds_rows(table)}
                 for table, reader, alternatives in _NEEDS:
                     for place, needed in enumerate(alternatives):
-                        if needed <= database.tables.keys() and place < refs.get(table, (len(alternatives), None))[0]:
+                        if needed <= filled and place < refs.get(table, (len(alternatives), None))[0]:
                             refs[table] = (place, TableRef(table, (path,), reader))
+                for table, columns in _ALWAYS.items():
+                    lost = [c for c in columns if database.has(table) and not database.has(table, c)]
+                    if lost:
+                        note(str(path), f"table {table} lacks the column{'s' if lost[1:] else ''} {', '.join(lost)}")
                 odd = [n for n in database.odd if n.lower() in _EXPECTED]
                 if odd:
                     note(
