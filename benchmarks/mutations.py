@@ -96,7 +96,8 @@ def choose(number: int, seed: int, originals: dict[str, Path], kinds: Sequence[s
 def run_mutant(mutant: Mutant | None, original: Path, folder: Path, control: str = "") -> Outcome:
     """Copies the original, changes the copy, advises on it; without a mutant the copy stays intact.
 
-    `control` removes the mutant's file ("file") or the folder of its rank ("rank") instead of changing the file.
+    `control` removes the mutant's file ("file"), the folder of its rank ("rank") or the folder that the mutation closed
+    ("folder") instead of changing it.
     """
     profile, report = folder / original.name, folder / "report.json"
     shutil.copytree(original, profile, symlinks=True, ignore_dangling_symlinks=True)
@@ -104,7 +105,7 @@ def run_mutant(mutant: Mutant | None, original: Path, folder: Path, control: str
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o777)
     if control and mutant is not None:
-        _remove(profile, mutant.file, control)
+        _remove(profile, mutant, control)
     elif mutant is not None:
         drop_privileges()
         done = mutant.mutation.apply(profile / mutant.file if mutant.file else profile, mutant.draw())
@@ -115,11 +116,25 @@ def run_mutant(mutant: Mutant | None, original: Path, folder: Path, control: str
     return outcome
 
 
-def _remove(profile: Path, file: str, control: str) -> None:
-    if control == "file" or len(Path(file).parts) < 2:
-        (profile / file).unlink()
+def _remove(profile: Path, mutant: Mutant, control: str) -> None:
+    parts = Path(mutant.file).parts
+    if control == "folder":
+        mutant.mutation.apply(profile, mutant.draw())
+        for path in [p for p in (profile, *profile.rglob("*")) if p.is_dir() and not p.stat().st_mode & 0o777]:
+            path.chmod(0o777)
+            shutil.rmtree(path)
+        profile.mkdir(exist_ok=True)
+    elif control == "file" or len(parts) < 2:
+        (profile / mutant.file).unlink()
     else:
-        shutil.rmtree(profile / Path(file).parts[0])
+        shutil.rmtree(profile / parts[0])
+
+
+def _controls(mutant: Mutant) -> tuple[str, ...]:
+    """What to leave out to learn which verdicts the rest of the profile deserves."""
+    if mutant.mutation.name == "folder.unreadable":
+        return ("folder",)
+    return ("file", "rank") if mutant.file else ()
 
 
 def run_series(
@@ -149,7 +164,7 @@ def run_series(
         if key in waiting:
             mutant = waiting.pop(key)
             base = intact[mutant.original]
-            if mutant.file and mutant.mutation.effect != OTHER and accusations(outcome) - accusations(base):
+            if _controls(mutant) and mutant.mutation.effect != OTHER and accusations(outcome) - accusations(base):
                 doubtful.append((mutant, outcome))
             else:
                 _judge(tally, mutant, outcome, base, frozenset(), tell)
@@ -181,12 +196,12 @@ def run_series(
     while workers.busy:
         collect()
     for mutant, _ in doubtful:
-        for control in ("file", "rank"):
+        for control in _controls(mutant):
             start(f"control~{mutant.number}-{control}", mutant, originals[mutant.original], control)
     while workers.busy:
         collect()
     for mutant, outcome in doubtful:
-        without = controls[f"{mutant.number}-file"] | controls[f"{mutant.number}-rank"]
+        without = set().union(*(controls[f"{mutant.number}-{control}"] for control in _controls(mutant)))
         _judge(tally, mutant, outcome, intact[mutant.original], without, tell)
     return tally
 
@@ -265,7 +280,9 @@ def _summarise(tally: Tally, originals: int, seconds: float) -> None:
     print("exit status:", dict(sorted(tally.exits.items(), key=str)))
     print(f"slowest {tally.slowest_s:.1f} s, largest {tally.largest_bytes / 1e6:.0f} MB")
     for kind in (*HARD, "healthier", "silent"):
-        print(f"{kind:>12}: {len(tally.flaws.get(kind, ()))}")
+        told = tally.flaws.get(kind, [])
+        by_mutation = Counter(line.rpartition(" [#")[2].split()[2] for line in told)
+        print(f"{kind:>12}: {len(told)}  {', '.join(f'{name} {count}' for name, count in by_mutation.most_common())}")
 
 
 if __name__ == "__main__":

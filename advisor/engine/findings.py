@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.engine.roots import lower
+from advisor.errors import RuleError
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
 from advisor.ruleset.board import Reached
@@ -41,7 +42,7 @@ def materiality() -> dict[Severity, float]:
 def build(
     draft: Draft, facts: FactSet, catalogue: Mapping[str, FactKind], rules: RuleSet, findings: Sequence[Reached]
 ) -> Finding:
-    """The finding of one match. Raises where a message needs what was not measured: the outcome is then error."""
+    """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
     rule = draft.rule
     scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
     saving = _saving(rule, scope, facts)
@@ -80,7 +81,11 @@ def _subject(rule: Rule, subject: Subject) -> Subject:
 
 
 def _text(text: Text, variables: Variables) -> Text:
-    return Text(render(text.en, variables), render(text.zh, variables))
+    """The text with its values; one that a damaged file has lost is "unknown", and the verdict stands all the same."""
+    try:
+        return Text(render(text.en, variables), render(text.zh, variables))
+    except RuleError:
+        return Text(render(text.en, variables, lenient=True), render(text.zh, variables, lenient=True))
 
 
 def _number(value: Value | None) -> float | None:

@@ -121,7 +121,7 @@ def _without_cause(
     serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
     blind = sum(check.outcome == Outcome.NO_DATA for check in checks)
-    if serious or step_us is None or not judged:
+    if serious or step_us is None or not judged or not breakdown:
         why = serious[0].title if serious else Text("the evidence does not suffice", "证据不足")
         return "undetermined", Text(f"No direction can be named: {why.en}.", f"无法判断方向：{why.zh}。")
     if unread:

@@ -55,11 +55,25 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if unparsed:
         names = tuple(name if (name := rank.relative(rank.root)) != "." else rank.root.name for rank in unparsed[:10])
         yield from fact("collection.unparsed_folders", COLLECTION, names)
+    _tell_lost_steps(run)
     recorded = sum(len(rank.problems) for rank in profile.ranks) + len(profile.problems)
     yield from fact("collection.problem_count", COLLECTION, recorded)
     yield from fact("collection.bytes_per_rank", COLLECTION, max(map(_bytes, profile.ranks), default=None))
     yield from _settings(run, [s for s in profile.settings if s])
     yield from _steps(run)
+
+
+def _tell_lost_steps(run: Run) -> None:
+    """Notes ranks whose file holds fewer steps than those of most others: it may have been cut between two rows."""
+    times = {rank: t for rank, t in steady(run).items() if t.table in ("steps", "step_phases")}
+    held = {rank: {*t.steps, *(name for name, _, _ in t.excluded)} for rank, t in times.items()}
+    usual = {name for name in set().union(*held.values()) if 2 * sum(name in own for own in held.values()) >= len(held)}
+    for rank in run.profile.ranks:
+        lost = sorted(usual - held.get(rank.rank, usual))
+        if lost and times[rank.rank].table in rank.tables:
+            file = rank.relative(rank.tables[times[rank.rank].table].paths[0])
+            names = ", ".join(lost[:6]) + (" …" if len(lost) > 6 else "")
+            rank.note(file, f"holds no step {names} of rank {rank.rank}, which other ranks have")
 
 
 def _bytes(rank: Rank) -> int:

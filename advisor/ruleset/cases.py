@@ -250,6 +250,9 @@ def compare(expect: ExpectModel, rule: Rule, findings: Sequence[Finding], checks
         if saving is None or abs(saving - expect.saving_us) > 1e-3 * max(1.0, abs(expect.saving_us)):
             found = "none" if saving is None else show(saving, "us")
             yield f"saving is {found}, expected {show(expect.saving_us, 'us')}"
+    source = rule.message.en + rule.title.en
+    if "unknown" not in source and any("unknown" in f.message.en + f.title.en for f in own):
+        yield f"the message needs a fact that the case does not give: {own[0].message.en}"
     if expect.message is not None and not any(expect.message in m for f in own for m in (f.message.en, f.message.zh)):
         yield f"no message contains {expect.message!r}: {own[0].message.en}"
 

@@ -131,6 +131,7 @@ def add_identity(rank: Rank, metadata: Metadata, identity: dict[str, Any], datab
         "parallelism": metadata.parallelism,
         "world_size": max((n for n in (metadata.world_size, identity.get("world_size")) if n), default=None),
         "npu": identity.get("npu"),
+        "schema": identity.get("schema", {}),
     }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.sources.base import Note, TableRef
-from advisor.sources.frames import build_frame, to_step, wanted_columns
+from advisor.sources.frames import LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
 from advisor.sources.textfiles import lines_of, open_text
 from advisor.tables import TABLES, Column, Table
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LARGEST_FIELD = 1 << 30
+_REPEATING = ("memory", "module_memory")
+"""Tables of samples, in which equal rows are nothing odd."""
 _UNITS = {
     "ns": 1e-3, "us": 1.0, "μs": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6,
     "b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": 1024.0, "mb": 1024.0**2, "gb": 1024.0**3,
@@ -31,6 +33,8 @@ _UNITS = {
 }  # fmt: skip
 _UNIT = re.compile(r"\((" + "|".join(map(re.escape, _UNITS)) + r")\)$")
 _SHOWN = 8
+_ROWS_COMPARED = 1_000_000
+"""Rows among which repeated ones are sought: each costs memory until the file has been read."""
 
 
 def split_heading(heading: str) -> tuple[str, str]:
@@ -71,10 +75,14 @@ def match_columns(columns: Sequence[Column], heading: Sequence[str]) -> dict[str
     return found
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path, note: Note) -> Iterator[str]:
+    holes = 0
     with open_text(path) as stream:
         for line in lines_of(stream):
+            holes += "\x00" in line
             yield line.replace("\x00", "") if "\x00" in line else line
+    if holes:
+        note(str(path), f"{holes} lines hold zero bytes, as where a block never reached the disk; that part is lost")
 
 
 def _delimiter(line: str) -> str:
@@ -89,7 +97,7 @@ def read_rows(path: Path, note: Note) -> Iterator[list[str]]:
     A quotation mark that is never closed would swallow the rest of the file; from such a line on, quotes are text.
     """
     csv.field_size_limit(_LARGEST_FIELD)
-    lines = _lines(path)
+    lines = _lines(path, note)
     first = next((line for line in lines if line.strip("\ufeff \t\r\n")), None)
     if first is None:
         return
@@ -127,10 +135,35 @@ def ends_inside_line(path: Path) -> bool:
         return bool(size) and not stream.read().rstrip(b"\x00").endswith((b"\n", b"\r"))
 
 
+class Once:
+    """Tells rows that were there before, so that none counts twice."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self.again = 0
+
+    def is_new(self, row: Sequence[str]) -> bool:
+        """Whether no equal row came before."""
+        key = hash(tuple(row))
+        if key in self._seen:
+            self.again += 1
+            return False
+        if len(self._seen) < _ROWS_COMPARED:
+            self._seen.add(key)
+        return True
+
+    def tell(self, file: str, note: Note) -> None:
+        if self.again:
+            note(file, f"{self.again} rows stand there more than once; each was used once")
+
+
 def read_columns(
-    path: Path, note: Note, pick: Callable[[list[str]], list[int] | None]
+    path: Path, note: Note, pick: Callable[[list[str]], list[int] | None], *, once: bool = True
 ) -> tuple[list[list[str | None]], int] | None:
-    """(cells by picked column, rows) of one file; `pick` gets the heading and returns positions or None to give up."""
+    """(cells by picked column, rows) of one file; `pick` gets the heading and returns positions or None to give up.
+
+    `once` leaves out rows that repeat an earlier one in every cell.
+    """
     file = str(path)
     rows = read_rows(path, note)
     heading = next(rows, None)
@@ -142,8 +175,10 @@ def read_columns(
         return None
     width, picked = len(heading), [[] for _ in positions]  # type: tuple[int, list[list[str | None]]]
     count = short = shifted = 0
-    last_short = False
+    last_short, single = False, Once()
     for row in rows:
+        if once and not single.is_new(row):
+            continue
         if len(row) != width:
             if len(row) > width and any(cell.strip() for cell in row[width:]):
                 shifted += 1
@@ -161,6 +196,7 @@ def read_columns(
             cells.pop()
         count, short = count - 1, short - 1
         note(file, f"is cut short: the last row ends in the middle and was left out, {count} rows were kept")
+    single.tell(file, note)
     if shifted:
         note(file, f"{shifted} rows have more cells than the heading has columns and were left out, {count} were kept")
     if short:
@@ -190,7 +226,7 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
         matches.update((name, match) for name, match in known.items() if name in wanted)
         return [match.position for match in matches.values()]
 
-    read = read_columns(path, note, pick)
+    read = read_columns(path, note, pick, once=table.name not in _REPEATING)
     if read is None:
         return None
     picked, count = read
@@ -232,10 +268,10 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     frame = read_files(TABLES["steps"], reference.paths, columns, note)
     if frame is None:
         return None
-    again = frame.duplicated() & frame.notna().any(axis=1)
-    if again.any() and len(frame.columns) > 1:
-        note(str(reference.paths[0]), f"{int(again.sum())} rows stand there twice; each was used once")
-        frame = frame[~again].reset_index(drop=True)
     if "step" in frame:
         frame["step"] = [to_step(name) for name in frame["step"]]
+        odd = frame["step"].str.len() > LONGEST_STEP
+        if odd.any():
+            note(str(reference.paths[0]), f"{int(odd.sum())} rows name no step that anybody would; left out")
+            frame = frame[~odd].reset_index(drop=True)
     return frame

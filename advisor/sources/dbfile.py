@@ -47,16 +47,46 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
     "STEP_TIME": ("id", "startNs", "endNs"),
     "RANK_DEVICE_MAP": ("rankId", "deviceId"),
     "HOST_INFO": ("hostName",),
-    "TASK": ("startNs", "endNs", "globalTaskId", "connectionId"),
-    "COMPUTE_TASK_INFO": ("name", "globalTaskId", "taskType", "opType", "inputShapes", "inputDataTypes"),
-    "COMMUNICATION_OP": ("opName", "startNs", "endNs", "groupName"),
-    "CANN_API": ("startNs", "endNs", "type", "connectionId", "name"),
-    "StepTraceTime": ("step", "computing", "communication_not_overlapped", "overlapped", "communication", "free"),
+    "TASK": ("startNs", "endNs", "globalTaskId"),
+    "COMPUTE_TASK_INFO": ("name", "globalTaskId", "opType"),
+    "COMMUNICATION_OP": ("opName", "startNs", "endNs"),
+    "CANN_API": ("startNs", "endNs", "type", "name"),
+    "StepTraceTime": ("step", "computing", "communication_not_overlapped", "free"),
     "CommAnalyzerTime": ("hccl_op_name", "elapse_time", "transit_time", "wait_time", "synchronization_time"),
     "CommAnalyzerBandwidth": ("hccl_op_name", "transport_type", "transit_size", "transit_time"),
     "CommAnalyzerMatrix": ("hccl_op_name", "src_rank", "dst_rank", "transit_size", "transit_time"),
 }
 """Columns that every version of these tables has and that facts are made of: where one is gone, something broke."""
+_SOMETIMES: dict[str, tuple[str, ...]] = {
+    "TASK": ("streamId", "taskType", "connectionId"),
+    "COMPUTE_TASK_INFO": (
+        "taskType",
+        "blockDim",
+        "blockNum",
+        "inputShapes",
+        "inputDataTypes",
+        "inputFormats",
+        "outputShapes",
+        "outputDataTypes",
+        "opState",
+    ),
+    "COMMUNICATION_OP": ("opType", "rankSize", "groupName", "connectionId"),
+    "CANN_API": ("connectionId",),
+    "StepTraceTime": (
+        "overlapped",
+        "communication",
+        "stage",
+        "bubble",
+        "communication_not_overlapped_and_exclude_receive",
+        "preparing",
+    ),
+    "CommAnalyzerTime": ("group_name", "step", "type", "start_timestamp", "idle_time"),
+    "CommAnalyzerBandwidth": ("group_name", "step", "type", "large_packet_ratio", "package_size", "count"),
+    "CommAnalyzerMatrix": ("group_name", "step", "type", "transport_type"),
+}
+"""Columns that only some versions have; the ranks of one profile should agree on them."""
+_EXTRA = ("task_pmu_info", "aicore_freq", "enum_api_type", "npu_info")
+"""Tables that add to others; together with the expected ones, those that are compared between ranks."""
 
 
 class Database:
@@ -170,6 +200,7 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
         try:
             with open_database(path, limit_s=10.0) as database:
                 found = _identify(database)
+                identity.setdefault("schema", {}).update(_schema(database))
                 identity.update((key, value) for key, value in found.items() if key not in identity)
                 filled = {table for table in database.tables if database.holds_rows(table)}
                 for table, reader, alternatives in _NEEDS:
@@ -195,6 +226,18 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
         if journal.exists() and journal.stat().st_size:
             note(str(path), f"has an unfinished journal ({journal.name}); what is only there was not read")
     return {table: ref for table, (_, ref) in refs.items()}, identity
+
+
+def _schema(database: Database) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Table -> (file, the columns of it that the advisor reads), for the tables that it reads and that hold rows."""
+    found = {}
+    for table in sorted({*_EXPECTED, *_EXTRA} & database.tables.keys()):
+        if database.holds_rows(table):
+            known = {
+                c for name, columns in (*_ALWAYS.items(), *_SOMETIMES.items()) if name.lower() == table for c in columns
+            }
+            found[table] = str(database.path), tuple(sorted(c for c in known if database.has(table, c)))
+    return found
 
 
 def _identify(database: Database) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from advisor.model import Parallelism, Problem
 from advisor.sources import ascend, cluster_output, loose, msprof
 from advisor.sources.base import Profile, Rank
 from advisor.sources.folders import Judgement, Listing, Walk
+from advisor.sources.gaps import tell_gaps
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.topology import resolve_groups
 
@@ -59,6 +60,7 @@ def load_profile(paths: Sequence[str | Path]) -> Profile:
     if not profile.ranks:
         profile.problems.append(Problem(profile.path, f"no profile recognised; looked for {_LOOKED_FOR}"))
     _summarise(profile)
+    tell_gaps(profile.ranks)
     return profile
 
 

@@ -33,7 +33,12 @@ _REASONS = {
     "negative": "negative, which no time, size or count can be",
     "rounded": "rounded to less than a microsecond allows (a spreadsheet saved the file?)",
     "too large": "too large for a time, size or count",
+    "long": f"longer than {LONGEST_TEXT} characters; only their beginning was used",
 }
+
+
+LONGEST_STEP = 64
+"""Characters of a step's name at most: what is longer is damage."""
 
 
 class Unusable(ValueError):
@@ -54,6 +59,8 @@ def to_float(cell: Any) -> float | None:
         return None
     if isinstance(cell, (bool, list, tuple, dict)):
         raise Unusable("text")
+    if isinstance(cell, str) and ("_" in cell or not cell.isascii()) and cell.strip():
+        raise Unusable("text")  # float() reads 1_000 and digits of other scripts; no profiler writes them
     try:
         value = float(cell)
     except OverflowError:
@@ -130,6 +137,9 @@ def _convert(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, C
     defects: Counter[str] = Counter()
     first: Any = None
     if column.dtype == "str":
+        long = sum(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in cells)
+        if long:
+            defects["long"] = long
         return np.array([to_text(cell) for cell in cells] or [], dtype=object), defects, first
     if column.dtype in ("ints", "list"):
         values = np.empty(len(cells), dtype=object)
@@ -193,7 +203,8 @@ def build_frame(
         heading = (headings or {}).get(column.name) or (column.headings or (column.name,))[0]
         for reason, count in defects.items():
             shown = f", first {str(first)[:40]!r}" if reason == "text" else ""
-            note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}; left out")
+            end = "" if reason == "long" else "; left out"
+            note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}")
     import pandas as pd
 
     return pd.DataFrame(result)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
-from advisor.sources.csvfiles import read_rows
+from advisor.sources.csvfiles import Once, read_rows
 from advisor.sources.jsontext import decode
 from advisor.sources.textfiles import read_text
 
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_PLAIN = re.compile(r"[\s\x00-\x5e\x60-\x7f]*")
+"""Texts that may be a number: float() would read 1_000 and digits of other scripts too."""
+
+
 def to_number(value: object) -> float | None:
     """A finite number, or None for everything else (N/A, -1 stays -1)."""
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool) or value is None or (isinstance(value, str) and not _PLAIN.fullmatch(value)):
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -106,4 +110,13 @@ def read_records(path: Path, note: Note, *needed: str) -> list[dict[str, str]]:
         return []
     if not rows[1:]:
         note(str(path), "has a heading but no rows")
-    return [{name: cell.strip() for name, cell in zip(head, row, strict=False)} for row in rows[1:] if row != rows[0]]
+    once, records, uneven = Once(), [], 0
+    for row in rows[1:]:
+        if row == rows[0] or not once.is_new(row):
+            continue
+        uneven += len(row) != len(head)
+        records.append({name: cell.strip() for name, cell in zip(head, row, strict=False)})
+    once.tell(str(path), note)
+    if uneven:
+        note(str(path), f"{uneven} of {len(records)} rows have more or fewer cells than the heading has columns")
+    return records

@@ -104,13 +104,20 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
     width = line.count(b",") + 1
     heading = ",".join(map(str, range(width))).encode() + b"\n"
     handed = False
-    bad_starts = 0
+    bad_starts = holes = 0
+    if "start_ns" not in positions:
+        note(str(path), "lacks the column Start Time(us): its kernels count in sums, not in the timeline")
     for block in _whole_lines(path, len(line), width, note):
         if block is None:
             if handed:
                 note(str(path), "a quotation mark is never closed; what follows it was left out")
                 return
             raise _Untrusted
+        if b"\x00" in block:
+            lines = block.split(b"\n")
+            whole = [each for each in lines if b"\x00" not in each]
+            holes += len(lines) - len(whole)
+            block = b"\n".join(whole)
         frame = _parse(heading + block, positions)
         if frame is None:
             if not handed:
@@ -123,6 +130,8 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         yield frame
     if not handed:
         note(str(path), "has a heading but no rows")
+    if holes:
+        note(str(path), f"{holes} lines hold zero bytes, as where a block never reached the disk; they were left out")
     if bad_starts:
         note(str(path), f"{bad_starts} kernels have no usable start time: they count in sums, not in the timeline")
 

@@ -43,16 +43,32 @@ def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     possibly after some frames: they are then no fair sample of the rest."""
     connection = connect(path)
     try:
-        strings = texts_of(connection)
+        strings = Texts(texts_of(connection))
         steps = _steps(connection)
         found = False
         for frame in chain(_computed(connection, strings), _collectives(connection, strings), _lost(connection)):
             found = True
             yield _with_steps(frame, steps)
+        if strings.lost:
+            note(str(path), f"{strings.lost} names, types or shapes of kernels have no text in STRING_IDS; left out")
         if not found:
             note(str(path), "holds no kernels: TASK with COMPUTE_TASK_INFO, or COMMUNICATION_OP, is missing or empty")
     finally:
         connection.close()
+
+
+class Texts(dict[Any, str]):
+    """Texts by id, and how many ids had none."""
+
+    lost = 0
+
+    def of(self, value: object) -> str | None:
+        """The text behind an id; a text stands for itself."""
+        if value is None or isinstance(value, str):
+            return _text(value)
+        found = self.get(value)
+        self.lost += found is None
+        return _text(found)
 
 
 def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
@@ -105,7 +121,7 @@ def _counters(connection: sqlite3.Connection, strings: dict[int, str]) -> dict[s
     return found
 
 
-def _computed(connection: sqlite3.Connection, strings: dict[int, str]) -> Iterator[pl.DataFrame]:
+def _computed(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.DataFrame]:
     task, info = columns_of(connection, "TASK"), columns_of(connection, "COMPUTE_TASK_INFO")
     if not {"startNs", "endNs", "globalTaskId"} <= task or "globalTaskId" not in info:
         return
@@ -135,9 +151,7 @@ def _computed(connection: sqlite3.Connection, strings: dict[int, str]) -> Iterat
         yield _frame(rows, names, set(texts), strings)
 
 
-def _frame(
-    rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: dict[int, str]
-) -> pl.DataFrame:
+def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: Texts) -> pl.DataFrame:
     import polars as pl
 
     start, end, stream, *rest = zip(*rows, strict=True)
@@ -151,7 +165,7 @@ def _frame(
     }
     for name, values in zip(names, rest, strict=True):
         if name in texts:
-            data[name] = pl.Series([_text(strings.get(v, v)) for v in values], dtype=pl.String)
+            data[name] = pl.Series([strings.of(v) for v in values], dtype=pl.String)
         else:
             scale = TABLES["kernels"].column(name).scale
             known = [float(v) if isinstance(v, (int, float)) else None for v in values]
@@ -178,7 +192,7 @@ def _lost(connection: sqlite3.Connection) -> Iterator[pl.DataFrame]:
     while lost > 0:
         count = min(lost, _ROWS)
         lost -= count
-        yield _frame([(None, None, None)] * count, (), set(), {})
+        yield _frame([(None, None, None)] * count, (), set(), Texts())
 
 
 def _text(value: object) -> str | None:
@@ -186,7 +200,7 @@ def _text(value: object) -> str | None:
     return None if text in ("", "N/A") else text
 
 
-def _collectives(connection: sqlite3.Connection, strings: dict[int, str]) -> Iterator[pl.DataFrame]:
+def _collectives(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.DataFrame]:
     available = columns_of(connection, "COMMUNICATION_OP")
     if not {"opName", "startNs", "endNs"} <= available:
         return

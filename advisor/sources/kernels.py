@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.kernel_blocks import MARK, PIPES, SIGNATURE, frames
 from advisor.sources.readers import reader
 from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
@@ -74,6 +75,8 @@ class Kernels:
     pipes: dict[str, Floats]
     piped: dict[str, Floats]
     left_out: int = 0
+    repeated: int = 0
+    """Kernels that stand there again, with the same start, length, name and stream."""
 
     _operators: tuple[list[str], Ints] | None = None
 
@@ -122,7 +125,9 @@ def _clean(text: str) -> str:
 class _Collector:
     """Takes canonical frames block by block."""
 
-    def __init__(self) -> None:
+    def __init__(self, once: bool = False) -> None:
+        self._once = once
+        """Leave out kernels that stand there again: a join of damaged tables gives them, a text file may mean them."""
         self.signatures, self.names, self.steps, self.streams = _Texts(), _Texts(), _Texts(), _Texts()
         self.parts: list[tuple[npt.NDArray[Any], ...]] = []
         self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
@@ -130,11 +135,14 @@ class _Collector:
         self.unusable = 0
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Adds the rows of one frame; rows without a finite, non-negative duration are counted and left out."""
+        """Adds the rows of one frame; rows without a finite, non-negative duration or with an impossible step are
+        counted and left out."""
         import polars as pl
 
         usable = frame["duration_us"].is_finite() & frame["duration_us"].is_between(0, LARGEST)
         usable = usable.fill_null(False)
+        if "step" in frame.columns and frame["step"].dtype == pl.String:
+            usable &= (frame["step"].str.len_bytes() <= LONGEST_STEP).fill_null(True)
         self.unusable += len(frame) - int(usable.sum())
         frame = frame.filter(usable)
         if frame.is_empty():
@@ -183,6 +191,8 @@ class _Collector:
         )
         self.parts.clear()
         order = np.argsort(start, kind="stable")
+        again = _again(start[order], duration[order], name[order], stream[order])
+        order = order[~again] if self._once else order
         start, duration = start[order], duration[order]
         end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), _UNKNOWN)
         size = len(self.signatures.index)
@@ -192,8 +202,17 @@ class _Collector:
             list(self.names.index), list(self.steps.index), list(self.streams.index),
             {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},
-            self.unusable,
+            self.unusable, int(again.sum()),
         )  # fmt: skip
+
+
+def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which kernels, in order of start, repeat the one before them: a device starts one kernel once."""
+    same = np.zeros(len(start), dtype=bool)
+    same[1:] = (start[1:] == start[:-1]) & (start[1:] >= 0)
+    for column in others:
+        same[1:] &= column[1:] == column[:-1]
+    return same
 
 
 def _grown(array: Floats, size: int) -> Floats:
@@ -216,7 +235,8 @@ def load_kernels(rank: Rank) -> Kernels | None:
 
 
 def _load(reference: TableRef, note: Note) -> Kernels | None:
-    collector = _Collector()
+    once = reference.reader == "kernels.db"
+    collector = _Collector(once)
     for path in reference.paths:
         before = collector.unusable
         try:
@@ -226,7 +246,7 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         except OSError as error:
             note(str(path), why_unreadable(error))
         except sqlite3.DatabaseError as error:
-            collector = _Collector()
+            collector = _Collector(once)
             text = "is a damaged database; a part of its kernels would misrepresent the rest, none was used"
             note(str(path), f"{text}: {error}")
         except TooLarge as error:
@@ -234,8 +254,13 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         except (csv.Error, ValueError) as error:
             note(str(path), f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
         if collector.unusable > before:
-            note(str(path), f"{collector.unusable - before} kernels without a usable duration were left out")
-    return collector.finish()
+            note(str(path), f"{collector.unusable - before} kernels without a usable duration or step were left out")
+    kernels = collector.finish()
+    if kernels is not None and kernels.repeated:
+        used = "each was used once" if once else "they count as they stand"
+        text = f"{kernels.repeated} kernels stand there again with the same start, length and name; {used}"
+        note(str(reference.paths[0]), text)
+    return kernels
 
 
 _STACK = re.compile(r"\r?\n|File \"|\.py[:(]\d")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
-from advisor.sources.csvfiles import ends_inside_line, read_rows
+from advisor.sources.csvfiles import Once, ends_inside_line, read_rows
 from advisor.sources.jsontext import load_json
 from advisor.sources.textfiles import read_text
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
@@ -52,10 +52,10 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
     import pandas as pd
 
     names = [name.strip('\ufeff \t"') for name in header]
-    width, kept, short, long = len(names), [], 0, 0
+    width, kept, short, long, once = len(names), [], 0, 0, Once()
     for row in rows:
         cells = [cell.strip() for cell in row]
-        if cells == names:
+        if cells == names or not once.is_new(cells):
             continue
         if len(cells) > width and any(cells[width:]):
             long += 1
@@ -66,6 +66,7 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
     if kept and last_short and ends_inside_line(path):
         kept, short = kept[:-1], short - 1
         note(str(path), f"is cut short: the last row ends in the middle and was left out, {len(kept)} rows were kept")
+    once.tell(str(path), note)
     if short or long:
         note(str(path), f"{short + long} rows do not fit the heading: {long} with more cells were left out, "
                         f"missing cells of {short} are unknown")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
 from advisor.sources.legacy_files import assemble, numbers, read_sheet, texts
+from advisor.sources.textfiles import TooLarge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +67,11 @@ def type_of(name: str) -> str:
 
 def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
     """Full name -> (type, input shapes, input data types) of framework_raw_*.csv."""
-    frame = read_sheet(path, note)
+    try:
+        frame = read_sheet(path, note)
+    except (OSError, TooLarge, csv.Error) as error:
+        note(str(path), f"cannot be read; shapes are unknown: {error}")
+        return {}
     if frame is None:
         return {}
     names, types = texts(frame, *_NAMES), texts(frame, "kernel_type", "op_type")

@@ -19,6 +19,11 @@ _FLAGS = (
     "profile_memory", "l2_cache", "data_process", "with_stack", "with_modules", "with_flops", "record_shapes",
     "data_simplification", "parallel_strategy", "hbm_ddr", "pcie", "sys_io", "sys_interconnection", "mstx", "msprof_tx",
 )  # fmt: skip
+_ENTRIES = frozenset((
+    "config", "rank_id", "device_id", "rank_size", "ms_profiler_info", "profiler_parameters", "start_info", "end_info",
+    "torch_npu_version", "cann_version", "ms_version", "context_mode", "ascend_toolkit_version", "python_version",
+))  # fmt: skip
+"""One of these at least stands in every profiler_info file."""
 _UNKNOWN = ("", "not known", "unknown", "none")
 _PARALLEL = {"tp": "tensor", "pp": "pipeline", "dp": "data", "dp_cp": "data", "ep": "expert", "exp": "expert"}
 
@@ -222,11 +227,26 @@ def _object(path: Path, note: Note) -> Any:
     return data
 
 
+def _tell_unusable(info: Any, path: Path, note: Note) -> None:
+    """Notes identities that are no numbers, and a file that holds nothing a profiler writes."""
+    if not isinstance(info, dict):
+        return
+    if not _ENTRIES & info.keys():
+        note(str(path), "holds none of the entries of a profiler_info file")
+    for source in (info, _mapping(info.get("ms_profiler_info"))):
+        for key in ("rank_id", "device_id", "rank_size"):
+            value = source.get(key)
+            if value not in (None, "", -1, "-1") and as_int(value) is None:
+                note(str(path), f"has no usable {key}: {str(value)[:40]!r}")
+
+
 def read_metadata(infos: Iterable[Path], metadatas: Iterable[Path], note: Note) -> Metadata:
     """All metadata files of one rank; a file name carries the rank where the content does not."""
     metadata = Metadata()
     for path in infos:
-        add_info(metadata, _object(path, note))
+        info = _object(path, note)
+        add_info(metadata, info)
+        _tell_unusable(info, path, note)
         if metadata.rank is None and (suffix := re.search(r"_(\d+)\.json$", path.name)):
             metadata.rank = as_int(suffix.group(1))
     for path in metadatas:

@@ -7,7 +7,7 @@ of them: they keep operations without a queue, and MindSpore's analysis of them 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,12 +100,27 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
         if path.suffix == ".json":
             rows = _ops_of_json(load_json(path, note))
         else:
-            rows = _ops_of_csv(read_records(path, note, "op_id"))
+            rows = _ops_of_csv(read_records(path, note, *_RAW_COLUMNS))
         if rows:
+            _tell_gaps(rows, path, note)
             _link(rows)
             return canonical_frame("pipeline_ops", sorted(rows, key=lambda row: row["op_id"]), columns)
         note(str(path), "holds no data pipeline operation")
     return None
+
+
+_RAW_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
+
+
+def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> None:
+    """Notes what operations lack although the profiler writes it for each of them."""
+    for column, what in (("workers", "number of workers"), ("type", "type")):
+        lost = sum(not row[column] for row in rows)
+        if lost:
+            note(str(path), f"{lost} of {len(rows)} operations have no usable {what}")
+    lost = sum(row["unsampled"] for row in rows)
+    if lost:
+        note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")
 
 
 def _ops_of_json(document: Any) -> list[dict[str, Any]]:
@@ -118,11 +133,13 @@ def _ops_of_json(document: Any) -> list[dict[str, Any]]:
             continue
         metrics = op.get("metrics")
         queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
+        whole = metrics is None or isinstance(queue, dict)
         queue = queue if isinstance(queue, dict) else {}
         rows.append(
             _op(op_id, op.get("op_type"), op.get("num_workers"), queue.get("size"), queue.get("length"), interval,
                 None, op.get("children"))
         )  # fmt: skip
+        rows[-1]["unsampled"] |= not whole
     return rows
 
 
@@ -148,7 +165,9 @@ def _op(
     parent: int | None, children: object,
 ) -> dict[str, Any]:  # fmt: skip
     samples = tuple(size for size in to_numbers(sizes) if size >= 0)
+    given = len(sizes) if isinstance(sizes, (list, tuple)) else len(samples) if samples or not sizes else 1
     return {
+        "unsampled": given != len(samples),
         "op_id": op_id, "type": operation_type(op_type), "workers": to_whole(workers), "queue_sizes": samples,
         "queue_capacity": to_whole(capacity), "queue_average": sum(samples) / len(samples) if samples else None,
         "sampling_interval_us": None if interval_ms is None else interval_ms * 1000.0,

@@ -11,6 +11,7 @@ from advisor.sources.base import Note, TableRef
 from advisor.sources.hostfiles import canonical_frame, load_json, to_known, to_number, to_whole
 from advisor.sources.readers import reader
 from advisor.sources.textfiles import lines_of, open_text, read_text
+from advisor.tables import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +91,32 @@ def _series(values: Any, *names: str) -> list[float | None]:
     return []
 
 
+def _tell_odd(document: dict[str, Any], path: Path, note: Note) -> None:
+    """Notes series of the file that are missing, and samples that are no numbers."""
+    parts: list[tuple[str, Any]] = [(n, document[n]) for n in ("device_info", "process_info") if n in document]
+    operations = document.get("op_info")
+    if not isinstance(operations, list):
+        note(str(path), "holds no list of operations (op_info)")
+        operations = []
+    lost = sum(not isinstance(op, dict) or to_whole(op.get("op_id")) is None for op in operations)
+    if lost:
+        note(str(path), f"{lost} of {len(operations)} operations have no number; their processor use is unknown")
+    parts += [("metrics", op.get("metrics")) for op in operations if isinstance(op, dict)]
+    missing = [f"{what}.{name}" for what, values in parts for name in ("user_utilization", "sys_utilization")
+               if not isinstance(values, dict) or not isinstance(values.get(name), list)]  # fmt: skip
+    if missing:
+        note(str(path), f"lacks {', '.join(sorted(set(missing)))}")
+    series = [values for _, part in parts if isinstance(part, dict) for values in part.values()]
+    odd = sum(to_number(v) is None or abs(to_number(v) or 0) > LARGEST
+              for values in series if isinstance(values, list) for v in values)  # fmt: skip
+    if odd:
+        note(str(path), f"{odd} samples are no usable numbers and were left out")
+    lengths = {len(part[name]) for what, part in parts if what == "metrics" and isinstance(part, dict)
+               for name in ("user_utilization", "sys_utilization") if isinstance(part.get(name), list)}  # fmt: skip
+    if len(lengths) > 1:
+        note(str(path), "holds series of different lengths: samples are missing")
+
+
 _DEVICE = {
     "user_share": ("user_utilization",), "system_share": ("sys_utilization",), "io_share": ("io_utilization",),
     "idle_share": ("idle_utilization",), "context_switches": ("context_switch_count",),
@@ -109,8 +136,11 @@ def _every_second(series: dict[str, list[float | None]], samples: int) -> bool:
 def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """One row per sample. Machine shares of samples in which no processor tick passed are NA, not zero."""
     document = load_json(reference.paths[0], note)
+    if not isinstance(document, dict) or not isinstance(document.get("device_info"), dict):
+        note(str(reference.paths[0]), "holds no device_info: the host's processor use is unknown")
     if not isinstance(document, dict):
         return None
+    _tell_odd(document, reference.paths[0], note)
     times = [to_number(t) for t in document.get("time_stamp") or ()]
     machine = {name: _series(document.get("device_info"), *keys) for name, keys in _DEVICE.items()}
     step = 2 if _every_second(machine, len(times)) else 1

@@ -51,6 +51,7 @@ def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     paths = tuple(path for path in reference.paths if _is_readable(path, note))
     if not paths:
         return None
+    before = [_state(path) for path in paths]
     try:
         return _READERS[reference.reader](replace(reference, paths=paths), columns, note)
     except OSError as error:
@@ -65,7 +66,20 @@ def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         note(name, "does not fit into the memory; it was not read")
     except (csv.Error, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         note(name, f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
+    finally:
+        for path, state in zip(paths, before, strict=True):
+            if _state(path) != state:
+                note(str(path), "changed while it was read; run again once the profiler has finished writing")
     return None
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """Size and time of the last change; None where the file is gone."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def _is_readable(path: Path, note: Note) -> bool:

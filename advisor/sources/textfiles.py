@@ -82,7 +82,7 @@ def lines_of(stream: TextIO) -> Iterator[str]:
     """The lines of a text file, ends kept. Raises TooLarge for a line without end."""
     while line := stream.readline(LONGEST_LINE):
         if len(line) >= LONGEST_LINE:
-            raise TooLarge(f"it has a line of more than {LONGEST_LINE >> 20} million characters")
+            raise TooLarge(f"{Path(stream.name).name} has a line of more than {LONGEST_LINE >> 20} million characters")
         yield line
 
 
@@ -97,7 +97,7 @@ def open_text(path: Path) -> TextIO:
 def read_text(path: Path, limit: int | None = None) -> str:
     """The whole text, or about the first `limit` bytes of it. Raises TooLarge."""
     if require_file(path) > LARGEST and limit is None:
-        raise TooLarge(f"it is larger than {LARGEST >> 30} GiB")
+        raise TooLarge(f"{path.name} is larger than {LARGEST >> 30} GiB")
     with path.open("rb") as stream:
         data = stream.read() if limit is None else stream.read(limit)
     return data.decode(detect_encoding(data[:_SAMPLE], whole=len(data) <= _SAMPLE), errors="replace")

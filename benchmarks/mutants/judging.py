@@ -17,6 +17,8 @@ _EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b")
 _CLOSE = 1e-6
 
 _ABSENT_RANK = ("folder.rank_missing", "folder.rank_empty", "file.missing")
+_GONE = ("file.missing", "race.vanish", "folder.rank_missing", "folder.rank_empty")
+"""Mutations after which there is nothing that a problem could name: the report has to say what evidence it lacks."""
 _FOLLOWS = ("waiting-on-slow-rank",)
 """Verdicts that an absent rank changes rightly: those left wait for somebody who is not there to be blamed."""
 
@@ -98,7 +100,8 @@ def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -
         yield "changed", shown
     elif mutation.effect == LESS:
         new = set(mutant.problems) - set(intact.problems)
-        if not any(file in place or file in text for place, text in new):
+        gone = mutation.name in _GONE and (new or mutant.missing != intact.missing)
+        if not gone and not any(file in place or file in text for place, text in new):
             yield "silent", shown
 
 

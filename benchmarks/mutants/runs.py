@@ -43,6 +43,8 @@ class Outcome:
     """(rule, verdict, subject, severity, direction), experimental ones left out."""
     facts: dict[str, Any] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """Evidence that the report says it lacks, and findings about the collection."""
     errors: list[str] = field(default_factory=list)
     """Rules whose outcome is error."""
 
@@ -156,6 +158,8 @@ def _reduce(outcome: Outcome, report: Any) -> None:
     )
     outcome.facts = {f"{f.name} {f.subject.kind} {f.subject.id}": f.value for f in report.facts}
     outcome.problems = [(p.file, p.problem) for p in report.problems]
+    about = [f"{f.rule} {f.message.en}" for f in report.findings if f.direction.value == "evidence"]
+    outcome.missing = sorted([*(m.evidence for m in report.missing_evidence), *about])
     outcome.errors = [f"{c.rule}: {c.reason}" for c in report.checked if c.outcome.value == "error"]
 
 

@@ -1,0 +1,83 @@
+"""What one rank lacks and the others have: a file that was lost, a table that was emptied, a column that is gone.
+
+A rank alone cannot tell: a recording without communication has no communication either. Beside its neighbours it can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from advisor.sources.base import Rank
+
+USUAL = 0.5
+"""What this share of the ranks has at least, the others should have too."""
+_SHOWN = 6
+
+
+def tell_gaps(ranks: Sequence[Rank]) -> None:
+    """Notes, at each rank, which files, database tables and columns it lacks although most of its kind have them."""
+    by_layout: dict[str, list[Rank]] = {}
+    for rank in ranks:
+        by_layout.setdefault(rank.layout, []).append(rank)
+    for alike in by_layout.values():
+        if len(alike) > 1:
+            _tell_files(alike)
+            _tell_schemas([rank for rank in alike if rank.info.get("schema")])
+
+
+def _usual(each: Iterable[Iterable[str]], count: int) -> list[str]:
+    found = Counter(name for names in each for name in set(names))
+    return sorted(name for name, times in found.items() if times < count and times >= USUAL * count)
+
+
+def _tell_files(ranks: Sequence[Rank]) -> None:
+    for table in _usual((rank.tables for rank in ranks), len(ranks)):
+        example = next(rank for rank in ranks if table in rank.tables)
+        path = example.tables[table].paths[0]
+        if path.suffix == ".db":
+            continue  # told by its tables
+        for rank in ranks:
+            if table not in rank.tables:
+                name = _own_name(path, example, rank)
+                if not _is_told(rank, name):
+                    rank.note(name, f"is missing or unusable at rank {rank.rank}, while other ranks have it ({table})")
+
+
+def _own_name(path: Path, example: Rank, rank: Rank) -> str:
+    """What the file would be called at this rank."""
+    try:
+        inner = path.relative_to(example.root)
+    except ValueError:
+        return path.name
+    own = re.sub(rf"_{example.rank}(?=[._])", f"_{rank.rank}", inner.name)
+    return rank.relative(rank.root / inner.with_name(own))
+
+
+def _is_told(rank: Rank, name: str) -> bool:
+    return any(problem.file == name for problem in rank.problems)
+
+
+def _tell_schemas(ranks: Sequence[Rank]) -> None:
+    schemas = {rank.rank: rank.info["schema"] for rank in ranks}
+    usual = _usual(schemas.values(), len(ranks))
+    for rank in ranks:
+        schema = schemas[rank.rank]
+        file = rank.relative(Path(next(iter(schema.values()))[0]))
+        lost = [table for table in usual if table not in schema]
+        if lost:
+            rank.note(file, f"has no rows of {_some(lost)}, which the databases of other ranks hold")
+    for table in sorted({table for schema in schemas.values() for table in schema}):
+        having = [rank for rank in ranks if table in schemas[rank.rank]]
+        columns = _usual((schemas[rank.rank][table][1] for rank in having), len(having))
+        for rank in having:
+            path, own = schemas[rank.rank][table]
+            gone = [column for column in columns if column not in own]
+            if gone:
+                rank.note(rank.relative(Path(path)), f"its table {table} lacks {_some(gone)}, which other ranks have")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
