@@ -195,7 +195,7 @@ def _types(kernels: Kernels) -> tuple[list[str], Ints]:
 
 def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
-    return last.rstrip("0123456789_") or last or "unknown"
+    return last.rstrip("0123456789_").removesuffix("-op") or last or "unknown"
 
 
 def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], kernels: Kernels) -> list[int]:
@@ -292,8 +292,8 @@ def _neighbours(kernels: Kernels, type_of: Ints, types: list[str], wanted: Seque
 
 
 def _common(types: list[str], kinds: Ints, own: int) -> str:
-    counts = Counter(kinds[kinds != own].tolist())
-    return ", ".join(f"{types[t]} ({n})" for t, n in counts.most_common(3))
+    counts = sorted(Counter(kinds[kinds != own].tolist()).items(), key=lambda pair: (-pair[1], types[pair[0]]))
+    return ", ".join(f"{types[t]} ({n})" for t, n in counts[:3])
 
 
 def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[OperatorRow, ...]:

@@ -85,6 +85,7 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
     compute = {r: scales[r].per_step(o.compute_us) for r, o in found.items()}
     total = sum(compute.values())
     names = dict.fromkeys(n for o in found.values() for n, row in o.types.items() if not row.communication)
+    timed = [r for r, o in found.items() if any(np.isfinite(row.alone_us).any() for row in o.types.values())]
     for name in names:
         rows = {r: o.types[name] for r, o in found.items() if name in o.types}
         first = next(iter(rows))
@@ -104,12 +105,12 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
             "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
         )
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
-        exposed = mean(lambda row: row.alone_us)
+        alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
+        exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
-        yield from fact(
-            "operator_type.step_share", subject, exposed / step_us if step_us else None, *source, samples=samples
-        )
-        top = max(rows.values(), key=lambda row: float(row.total_us.sum()))
+        share = exposed / step_us if exposed is not None and step_us else None
+        yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
+        top = rows[max(rows, key=lambda r: (r in timed, float(rows[r].total_us.sum())))]
         yield from fact("operator_type.longest_us", subject, max(r.longest_us for r in rows.values()) or None, *source)
         for key, text in (
             ("core", top.core), ("category", _category(top)), ("dtypes", top.dtype_text), ("shapes", top.shape_text),

@@ -155,6 +155,8 @@ def read_groups(
         if not isinstance(entry, dict):
             continue
         ranks, name = ranks_of(entry.get("rank_set")), str(entry.get("pg_name") or "")
+        if not ranks and entry.get("rank_set"):
+            note(str(path), f"the ranks of group {str(entry.get('group_name'))[:40]} cannot be read")
         for group in (str(entry.get("group_name") or ""), str(entry.get("group_id") or "")):
             if ranks and group:
                 add_group(groups, names, group, name, ranks)

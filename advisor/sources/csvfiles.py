@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LARGEST_FIELD = 1 << 30
-_REPEATING = ("memory", "module_memory")
-"""Tables of samples, in which equal rows are nothing odd."""
+_REPEATING = ("memory", "module_memory", "kernels")
+"""Tables in which equal rows are nothing odd (samples), or are told apart elsewhere."""
 _UNITS = {
     "ns": 1e-3, "us": 1.0, "μs": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6,
     "b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": 1024.0, "mb": 1024.0**2, "gb": 1024.0**3,

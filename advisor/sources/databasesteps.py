@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
-from advisor.sources.dbfile import Database, told_apart
+from advisor.sources.dbfile import Database, step_query, told_apart
 
 if TYPE_CHECKING:
     from advisor.intervals import Intervals
@@ -71,11 +71,8 @@ def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, 
 
     Without a table of steps all is one step "0"; with one that cannot be used nobody knows the steps: no range.
     """
-    rows = (
-        database.rows(f"SELECT id, startNs, endNs FROM {database.name('STEP_TIME')} ORDER BY startNs")
-        if database.has("STEP_TIME", "id", "startNs", "endNs")
-        else []
-    )
+    query = step_query(database.tables.get("step_time", {}).values())
+    rows = database.rows(query) if query else []
     usable = told_apart(
         [(str(n), s, e) for n, s, e in rows if isinstance(s, int) and isinstance(e, int) and 0 <= s < e]
     )

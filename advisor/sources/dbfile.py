@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -153,6 +153,18 @@ class Database:
         return dict(self.rows(f"SELECT id, name FROM {self.name(table)}"))
 
 
+def step_query(columns: Collection[str]) -> str | None:
+    """SQL for (name, start, end) of STEP_TIME with these columns; None where nobody knows when steps start.
+
+    Only starts tell kernels their step: without names steps are numbered by place, without ends the next one's start
+    ends each.
+    """
+    if "startNs" not in columns:
+        return None
+    name, end = ("id" if "id" in columns else "''"), ("endNs" if "endNs" in columns else "startNs + 1")
+    return f"SELECT {name}, startNs, {end} FROM STEP_TIME ORDER BY startNs"
+
+
 def told_apart(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     """Steps (name, start, end) in order of start, each once; numbered by place where names do not tell them apart."""
     ordered = sorted(set(steps), key=lambda step: (step[1], step[2], step[0]))
@@ -211,6 +223,8 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
                     lost = [c for c in columns if database.has(table) and not database.has(table, c)]
                     if lost:
                         note(str(path), f"table {table} lacks the column{'s' if lost[1:] else ''} {', '.join(lost)}")
+                if not _EXPECTED & database.tables.keys() and not database.odd:
+                    note(str(path), "holds none of the tables of a profiler's database")
                 odd = [n for n in database.odd if n.lower() in _EXPECTED]
                 if odd:
                     note(

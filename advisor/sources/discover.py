@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import logging
 import re
 from collections import Counter
@@ -201,6 +202,7 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
             known.setdefault(rank.rank, []).append(rank)
         else:
             unknown.append(rank)
+    unknown = _without_copies(unknown, profile)
     merged: list[Rank] = []
     for number in sorted(known):
         captures = sorted(known[number], key=ascend.started, reverse=True)
@@ -226,6 +228,32 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
         own.groups = own.groups or extra.groups
         own.info.setdefault("stages", extra.info.get("stages"))
     return merged + unknown
+
+
+def _without_copies(ranks: Sequence[Rank], profile: Profile) -> list[Rank]:
+    """The ranks without those whose files repeat an earlier one's byte for byte: a copy is no second rank."""
+    kept: dict[tuple[tuple[str, int], ...], list[Rank]] = {}
+    result = []
+    for rank in ranks:
+        try:
+            files = sorted({path for ref in rank.tables.values() for path in ref.paths})
+            key = tuple((path.name, path.stat().st_size) for path in files)
+            copied = next((o for o in kept.get(key, ()) if key and _equal_files(files, o)), None)
+        except OSError:
+            result.append(rank)
+            continue
+        if copied is None:
+            kept.setdefault(key, []).append(rank)
+            result.append(rank)
+            continue
+        text = f"holds the same files as {_relative(copied.root, copied.base)}: a copy, left out"
+        profile.problems.append(Problem(_relative(rank.root, rank.base), text))
+    return result
+
+
+def _equal_files(files: Sequence[Path], other: Rank) -> bool:
+    others = sorted({path for ref in other.tables.values() for path in ref.paths})
+    return all(filecmp.cmp(a, b, shallow=False) for a, b in zip(files, others, strict=True))
 
 
 def _number(ranks: list[Rank], profile: Profile) -> list[Rank]:

@@ -5,16 +5,21 @@ A rank alone cannot tell: a recording without communication has no communication
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.sources.base import Rank
+from advisor.sources.textfiles import read_text
+from advisor.tables import TABLES
 
 USUAL = 0.5
 """What this share of the ranks has at least, the others should have too."""
 _SHOWN = 6
+_HEADINGS_READ = 128
+"""Ranks whose headings are compared."""
 
 
 def tell_gaps(ranks: Sequence[Rank]) -> None:
@@ -25,6 +30,7 @@ def tell_gaps(ranks: Sequence[Rank]) -> None:
     for alike in by_layout.values():
         if len(alike) > 1:
             _tell_files(alike)
+            _tell_headings(alike)
             _tell_schemas([rank for rank in alike if rank.info.get("schema")])
 
 
@@ -46,6 +52,30 @@ def _tell_files(ranks: Sequence[Rank]) -> None:
                     rank.note(name, f"is missing or unusable at rank {rank.rank}, while other ranks have it ({table})")
 
 
+def _tell_headings(ranks: Sequence[Rank]) -> None:
+    """Columns that the text tables of other ranks have. Headings are read of as many ranks as takes no time."""
+    for table in sorted({table for rank in ranks for table in rank.tables}):
+        known = {heading for column in TABLES[table].columns for heading in column.headings}
+        headings = {}
+        for rank in ranks[:_HEADINGS_READ]:
+            path = rank.tables[table].paths[0] if table in rank.tables else None
+            if path is not None and path.suffix == ".csv" and (found := _heading(path)):
+                headings[rank.rank] = [name for name in found if name in known]
+        columns = _usual(headings.values(), len(headings))
+        for rank in ranks:
+            gone = [name for name in columns if rank.rank in headings and name not in headings[rank.rank]]
+            if gone:
+                file = rank.relative(rank.tables[table].paths[0])
+                rank.note(file, f"lacks {_some(gone)}, which the files of other ranks have")
+
+
+def _heading(path: Path) -> list[str]:
+    try:
+        return [cell.strip('\ufeff \t"') for cell in next(csv.reader([read_text(path, 1 << 14).partition("\n")[0]]))]
+    except (OSError, StopIteration, csv.Error):
+        return []
+
+
 def _own_name(path: Path, example: Rank, rank: Rank) -> str:
     """What the file would be called at this rank."""
     try:
@@ -65,10 +95,13 @@ def _tell_schemas(ranks: Sequence[Rank]) -> None:
     usual = _usual(schemas.values(), len(ranks))
     for rank in ranks:
         schema = schemas[rank.rank]
-        file = rank.relative(Path(next(iter(schema.values()))[0]))
-        lost = [table for table in usual if table not in schema]
-        if lost:
-            rank.note(file, f"has no rows of {_some(lost)}, which the databases of other ranks hold")
+        lost: dict[str, list[str]] = {}
+        for table in usual:
+            if table not in schema:
+                other = next(rank for rank in ranks if table in schemas[rank.rank])
+                lost.setdefault(_own_name(Path(schemas[other.rank][table][0]), other, rank), []).append(table)
+        for file, tables in lost.items():
+            rank.note(file, f"has no rows of {_some(tables)}, which the databases of other ranks hold")
     for table in sorted({table for schema in schemas.values() for table in schema}):
         having = [rank for rank in ranks if table in schemas[rank.rank]]
         columns = _usual((schemas[rank.rank][table][1] for rank in having), len(having))

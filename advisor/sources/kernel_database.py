@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.sources.base import Note
-from advisor.sources.dbfile import PLAIN_TABLES, connect, told_apart
+from advisor.sources.dbfile import PLAIN_TABLES, connect, step_query, told_apart
 from advisor.sources.kernel_blocks import MARK
 from advisor.tables import TABLES
 
@@ -79,9 +79,8 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
 
 
 def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
-    if not {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
-        return []
-    rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+    query = step_query(columns_of(connection, "STEP_TIME"))
+    rows = connection.execute(query) if query else ()
     return told_apart([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _UNKNOWN = -1
+LARGEST_RATIO = 100.0
+"""Counters of several cores may add up to more than one; nothing measured adds up to this."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -132,7 +134,7 @@ class _Collector:
         self.parts: list[tuple[npt.NDArray[Any], ...]] = []
         self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
         self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
-        self.unusable = 0
+        self.unusable = self.impossible = 0
 
     def add(self, frame: pl.DataFrame) -> None:
         """Adds the rows of one frame; rows without a finite, non-negative duration or with an impossible step are
@@ -162,7 +164,8 @@ class _Collector:
         for pipe in PIPES:
             if pipe in frame.columns:
                 ratio = self._numbers(frame, pipe)
-                known = np.isfinite(ratio) & (ratio >= 0)
+                known = np.isfinite(ratio) & (ratio >= 0) & (ratio <= LARGEST_RATIO)
+                self.impossible += int((np.isfinite(ratio) & ~known).sum())
                 weight = np.where(known, duration, 0.0)
                 self.pipes[pipe] = _grown(self.pipes[pipe], size)
                 self.piped[pipe] = _grown(self.piped[pipe], size)
@@ -255,6 +258,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
             note(str(path), f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
         if collector.unusable > before:
             note(str(path), f"{collector.unusable - before} kernels without a usable duration or step were left out")
+    if collector.impossible:
+        note(str(reference.paths[0]), f"{collector.impossible} shares of pipes or cores are no shares; left out")
     kernels = collector.finish()
     if kernels is not None and kernels.repeated:
         used = "each was used once" if once else "they count as they stand"

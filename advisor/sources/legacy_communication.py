@@ -27,6 +27,7 @@ import msgspec
 
 from advisor.sources.base import Note, TableRef
 from advisor.sources.csvfiles import read_rows
+from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.legacy_files import assemble, finite, read_sheet, texts
 from advisor.sources.legacy_steps import read_step_sheet, split_label
 from advisor.sources.readers import reader
@@ -69,7 +70,9 @@ def read_operations(path: Path, note: Note) -> Iterator[Operation]:
         return
     broken: list[str] = []
     for step, cell in zip(steps, cells, strict=True):
-        if not step.isdecimal() or step == "0":
+        if not step.isdecimal() or len(step) > LONGEST_STEP or step == "0":
+            if step not in ("", "-", "0"):
+                note(str(path), f"a row has no step number ({step[:20]!r}) and was left out")
             continue
         document = _decode(cell)
         if not isinstance(document, dict):

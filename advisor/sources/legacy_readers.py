@@ -96,6 +96,9 @@ def read_cluster_phases(reference: TableRef, columns: Sequence[str] | None, note
     if data["computation_us"] is None and data["exposed_us"] is None:
         note(str(path), f"has none of the known columns (found: {', '.join(map(str, frame.columns))[:120]})")
         return None
+    for name in ("computation_us", "exposed_us"):
+        if data[name] is None:
+            note(str(path), f"lacks the column {_CLUSTER[name][0]}; the parts of its steps are unknown")
     return assemble("cluster_phases", {"step": _step_names(len(frame)), **data}, columns)
 
 

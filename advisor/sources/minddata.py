@@ -100,7 +100,10 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
         if path.suffix == ".json":
             rows = _ops_of_json(load_json(path, note))
         else:
-            rows = _ops_of_csv(read_records(path, note, *_RAW_COLUMNS))
+            records = read_records(path, note, *_RAW_COLUMNS)
+            rows = _ops_of_csv(records)
+            if rows and len(rows) < len(records):
+                note(str(path), f"{len(records) - len(rows)} rows have no number of an operation and were left out")
         if rows:
             _tell_gaps(rows, path, note)
             _link(rows)

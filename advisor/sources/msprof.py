@@ -32,6 +32,8 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     export = listing if listing.name == OUTPUT else list_folder(root / OUTPUT)
     rank = Rank(0, root, base=base, rank_known=False, layout="msprof")
     note = ascend.noter(rank)
+    if export.problem:
+        note(str(export.path), export.problem)
     rank.tables = tablefiles.find_tables(export.path / name for name in export.files)
     databases = [*listing.find(tablefiles.DATABASE), *export.find(tablefiles.DATABASE)]
     metadata = Metadata()

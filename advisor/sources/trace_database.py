@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from advisor.sources.base import Note
-from advisor.sources.dbfile import connect, told_apart
+from advisor.sources.dbfile import connect, step_query, told_apart
 from advisor.sources.kernel_database import columns_of, is_time, texts_of
 from advisor.sources.trace import LONG_US, Activity, Ints, Spans, Trace, short_name
 from advisor.tables import LARGEST
@@ -47,8 +47,9 @@ def _read(connection: sqlite3.Connection) -> Trace:
             prefix = _LEVELS.get(level, "") if process == "CANN" else ""
             _add(activities, spans, process, f"{prefix}@{text}" if prefix else text, start, end)
     steps = []
-    if {"id", "startNs", "endNs"} <= columns_of(connection, "STEP_TIME"):
-        rows = connection.execute("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+    query = step_query(columns_of(connection, "STEP_TIME"))
+    if query:
+        rows = connection.execute(query)
         steps = told_apart([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
     launched, started = _links(connection)
     empty = np.zeros(0, np.int64)
