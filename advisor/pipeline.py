@@ -93,7 +93,22 @@ def measure(
     problems = sorted(
         {*profile.problems, *(p for r in profile.ranks for p in r.problems)}, key=lambda p: (p.file, p.problem)
     )
-    return Measured(describe(run, facts), facts, problems, tables, run)
+    return Measured(describe(run, facts), facts, problems, tables, _unusable(run, facts), run)
+
+
+def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
+    """Damaged files of tables that gave nothing: where no fact was measured that only such a table can give."""
+    damaged: dict[str, set[str]] = {}
+    for rank in run.profile.ranks:
+        told = {problem.file for problem in rank.problems}
+        for table, reference in rank.tables.items():
+            files = {rank.relative(path) for path in reference.paths} & told
+            damaged.setdefault(table, set()).update(files)
+    measured = {fact.name for fact in facts}
+    kinds = [kind for kind in catalogue().values() if len(kind.needs) == 1]
+    useful = {kind.needs[0] for kind in kinds if kind.name in measured}
+    given = {kind.needs[0] for kind in kinds} - useful
+    return tuple(sorted({file for table in given for file in damaged.get(table, ())}))
 
 
 _ALWAYS = ("step.time_us", "run.rank_count")

@@ -23,7 +23,7 @@ from random import Random
 
 from benchmarks.mutants import cells, databases, folders, rawbytes, trees  # noqa: F401  (they register mutations)
 from benchmarks.mutants.base import MUTATIONS, OTHER, Mutation
-from benchmarks.mutants.judging import HARD, accusations, flaws
+from benchmarks.mutants.judging import HARD, SOFT, accusations, flaws
 from benchmarks.mutants.profiles import TRUE, write_originals
 from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
 
@@ -279,7 +279,7 @@ def _summarise(tally: Tally, originals: int, seconds: float) -> None:
     print("by family:", ", ".join(f"{name} {count}" for name, count in sorted(tally.by_family.items())))
     print("exit status:", dict(sorted(tally.exits.items(), key=str)))
     print(f"slowest {tally.slowest_s:.1f} s, largest {tally.largest_bytes / 1e6:.0f} MB")
-    for kind in (*HARD, "healthier", "silent"):
+    for kind in (*HARD, *SOFT):
         told = tally.flaws.get(kind, [])
         by_mutation = Counter(line.rpartition(" [#")[2].split()[2] for line in told)
         print(f"{kind:>12}: {len(told)}  {', '.join(f'{name} {count}' for name, count in by_mutation.most_common())}")

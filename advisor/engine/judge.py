@@ -60,7 +60,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     return Report(
         profile=measured.info,
-        summary=summarise(verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks),
+        summary=summarise(verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable),
         findings=tuple(verdicts.findings),
         checked=tuple(verdicts.checks),
         missing_evidence=missing_evidence(verdicts.checks, kinds, measured.tables),

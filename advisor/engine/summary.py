@@ -31,11 +31,16 @@ _BREAKDOWN = ("computing", "exposed_communication", "idle")
 
 
 def summarise(
-    findings: Sequence[Finding], checks: Sequence[Check], facts: FactSet, ranks: Sequence[int] = ()
+    findings: Sequence[Finding],
+    checks: Sequence[Check],
+    facts: FactSet,
+    ranks: Sequence[int] = (),
+    unusable: Sequence[str] = (),
 ) -> Summary:
     """Direction of the root cause with the largest saving; healthy or undetermined where there is none.
 
-    `ranks` are those of the profile: it is not healthy because the steps of some could not be read.
+    `ranks` are those of the profile, `unusable` its damaged files that gave nothing: a profile is not healthy because
+    steps or files could not be read.
     """
     top = leading(findings)
     step_us = step_time(facts)
@@ -55,6 +60,13 @@ def summarise(
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
     direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, objection(facts))
+    if direction == "healthy" and unusable:
+        names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
+        direction = "undetermined"
+        headline = Text(
+            f"Nothing of weight was found, but nothing could be read of {names}.",
+            f"未发现明显瓶颈，但以下文件无法读取：{names}。",
+        )
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = Text(
             f"{headline.en} Problems met in the files: {defects}.", f"{headline.zh}读取文件时发现{defects}处问题。"

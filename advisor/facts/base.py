@@ -116,6 +116,8 @@ class Measured:
     problems: list[Problem] = field(default_factory=list)
     tables: frozenset[str] = frozenset()
     """Canonical tables at hand on at least one rank."""
+    unusable: tuple[str, ...] = ()
+    """Files that were there, were damaged, and gave no fact at all."""
     run: Run | None = None
     """Absent where the facts were saved earlier and only read back."""
 

@@ -23,6 +23,7 @@ def dump(measured: Measured) -> str:
         "schema_version": SCHEMA_VERSION,
         "profile": info_to_json(measured.info),
         "tables": sorted(measured.tables),
+        "unusable": list(measured.unusable),
         "facts": [fact_to_json(fact, kinds[fact.name].unit if fact.name in kinds else "") for fact in measured.facts],
         "problems": [{"file": p.file, "problem": p.problem} for p in measured.problems],
     }
@@ -40,6 +41,7 @@ def load(path: str | Path) -> Measured:
             FactSet(fact_from_json(item) for item in document["facts"]),
             [Problem(str(p["file"]), str(p["problem"])) for p in document["problems"]],
             frozenset(map(str, document["tables"])),
+            tuple(map(str, document.get("unusable", ()))),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(

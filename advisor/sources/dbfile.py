@@ -257,7 +257,7 @@ def _schema(database: Database) -> dict[str, tuple[str, tuple[str, ...]]]:
 def _identify(database: Database) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if database.has("RANK_DEVICE_MAP", "rankId", "deviceId"):
-        pairs = database.rows(f"SELECT rankId, deviceId FROM {database.name('RANK_DEVICE_MAP')} LIMIT 2")
+        pairs = database.rows(f"SELECT DISTINCT rankId, deviceId FROM {database.name('RANK_DEVICE_MAP')} LIMIT 2")
         if len(pairs) == 1:
             found["rank"], device = as_int(pairs[0][0]), as_int(pairs[0][1])
             found["device"] = None if device is None else str(device)

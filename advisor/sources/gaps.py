@@ -29,6 +29,7 @@ def tell_gaps(ranks: Sequence[Rank]) -> None:
         by_layout.setdefault(rank.layout, []).append(rank)
     for alike in by_layout.values():
         if len(alike) > 1:
+            _tell_devices(alike)
             _tell_files(alike)
             _tell_headings(alike)
             _tell_schemas([rank for rank in alike if rank.info.get("schema")])
@@ -37,6 +38,15 @@ def tell_gaps(ranks: Sequence[Rank]) -> None:
 def _usual(each: Iterable[Iterable[str]], count: int) -> list[str]:
     found = Counter(name for names in each for name in set(names))
     return sorted(name for name, times in found.items() if times < count and times >= USUAL * count)
+
+
+def _tell_devices(ranks: Sequence[Rank]) -> None:
+    known = sum(rank.device is not None for rank in ranks)
+    if USUAL * len(ranks) <= known < len(ranks):
+        for rank in ranks:
+            if rank.device is None:
+                name = f"profiler_info_{rank.rank}.json"
+                rank.note(rank.relative(rank.root / name), "names no device, while the files of other ranks do")
 
 
 def _tell_files(ranks: Sequence[Rank]) -> None:

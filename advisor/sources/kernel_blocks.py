@@ -31,6 +31,10 @@ PIPES = (
 _NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES)
 _WANTED = frozenset((*_NUMBERS, "name", *SIGNATURE, "step", "stream", "start_ns"))
 _SCALES = {c.name: c.scale for c in TABLES["kernels"].columns if c.dtype == "float" and c.scale != 1.0}
+_VITAL = (
+    ("start_ns", "Start Time(us)", "its kernels count in sums, not in the timeline"),
+    ("name", "Name", "its operators are unknown"),
+)
 _START = r"^\d{1,16}(\.\d*)?$"
 
 
@@ -105,8 +109,9 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
     heading = ",".join(map(str, range(width))).encode() + b"\n"
     handed = False
     bad_starts = holes = 0
-    if "start_ns" not in positions:
-        note(str(path), "lacks the column Start Time(us): its kernels count in sums, not in the timeline")
+    for column, shown, effect in _VITAL:
+        if column not in positions:
+            note(str(path), f"lacks the column {shown}: {effect}")
     for block in _whole_lines(path, len(line), width, note):
         if block is None:
             if handed:

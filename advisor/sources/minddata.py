@@ -98,7 +98,7 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
     """Operations with their output queue's samples, from pipeline_profiling json or minddata_pipeline_raw csv."""
     for path in reference.paths:
         if path.suffix == ".json":
-            rows = _ops_of_json(load_json(path, note))
+            rows = _ops_of_json(load_json(path, note), path, note)
         else:
             records = read_records(path, note, *_RAW_COLUMNS)
             rows = _ops_of_csv(records)
@@ -121,18 +121,22 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
         lost = sum(not row[column] for row in rows)
         if lost:
             note(str(path), f"{lost} of {len(rows)} operations have no usable {what}")
+    lost = sum(bool(row["queue_sizes"]) and row["queue_capacity"] is None for row in rows)
+    if lost:
+        note(str(path), f"{lost} of {len(rows)} operations have no usable length of their queue")
     lost = sum(row["unsampled"] for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")
 
 
-def _ops_of_json(document: Any) -> list[dict[str, Any]]:
+def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
     if not isinstance(document, dict) or not isinstance(document.get("op_info"), list):
         return []
     interval = to_known(document.get("sampling_interval"))
     rows = []
     for op in document["op_info"]:
         if not isinstance(op, dict) or (op_id := to_whole(op.get("op_id"))) is None or op_id < 0:
+            note(str(path), "an operation has no number and was left out")
             continue
         metrics = op.get("metrics")
         queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
@@ -169,6 +173,7 @@ def _op(
 ) -> dict[str, Any]:  # fmt: skip
     samples = tuple(size for size in to_numbers(sizes) if size >= 0)
     given = len(sizes) if isinstance(sizes, (list, tuple)) else len(samples) if samples or not sizes else 1
+    workers = to_known(workers)
     return {
         "unsampled": given != len(samples),
         "op_id": op_id, "type": operation_type(op_type), "workers": to_whole(workers), "queue_sizes": samples,

@@ -19,11 +19,14 @@ _CLOSE = 1e-6
 _ABSENT_RANK = ("folder.rank_missing", "folder.rank_empty", "file.missing")
 _GONE = ("file.missing", "race.vanish", "folder.rank_missing", "folder.rank_empty")
 """Mutations after which there is nothing that a problem could name: the report has to say what evidence it lacks."""
+_SHORTER = ("bytes.cut_lines", "csv.delete_rows", "db.delete_rows")
+"""Mutations that leave a believable file of a shorter measurement: what it says then is its own evidence."""
 _FOLLOWS = ("waiting-on-slow-rank",)
 """Verdicts that an absent rank changes rightly: those left wait for somebody who is not there to be blamed."""
 
 HARD = ("crash", "hang", "memory", "status", "report", "internal", "rule", "accusation", "changed")
-"""Kinds of flaw that fail a run; the others ("silent", "healthier") are counted and looked at."""
+"""Kinds of flaw that fail a run; the others are counted and looked at."""
+SOFT = ("shorter", "healthier", "silent")
 
 
 def flaws(
@@ -52,7 +55,7 @@ def flaws(
             yield "internal", f"{place}: {problem[:200]}"
     for error in sorted(set(mutant.errors) - set(intact.errors)):
         yield "rule", error[:200]
-    yield from _verdicts(mutation, mutant, intact, true)
+    yield from _verdicts(mutation, file, mutant, intact, true)
     yield from _evidence(mutation, file, mutant, intact)
 
 
@@ -65,8 +68,13 @@ def accusations(outcome: Outcome) -> set[tuple[str, str]]:
     }
 
 
+def _is_told(file: str, mutant: Outcome, intact: Outcome) -> bool:
+    """Whether a problem that the intact profile does not have names the file."""
+    return any(file in place or file in text for place, text in set(mutant.problems) - set(intact.problems))
+
+
 def _verdicts(
-    mutation: Mutation, mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]]
+    mutation: Mutation, file: str, mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     if mutation.effect == OTHER:
         return
@@ -77,7 +85,8 @@ def _verdicts(
             continue  # a collective that waits: its own text sends the reader to whom it waits for
         if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
             continue  # the same verdict, less exactly placed
-        yield "accusation", f"{verdict} of {subject}"
+        shorter = mutation.name in _SHORTER or (mutation.name == "race.truncate" and _is_told(file, mutant, intact))
+        yield "shorter" if shorter else "accusation", f"{verdict} of {subject}"
     lost = accusations(intact) - accusations(mutant)
     if mutation.effect == SAME:
         for verdict, subject in sorted(lost):
@@ -99,9 +108,10 @@ def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -
     if mutation.effect == SAME:
         yield "changed", shown
     elif mutation.effect == LESS:
-        new = set(mutant.problems) - set(intact.problems)
-        gone = mutation.name in _GONE and (new or mutant.missing != intact.missing)
-        if not gone and not any(file in place or file in text for place, text in new):
+        told = _is_told(file, mutant, intact)
+        if mutation.name in _GONE:
+            told = told or mutant.problems != intact.problems or mutant.missing != intact.missing
+        if not told:
             yield "silent", shown
 
 
