@@ -261,6 +261,9 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     if collector.impossible:
         note(str(reference.paths[0]), f"{collector.impossible} shares of pipes or cores are no shares; left out")
     kernels = collector.finish()
+    if kernels is not None and collector.unusable > len(kernels):
+        note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
+        return None
     if kernels is not None and kernels.repeated:
         used = "each was used once" if once else "they count as they stand"
         text = f"{kernels.repeated} kernels stand there again with the same start, length and name; {used}"

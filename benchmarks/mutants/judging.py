@@ -21,6 +21,8 @@ _GONE = ("file.missing", "race.vanish", "folder.rank_missing", "folder.rank_empt
 """Mutations after which there is nothing that a problem could name: the report has to say what evidence it lacks."""
 _SHORTER = ("bytes.cut_lines", "csv.delete_rows", "db.delete_rows")
 """Mutations that leave a believable file of a shorter measurement: what it says then is its own evidence."""
+_CUT = ("bytes.cut", "bytes.zero_tail", "race.truncate", "race.swap")
+"""The same, but seen: where a problem names the file, its verdicts rest on what the report says is left of it."""
 _FOLLOWS = ("waiting-on-slow-rank",)
 """Verdicts that an absent rank changes rightly: those left wait for somebody who is not there to be blamed."""
 
@@ -85,7 +87,7 @@ def _verdicts(
             continue  # a collective that waits: its own text sends the reader to whom it waits for
         if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
             continue  # the same verdict, less exactly placed
-        shorter = mutation.name in _SHORTER or (mutation.name == "race.truncate" and _is_told(file, mutant, intact))
+        shorter = mutation.name in _SHORTER or (mutation.name in _CUT and _is_told(file, mutant, intact))
         yield "shorter" if shorter else "accusation", f"{verdict} of {subject}"
     lost = accusations(intact) - accusations(mutant)
     if mutation.effect == SAME:
