@@ -107,13 +107,30 @@ def load_config(path: Path | None = None, start: Path | None = None) -> Config:
     if found.name == "pyproject.toml":
         table = table.get("tool", {}).get("advisor", {})
     config = parse_config(table, found)
-    if path is None and config.extractors and _is_profile(found.resolve().parent):
-        logging.getLogger("advisor").warning(
+    if path is None and (config.extractors or config.rules or config.extend) and _is_profile(found.resolve().parent):
+        return _untrusted(config, found)
+    return config
+
+
+def _untrusted(config: Config, found: Path) -> Config:
+    """The configuration without what leads out of its file: one that came with a profile may come from anybody."""
+    shipped = tuple(name for name in config.extend if "/" not in name and "\\" not in name)
+    log = logging.getLogger("advisor")
+    if config.extractors:
+        log.warning(
             "%s lies in a profile: its extractors, which are programs, are not run; name it with --config to trust it",
             found,
         )
-        return replace(config, extractors=())
-    return config
+    if config.rules or shipped != config.extend:
+        log.warning(
+            "%s lies in a profile: folders of rules that it names are not read; name it with --config to trust it",
+            found,
+        )
+    models = {
+        name: {key: value for key, value in section.items() if key not in ("rules", "extend")}
+        for name, section in config.models.items()
+    }
+    return replace(config, extractors=(), rules=(), extend=shipped or Config.extend, models=models)
 
 
 def _is_profile(folder: Path) -> bool:

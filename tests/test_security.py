@@ -394,6 +394,56 @@ def test_a_configuration_in_a_profile_runs_nothing(tmp_path: Path, monkeypatch, 
     assert not (tmp_path / "owned").exists()
 
 
+def test_a_configuration_in_a_profile_names_no_folders(tmp_path: Path, monkeypatch, capsys) -> None:
+    """It may not send the advisor through other folders of this machine for rules, nor by way of a model's section."""
+    profile = write_rank(tmp_path / "profile")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "SECRET1-x.yaml").write_text("password: 1234")
+    text = (
+        f'extend = ["{outside}"]\nrules = ["{outside}"]\n[models.m]\nrules = ["{outside}"]\nextend = ["../outside"]\n'
+    )
+    (profile / "advisor.toml").write_text(text)
+    monkeypatch.chdir(profile)
+    for more in ([], ["--model", "m"]):
+        assert main(["advise", ".", *more, "--format", f"json:{tmp_path / 'r.json'}"]) == 0
+        told = capsys.readouterr().err + (tmp_path / "r.json").read_text()
+        assert "not read" in told and "password" not in told and "SECRET1" not in told
+
+
+def test_a_pack_builds_on_no_foreign_folder(tmp_path: Path, monkeypatch) -> None:
+    """`extend` of a stranger's pack reaches shipped and installed packs, its own folders and packs beside it."""
+    (tmp_path / "home" / "secrets").mkdir(parents=True)
+    (tmp_path / "home" / "secrets" / "S1-x.yaml").write_text("password: 1234")
+    (tmp_path / "packs" / "base").mkdir(parents=True)
+    (tmp_path / "packs" / "loose").mkdir()
+    (tmp_path / "packs" / "base" / "pack.yaml").write_text("name: base\n")
+    evil = tmp_path / "packs" / "evil"
+    (evil / "inner").mkdir(parents=True)
+    (evil / "out").symlink_to(tmp_path / "home" / "secrets")
+    monkeypatch.chdir(tmp_path / "home")
+    from advisor.config import Config
+
+    config = Config(extend=(str(evil),))
+    for name in (
+        "../../home/secrets",
+        str(tmp_path / "home" / "secrets"),
+        "secrets",
+        "/",
+        "..",
+        ".",
+        "out",
+        "../loose",
+    ):
+        (evil / "pack.yaml").write_text(f"extend: ['{name}']\n")
+        with pytest.raises(RuleError, match="may not build on") as error:
+            load_rules(config=config)
+        assert "1234" not in str(error.value)
+    for name in ("inner", "./inner", "../base", "default"):
+        (evil / "pack.yaml").write_text(f"extend: ['{name}']\n")
+        load_rules(config=config)
+
+
 def test_no_pattern_explodes() -> None:
     """Names of a profile are matched against the advisor's patterns: long hostile ones cost moments, not minutes."""
     units = ("a", "/", "_", "0", " ", "a_0/", "a::", "::", '"', "\\", "<", "\x1b]", "-op1", "step_1", "0,", "(", "@",

@@ -138,9 +138,24 @@ def _collect(name: str, packs: list[Pack], path: tuple[str, ...]) -> None:
         return
     pack = read_pack(folder, name)
     for other in pack.extend:
-        inner = other if "/" not in other else str(folder / other)
-        _collect(inner, packs, (*path, str(folder)))
+        _collect(_extended(other, folder), packs, (*path, str(folder)))
     packs.append(pack)
+
+
+def _extended(name: str, folder: Path) -> str:
+    """The pack that the one in `folder` builds on: a shipped or installed one by name, a folder inside it, or a pack
+    beside it. A stranger's pack must not make the advisor walk or show any other folder of this machine."""
+    if name in shipped_packs() or name in _installed():
+        return name
+    target = (folder / name).resolve()
+    beside = target.parent == folder.parent and (target / "pack.yaml").is_file()
+    if target.is_dir() and target != folder and (target.is_relative_to(folder) or beside):
+        return str(target)
+    raise RuleError(
+        f"a pack may not build on {name!r}",
+        place=str(folder / "pack.yaml"),
+        hint="name a shipped or installed pack, a folder inside this one, or a folder beside it that has a pack.yaml",
+    )
 
 
 def _beneath(config: Config, packs: Sequence[Pack]) -> Config:

@@ -80,6 +80,7 @@ def test_configuration_tunes_and_selects(pack: Path) -> None:
 
 def test_packs_build_on_each_other(pack: Path, tmp_path: Path) -> None:
     """A pack takes another's rules, leaves some out and tightens a threshold; the user has the last word."""
+    (pack / "pack.yaml").write_text("name: pack\n")
     strict = tmp_path / "strict"
     strict.mkdir()
     (strict / "pack.yaml").write_text(
