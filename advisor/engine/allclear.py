@@ -24,6 +24,13 @@ def objection(facts: FactSet) -> Text | None:
         if not alone and all(facts.value(name, RUN) is None for name in names):
             unknown = _UNKNOWN[direction]
             return Text(f"the files do not tell {unknown.en}", f"文件中没有{unknown.zh}")
+    waiting = _number(facts, "data.wait_share", 0.0)
+    if waiting >= terms["waiting"]["value"]:
+        share = show(waiting, "ratio")
+        return Text(
+            f"the loop waits for data {share} of the time, and the files do not tell why",
+            f"训练循环有{share}的时间在等待数据，现有文件无法说明原因",
+        )
     lost = _unexplained(facts)
     if lost < terms["unexplained"]["value"]:
         return None
