@@ -69,7 +69,7 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     lead = 1
     if room and n > 3 * (room + 1):
         lead = room + 1
-    tail = _drained(sizes) if np.isfinite(sizes).all() else 0
+    tail = _drained(sizes)
     tail = tail if DRAIN_BATCHES <= tail < n - lead - DRAIN_BATCHES else 0
     steady = slice(lead if n > lead else 0, n - tail)
     queue = None

@@ -119,6 +119,7 @@ def reduce(rank: Rank) -> Operators | None:
         return None
     kernels = timeline.kernels
     types, type_of = _types(kernels)
+    _compare_counts(rank, Counter(dict(zip(types, np.bincount(type_of).tolist(), strict=True))))
     steps = len(timeline.windows.names)
     segments = sweep(kernels)
     alone = alone_us(kernels, segments)
@@ -178,6 +179,25 @@ def reduce(rank: Rank) -> Operators | None:
         *changing_operators(kernels, main),
         whole=timeline.whole,
     )
+
+
+def _compare_counts(rank: Rank, found: Counter[str]) -> None:
+    """Notes kernels that the profiler's own statistic counts and the table of kernels lacks: it may have been cut
+    between two rows."""
+    if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
+        return
+    frame = rank.read("operator_types", ("type", "count"))
+    if frame is None or "count" not in frame:
+        return
+    counted: Counter[str] = Counter()
+    for name, count in zip(frame["type"], frame["count"], strict=True):
+        if isinstance(name, str) and count == count:
+            counted[name] += int(count)
+    lost = sum((counted - found).values())
+    if lost:
+        file = rank.relative(rank.tables["kernels"].paths[0])
+        statistic = rank.tables["operator_types"].paths[0].name
+        rank.note(file, f"holds {lost} kernels fewer than {statistic} counts: rows are missing")
 
 
 def _types(kernels: Kernels) -> tuple[list[str], Ints]:
@@ -306,4 +326,5 @@ def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[Opera
     return tuple(
         OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]))
         for i in np.argsort(-total, kind="stable")[:MOST].tolist()
+        if names[i]  # a name that was lost is no operator
     )

@@ -144,6 +144,8 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
         note(str(path), "lacks the type or the time of operators; it was not read")
         return None
     count = numbers(frame, ("execution_frequency", "type_occurrences"), path, note)
+    if count is None:
+        note(str(path), "lacks the number of executions")
     data = {
         "type": names, "core": "AI_CORE", "count": count, "total_us": total,
         "avg_us": None if count is None else total / count.where(count > 0),

@@ -233,6 +233,9 @@ def _tell_unusable(info: Any, path: Path, note: Note) -> None:
         return
     if not _ENTRIES & info.keys():
         note(str(path), "holds none of the entries of a profiler_info file")
+    for key in ("ms_profiler_info", "config", "profiler_parameters"):
+        if key in info and not isinstance(info[key], dict):
+            note(str(path), f"holds no object under {key}")
     for source in (info, _mapping(info.get("ms_profiler_info"))):
         for key in ("rank_id", "device_id", "rank_size"):
             value = source.get(key)

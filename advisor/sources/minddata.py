@@ -140,7 +140,7 @@ def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
             continue
         metrics = op.get("metrics")
         queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
-        whole = metrics is None or isinstance(queue, dict)
+        whole = metrics is None or (isinstance(queue, dict) and isinstance(queue.get("size"), list))
         queue = queue if isinstance(queue, dict) else {}
         rows.append(
             _op(op_id, op.get("op_type"), op.get("num_workers"), queue.get("size"), queue.get("length"), interval,

@@ -58,6 +58,7 @@ def read_batches(reference: TableRef, columns: Sequence[str] | None, note: Note)
                 row["time_ns"] = rest[0] * 1_000_000
         if batches:
             return canonical_frame("batches", (batches[b] for b in sorted(batches)), columns)
+        note(str(path), "holds no batch")
     return None
 
 
@@ -80,6 +81,8 @@ def read_data_queue(reference: TableRef, columns: Sequence[str] | None, note: No
             rows.append({"node": cells[0], "start_us": start * scale, "end_us": end * scale, "queue_size": size})  # type: ignore[operator]
     if bad:
         note(str(path), f"{bad} lines were cut or unreadable and left out")
+    if not rows:
+        note(str(path), "holds no fetch of the data queue")
     return canonical_frame("data_queue", rows, columns) if rows else None
 
 
