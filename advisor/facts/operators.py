@@ -189,7 +189,7 @@ def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step
     odd = sorted(((o, rank) for rank, f in found.items() for o in f.outliers), key=lambda pair: -pair[0].excess_us)
     seen: set[str] = set()
     for outlier, rank in odd:
-        if outlier.operator in seen or len(seen) == 10:
+        if not outlier.operator or outlier.operator in seen or len(seen) == 10:
             continue
         seen.add(outlier.operator)
         subject, source = Subject("operator", outlier.operator), found[rank].sources
