@@ -12,7 +12,7 @@ from advisor.engine.judge import rule_needs
 from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
 from advisor.jsonout import shield_json
-from advisor.sources.base import Profile
+from advisor.sources.base import Profile, say_once
 from advisor.tables import FILES, TABLES
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
         ranks=ranks,
         world_size=profile.world_size,
         missing=_missing(tables, rules, catalogue()),
-        problems=[{"file": p.file, "problem": p.problem} for p in dict.fromkeys(problems)],
+        problems=[{"file": p.file, "problem": p.problem} for p in say_once(problems)],
         unparsed=_unparsed(profile),
         passed_over=[] if profile.ranks else _passed_over(paths),
         engine=make_engine([], "auto").name,

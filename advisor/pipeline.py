@@ -12,7 +12,7 @@ from advisor.execution import executor, input_sizes, run_each
 from advisor.facts.base import FactSet, Family, Measured, Run
 from advisor.facts.registry import catalogue, families, plan
 from advisor.model import Problem, Report
-from advisor.sources.base import Profile, Rank
+from advisor.sources.base import Profile, Rank, say_once
 
 if TYPE_CHECKING:
     from advisor.ruleset.loader import RuleSet
@@ -90,9 +90,7 @@ def measure(
     facts = FactSet()
     for family in chosen:
         _measure_family(family, run, facts)
-    problems = sorted(
-        {*profile.problems, *(p for r in profile.ranks for p in r.problems)}, key=lambda p: (p.file, p.problem)
-    )
+    problems = say_once([*profile.problems, *(p for r in profile.ranks for p in r.problems)])
     return Measured(describe(run, facts), facts, problems, tables, _unusable(run, facts), run)
 
 

@@ -1,7 +1,7 @@
 """Links, cards and hosts by bandwidth: size over time, compared within transport and message size (S24, S40, S46).
 
-A slow link is one pair, a slow card all links of a rank over one transport, a slow host all links that leave it. To
-tell them apart a card is judged by its best link and a host by its best card.
+A slow link is one pair, a slow card all links of a rank, or those over one transport or in one direction, a slow host
+all links that leave it. To tell them apart a card is judged by its best link and a host by its best card.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.facts.base import Run
+from advisor.facts.exchanges import kind_of
 from advisor.facts.parallelism import partition
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -49,6 +51,8 @@ class Links:
     loads: dict[Key, LinkLoad]
     steps: int
     sources: tuple[Source, ...] = ()
+    by_kind: dict[tuple[str, str], dict[Key, float]] = field(default_factory=dict)
+    """(group, kind of collective) -> microseconds of each link over the whole profile."""
 
 
 def reduce_links(rank: Rank) -> Links | None:
@@ -57,7 +61,7 @@ def reduce_links(rank: Rank) -> Links | None:
     if frame is None or frame.empty:
         return None
     columns = ["source", "destination", "transport", "size_bytes", "time_us", "aggregate", "operations", "step", "name"]
-    frame = frame[[c for c in columns if c in frame]]
+    frame = frame[[c for c in [*columns, "group"] if c in frame]]
     frame = frame[(frame["size_bytes"] > 0) & (frame["time_us"] > 0) & frame["source"].notna()]
     frame = frame[frame["destination"].notna() & (frame["source"] != frame["destination"])]
     frame = frame[frame["transport"].fillna("") != "LOCAL"]
@@ -80,7 +84,26 @@ def reduce_links(rank: Rank) -> Links | None:
             tuple(sizes[longest].tolist()), tuple(times[longest].tolist()),
         )  # fmt: skip
     steps = int(frame["step"].nunique()) if "step" in frame else 1
-    return Links(loads, max(steps, 1), (rank.source("links", "size_bytes", "time_us", "transport"),))
+    return Links(loads, max(steps, 1), (rank.source("links", "size_bytes", "time_us", "transport"),), _by_kind(frame))
+
+
+def _by_kind(frame: Any) -> dict[tuple[str, str], dict[Key, float]]:
+    """Time of each link in the collectives of each group and kind: their sum where the file gives it."""
+    frame = frame.assign(
+        group=frame["group"].fillna("") if "group" in frame else "",
+        kind=frame["name"].map({name: kind_of(str(name)) for name in frame["name"].unique()}),
+        transport=frame["transport"].fillna(""),
+    )
+    told = frame["aggregate"].fillna("") if "aggregate" in frame else frame["transport"].map(lambda _: "")
+    whole = frame[told == "total"]
+    summed = set(zip(whole["group"], whole["kind"], strict=True))
+    rest = np.array([pair not in summed for pair in zip(frame["group"], frame["kind"], strict=True)], bool)
+    found: dict[tuple[str, str], dict[Key, float]] = defaultdict(dict)
+    for part in (whole, frame[(told == "") & rest]):
+        sums = part.groupby(["group", "kind", "source", "destination", "transport"], sort=True)["time_us"].sum()
+        for (group, kind, source, destination, transport), us in sums.items():
+            found[str(group), str(kind)][int(source), int(destination), str(transport)] = float(us)
+    return dict(found)
 
 
 @dataclass
@@ -100,6 +123,9 @@ class Link:
     sources: tuple[Source, ...] = ()
 
 
+BOTH, OUTGOING, INCOMING = "both", "outgoing", "incoming"
+
+
 @dataclass(frozen=True)
 class Card:
     """Links of one rank that stand or fall together."""
@@ -112,6 +138,7 @@ class Card:
     """All links of the rank that are nearer to this ratio than to the usual: what mending the card mends."""
     leaving: bool
     """All of them lead to other hosts."""
+    direction: str = BOTH
 
 
 def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
@@ -232,31 +259,38 @@ def excess_us(links: list[Link]) -> float:
     return sum(one.us * max(1 - (one.ratio or 1.0), 0.0) for one in links) / max(links[0].steps, 1)
 
 
+Sets = dict[tuple[int, str, str], list[Link]]
+"""(rank, transport or "" for all of them, direction) -> links"""
+
+
 def cards_of(
     found: dict[Key, Link], machines: dict[str, tuple[float, list[Link], tuple[int, ...]]], hosts: dict[int, str]
 ) -> dict[int, Card]:
-    """rank -> its slowest set of links: all of them, or all over one transport; by the best link of the set.
+    """rank -> its slowest set of links: all of them, or all over one transport, or all in one direction; by the best
+    link of the set. A smaller set counts only where the larger one has a link that is nearer to the usual.
 
     A set needs links to two other ranks, or the rank a host of which other cards have links that leave it too.
     """
-    own: dict[tuple[int, str], list[Link]] = defaultdict(list)
+    own: Sets = defaultdict(list)
     for (a, b, transport), link in found.items():
-        for rank in (a, b):
-            own[rank, transport].append(link)
-            own[rank, ""].append(link)
+        for rank, direction in ((a, OUTGOING), (b, INCOMING)):
+            for over in ("", transport):
+                own[rank, over, BOTH].append(link)
+                own[rank, over, direction].append(link)
     cards: dict[int, Card] = {}
     level: dict[int, float] = {}
-    for (rank, _), links in sorted(own.items()):
+    for (rank, _, direction), links in sorted(own.items()):
         others = {link.source + link.destination - rank for link in links}
         leaving = all(hosts.get(link.source) != hosts.get(link.destination) for link in links)
-        if len(others) < 2 and not (leaving and rank in machines.get(hosts.get(rank, ""), (1.0, [], ()))[2]):
+        shared = direction == BOTH and leaving and rank in machines.get(hosts.get(rank, ""), (1.0, [], ()))[2]
+        if len(others) < 2 and not shared:
             continue
         best = max(link.ratio or 0.0 for link in links)
-        every = [link for link in own[rank, ""] if (link.ratio or 0.0) <= min(best, 1.0) ** 0.5]
-        card = Card(best, links, len(others), every or links, leaving)
+        every = [link for link in own[rank, "", direction] if (link.ratio or 0.0) <= min(best, 1.0) ** 0.5]
+        card = Card(best, links, len(others), every or links, leaving, direction)
         # A single link stands for a card only as part of its host, so it counts no lower than the host's best.
         told = card.best if len(others) > 1 else max(card.best, machines[hosts[rank]][0])
-        if rank not in cards or told < level[rank]:
+        if rank not in cards or level[rank] > min(told, 1.0) ** 0.5:
             cards[rank], level[rank] = card, told
     return cards
 

@@ -8,10 +8,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.exposure import exposures, joints
-from advisor.facts.link_speed import Card, Link, cards_of, excess_us, hosts_of, links_of, machines_of, reduce_links
-from advisor.facts.parallelism import partition
-from advisor.facts.steps import steady
+from advisor.facts.link_gain import link_gain
+from advisor.facts.link_speed import (
+    BOTH,
+    INCOMING,
+    OUTGOING,
+    Card,
+    Link,
+    cards_of,
+    excess_us,
+    hosts_of,
+    links_of,
+    machines_of,
+    reduce_links,
+)  # fmt: skip
 from advisor.model import RUN, Fact, Subject
 
 REPLAYS = 8
@@ -34,7 +44,11 @@ KINDS = (
          needs=_NEEDS),
     kind("link.neighbour_count", "count", "link", "other ranks the card's links lead to; 1 for a single link",
          needs=_NEEDS),
-    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport", needs=_NEEDS),
+    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport or in one direction",
+         needs=_NEEDS),
+    kind("link.direction", "text", "link",
+         "of a card: outgoing, incoming (*-2) or both, where its slow links have no direction in common",
+         needs=_NEEDS),
     kind("link.host", "text", "link", "host of the card, where it has several cards with links to other hosts",
          needs=_NEEDS),
     kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
@@ -45,7 +59,8 @@ KINDS = (
     kind("link.is_worse_direction", "bool", "link",
          "the opposite direction of the same pair is faster, or not measured", needs=_NEEDS),
     kind("link.saving_us", "us", "link", "what the step gains at the usual bandwidth",
-         formula="replay of the step with its collectives at the usual bandwidth, else its exposed excess",
+         formula="replay of the step with its collectives at the usual bandwidth, else what they get shorter, no more "
+         "than is exposed",
          needs=_NEEDS),
     kind("link.saving_share", "ratio", "link", "the same as a share of the step", needs=_NEEDS),
     kind("link.peer_count", "count", "link", "other links it was compared with", needs=_NEEDS),
@@ -86,7 +101,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         link = found[key]
         a, b, transport = key
         subject = Subject("link", f"{a}-{b}", tuple(sorted((a, b))))
-        card = min((cards[end].best for end in (a, b) if end in cards and cards[end].neighbours > 1), default=1.0)
+        towards = ((a, (BOTH, OUTGOING)), (b, (BOTH, INCOMING)))
+        ends_of = [cards[end] for end, ways in towards if end in cards and cards[end].direction in ways]
+        card = min((one.best for one in ends_of if one.neighbours > 1), default=1.0)
         ends = [m for m in (machines.get(hosts.get(a, "")), machines.get(hosts.get(b, ""))) if m]
         host = min((m[0] for m in ends), default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
         back = found.get((b, a, transport))
@@ -99,9 +116,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         worse = back is None or back.ratio is None or (link.ratio or 0.0, key) < (back.ratio, (b, a, transport))
         yield from fact("link.is_worse_direction", subject, worse, *link.sources)
         yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
-    gains = {name: _gain(run, m[1], excess_us(m[1]) >= least) for name, m in machines.items()}
+    gains = {name: link_gain(run, m[1], excess_us(m[1]) >= least) for name, m in machines.items()}
     for rank, one in sorted(cards.items()):
-        subject = Subject("link", f"{rank}-*", (rank,))
+        subject = Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*", (rank,))
         name = hosts.get(rank, "")
         machine = machines.get(name) if one.leaving else None
         whole = machine is not None and machine[0] < min(one.best, 1.0) ** 0.5
@@ -113,6 +130,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if machine and step:
             yield from fact("link.host_saving_share", subject, (gains[name] or 0.0) / step, *sources)
         yield from fact("link.is_card", subject, True, *sources)
+        yield from fact("link.direction", subject, one.direction, *sources)
         yield from fact("link.card_ratio", subject, one.best, *sources)
         yield from fact("link.neighbour_count", subject, one.neighbours, *sources)
         yield from fact(
@@ -168,63 +186,10 @@ def _facts_of_link(
     if part is not None:
         gain: float | None = part
     else:
-        gain = _gain(run, card.every if card else links, excess >= least) if excess > 0 else 0.0
+        gain = link_gain(run, card.every if card else links, excess >= least) if excess > 0 else 0.0
     yield from fact("link.saving_us", subject, gain, *sources, samples=n)
     if step and gain is not None:
         yield from fact("link.saving_share", subject, gain / step, *sources, samples=n)
-
-
-def _gain(run: Run, links: list[Link], replayed: bool) -> float | None:
-    """Microseconds a step gains where these links are as fast as usual.
-
-    A collective among whose members a slow link runs becomes shorter by what the link loses, down to its next slowest
-    link; replayed where the step can be, else bounded by the transfer that nothing hides.
-    """
-    from advisor.facts.replay import gain, model
-
-    slow = [link for link in links if (link.ratio or 1.0) < 1]
-    worst = min((link.ratio or 1.0 for link in slow), default=1.0)
-    if not slow:
-        return 0.0
-    found = model(run) if replayed else None
-    if found is not None:
-        pairs = {frozenset((link.source, link.destination)) for link in slow}
-        factors = _factors(run, {link.source for link in slow}, worst)
-        layout = partition(run)
-        pure = {}
-        for number, events in enumerate(found.members):
-            members = set(layout.groups.get(found.group[number], ())) or set(events)
-            if any(pair <= members for pair in pairs):
-                pure[number] = found.pure[number] * factors.get(found.group[number], worst)
-        if (gained := gain(found, {}, pure)) is not None:
-            return gained
-    touched = {rank for link in links for rank in (link.source, link.destination)}
-    exposed = [sum(e.transfer.values()) for rank, e in exposures(run).items() if rank in touched]
-    if any(exposed):
-        return max(exposed) * (1 - worst)
-    times = {rank: times for rank, times in steady(run).items() if rank in touched}
-    if any("exposed" in t.phases for t in times.values()):
-        return 0.0
-    # Older step traces tell only the tail behind backward, which is where gradients are reduced.
-    tails = [float(np.nanmedian(t.phases["tail"])) for t in times.values() if "tail" in t.phases]
-    longest = max(link.us / max(link.steps, 1) for link in slow)
-    return min(max(tails), longest) * (1 - worst) if tails else None
-
-
-def _factors(run: Run, senders: set[int], worst: float) -> dict[str, float]:
-    """group -> what remains of its collectives' transfer where the senders' links are as fast as usual."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for joint in joints(run):
-        others = [i for i, rank in enumerate(joint.ranks) if rank not in senders]
-        mine = [i for i, rank in enumerate(joint.ranks) if rank in senders]
-        if not mine or not np.isfinite(joint.transit_us).all():
-            continue
-        slowest = joint.transit_us[:, mine].max(axis=1)
-        next_one = joint.transit_us[:, others].max(axis=1) if others else np.zeros(len(slowest))
-        kept = np.maximum(slowest * worst, np.minimum(next_one, slowest))
-        pure = np.maximum(joint.pure_us, 1e-9)
-        found[joint.group].append(float(np.median(np.clip(1 - (slowest - kept) / pure, 0.0, 1.0))))
-    return {group: float(np.median(values)) for group, values in found.items()}
 
 
 FAMILIES = (

@@ -101,6 +101,26 @@ class Rank:
         return Source(self.relative(reference.paths[0]), headings, tuple(steps))
 
 
+MOST_FILES = 8
+"""Files named where many have the same problem."""
+
+
+def say_once(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems by file; those that three files or more have alike are one, with the other files in its text."""
+    files: dict[str, list[str]] = {}
+    for entry in problems:
+        files.setdefault(entry.problem, []).append(entry.file)
+    told = []
+    for text, found in files.items():
+        first, *others = sorted(set(found))
+        if len(others) < 2:
+            told += [Problem(file, text) for file in (first, *others)]
+            continue
+        more = f", and {len(others) - MOST_FILES} more" if len(others) > MOST_FILES else ""
+        told.append(Problem(first, f"{text} (the same in {', '.join(others[:MOST_FILES])}{more})"))
+    return sorted(told, key=lambda p: (p.file, p.problem))
+
+
 @dataclass
 class Profile:
     """Everything recognised under the paths a user named."""

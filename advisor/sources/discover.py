@@ -265,7 +265,7 @@ def _number(ranks: list[Rank], profile: Profile) -> list[Rank]:
         rank.rank = number
         ascend.link_ranks(rank)
         if len(ranks) > 1:
-            text = f"says nowhere which rank it is; taken as rank {number} by its place in the folder"
+            text = "says nowhere which rank it is; taken as the lowest free one, in the order of the folders"
             profile.problems.append(Problem(_relative(rank.root, rank.base), text))
     return sorted(ranks, key=lambda rank: rank.rank)
 

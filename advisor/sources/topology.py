@@ -1,13 +1,15 @@
 """Who talks to whom: members of communication groups, from what each rank's own links say.
 
 A rank's communication_matrix.json numbers the members of a group from 0. The link from a member to itself shows which
-number the rank has in that group, so the ranks' files together give the members where no metadata does.
+number the rank has in that group, and so does the source of its links where they have only one, for a rank lists the
+links that leave it. The ranks' files together give the members where no metadata does.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor.sources.base import Rank, TableRef
@@ -36,23 +38,76 @@ def joined(groups: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
     return sorted(map(tuple, parts.values()))
 
 
-def local_numbers(path: Path) -> tuple[dict[str, int], dict[str, set[int]], dict[str, set[int]]]:
-    """Of a communication_matrix.json: group -> the rank's own number in it, group -> all numbers seen, and group ->
-    numbers that take part in every link."""
-    own: dict[str, set[int]] = {}
-    every: dict[str, set[int]] = {}
-    always: dict[str, set[int]] = {}
+@dataclass(frozen=True)
+class Numbers:
+    """What one rank's file says of one group, in the group's own numbers."""
+
+    itself: frozenset[int]
+    """Members with a link to themselves: the rank's own number where it is one."""
+    sources: frozenset[int]
+    every: frozenset[int]
+    always: frozenset[int]
+    """Members that take part in every link."""
+
+    @property
+    def own(self) -> int | None:
+        """The rank's own number, where its links tell."""
+        told = self.itself or self.sources
+        return next(iter(told)) if len(told) == 1 else None
+
+
+def numbers_in(path: Path) -> dict[str, Numbers]:
+    """Group -> numbers that a communication_matrix.json uses for its members."""
+    links: dict[str, set[tuple[int, int]]] = {}
     group = ""
     for match in _OPERATION.finditer(read_text(path, _MOST_BYTES)):
         if match.group(1) is not None:
             group = match.group(1)
-            continue
-        source, destination = int(match.group(2)), int(match.group(3))
-        every.setdefault(group, set()).update((source, destination))
-        always[group] = always.get(group, {source, destination}) & {source, destination}
-        if source == destination:
-            own.setdefault(group, set()).add(source)
-    return {group: numbers.pop() for group, numbers in own.items() if len(numbers) == 1}, every, always
+        else:
+            links.setdefault(group, set()).add((int(match.group(2)), int(match.group(3))))
+    return {group: _numbers(pairs) for group, pairs in links.items()}
+
+
+def _numbers(links: Iterable[tuple[int, int]]) -> Numbers:
+    pairs = [frozenset(link) for link in links]
+    every, always = frozenset[int]().union(*pairs), frozenset.intersection(*pairs)
+    return Numbers(frozenset(a for a, b in links if a == b), frozenset(a for a, _ in links), every, always)
+
+
+@dataclass
+class _Group:
+    """One group as the files of several ranks number it."""
+
+    by_rank: dict[int, Numbers] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Members, as far as links show them."""
+        return max(max(numbers.every) for numbers in self.by_rank.values()) + 1
+
+    def members(self, at_hand: set[int], world_size: int) -> tuple[int, ...] | None:
+        """Global ranks in the order of their numbers; None where the files do not tell, or contradict each other."""
+        own = {rank: numbers.own for rank, numbers in self.by_rank.items()}
+        numbered = {number: rank for rank, number in own.items() if number is not None}
+        unique = None not in own.values() and len(numbered) == len(own)
+        if unique and sorted(numbered) == list(range(self.size)) and self.size > 1:
+            return tuple(numbered[number] for number in range(self.size))
+        if all(rank in numbers.every for rank, numbers in self.by_rank.items()) and self._is_global(at_hand):
+            return tuple(sorted(frozenset[int]().union(*(n.every for n in self.by_rank.values()))))
+        if unique and len(own) > 1 and self.size == world_size and all(rank == n for n, rank in numbered.items()):
+            return tuple(range(world_size))
+        ranks = sorted(self.by_rank)
+        placed = all(place in self.by_rank[rank].always for place, rank in enumerate(ranks))
+        if len(ranks) == self.size > 1 and placed:
+            return tuple(ranks)
+        return None
+
+    def _is_global(self, at_hand: set[int]) -> bool:
+        """Whether the numbers can only be global ranks: everyone finds its own in all its links, and one of them has a
+        rank below it that is no member, so that its number within the group would be smaller."""
+        found = self.by_rank
+        inside = all(rank in numbers.always for rank, numbers in found.items())
+        return len(found) > 1 and inside and any(other < max(found) for other in at_hand - set(found))
 
 
 def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int, ...]], world_size: int) -> int:
@@ -61,11 +116,7 @@ def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int,
     Looks at as many files as stay below a fixed total size; a profile that names its groups needs only one.
     """
     budget = _MOST_BYTES
-    members: dict[str, dict[int, int]] = {}
-    seen: dict[str, set[int]] = {}
-    themselves: dict[str, dict[int, bool]] = {}
-    """group -> rank that names it -> whether the rank's global number is in all its links."""
-    size = world_size
+    found: dict[str, _Group] = {}
     for rank in ranks:
         ref = rank.tables.get("links")
         if ref is None or not ref.reader.startswith("json."):
@@ -75,38 +126,25 @@ def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int,
                 budget -= path.stat().st_size
                 if budget < 0:
                     break
-                own, every, always = local_numbers(path)
+                numbers = numbers_in(path)
             except OSError:
                 continue
-            for group, common in always.items():
-                themselves.setdefault(group, {})[rank.rank] = rank.rank in common
-            for group, numbers in every.items():
-                seen.setdefault(group, set()).update(numbers)
-            size = max([size, *(max(numbers) + 1 for numbers in every.values())])
-            for group, number in own.items():
-                members.setdefault(group, {})[number] = rank.rank
+            for group, own in numbers.items():
+                found.setdefault(group, _Group()).by_rank[rank.rank] = own
         if budget < 0 or (groups and rank is not ranks[0]):
             break
-    for group, by_number in members.items():
-        if group not in groups and len(by_number) == max(seen[group]) + 1 > 1:
-            groups[group] = tuple(by_number[number] for number in sorted(by_number))
+    size = max([world_size, *(group.size for group in found.values())])
     at_hand = {rank.rank for rank in ranks}
-    for group, found in themselves.items():
-        if group not in groups and _are_global(found, at_hand):
-            groups[group] = tuple(sorted(seen[group]))
+    for name, numbered in found.items():
+        if name not in groups and (members := numbered.members(at_hand, size)):
+            groups[name] = members
     own_groups: dict[int, dict[str, tuple[int, ...]]] = {}
-    for group, ranks_of_group in groups.items():
-        for number in ranks_of_group:
-            own_groups.setdefault(number, {})[group] = ranks_of_group
+    for name, members in groups.items():
+        for number in members:
+            own_groups.setdefault(number, {})[name] = members
     for rank in ranks:
         _tell_links(rank, own_groups.get(rank.rank, {}), size)
     return size
-
-
-def _are_global(found: Mapping[int, bool], at_hand: set[int]) -> bool:
-    """Whether numbers of a group can only be global ranks: everyone finds its own in all its links, and one of them has
-    a rank below it that is no member, so that its number within the group would be smaller."""
-    return len(found) > 1 and all(found.values()) and any(other < max(found) for other in at_hand - set(found))
 
 
 def _tell_links(rank: Rank, groups: Mapping[str, tuple[int, ...]], world_size: int) -> None:

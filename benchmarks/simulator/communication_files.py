@@ -43,6 +43,8 @@ def write_communication(run: Simulation, rank: int, output: Path) -> None:
             sections[section][key] = _entry(run, op)
             kind = _matrix_kind(op, key)
             for (a, b), (size, lasts) in _own_links(op).items():
+                if a == b and not run.scenario.local_copies:
+                    continue
                 number = run.groups[op.joint.group].index
                 pair = f"{number(a)}-{number(b)}"
                 links[section][f"{kind}@{group_key(op.joint.group)}", pair].append((size, lasts, op.name))

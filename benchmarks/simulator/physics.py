@@ -124,6 +124,7 @@ def bandwidth(scenario: Scenario, a: int, b: int) -> float:
         slower = (
             (fault.kind == "slow_link" and {a, b} == set(fault.where if isinstance(fault.where, tuple) else ()))
             or (fault.kind == "slow_card" and fault.where in (a, b))
+            or (fault.kind == "slow_sending" and fault.where == a)
             or (
                 fault.kind == "slow_node_network"
                 and (scenario.host(a) == fault.where) != (scenario.host(b) == fault.where)

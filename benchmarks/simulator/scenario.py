@@ -6,9 +6,10 @@ import random
 from dataclasses import dataclass, field
 
 FAULTS = (
-    "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_node_network", "slow_node_compute",
-    "stage_imbalance", "unsplit_allreduce", "small_packets", "redistribution",
+    "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_sending", "slow_node_network",
+    "slow_node_compute", "stage_imbalance", "unsplit_allreduce", "small_packets", "redistribution",
 )  # fmt: skip
+NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,10 @@ class Fault:
     """One thing that is wrong. `where` is a rank, a host, a stage or a pair of ranks; `size` is how much.
 
     slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data: a batch takes (1 + size) steps to
-    prepare. slow_host: launching a step takes (1 + size) times its computation. slow_link, slow_card,
-    slow_node_network (links that leave the host): bandwidth divided by 1 + size. stage_imbalance: the stage has
-    1 + size the layers. unsplit_allreduce, small_packets, redistribution: present or not.
+    prepare. slow_host: launching a step takes (1 + size) times its computation. slow_link, slow_card, slow_sending
+    (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by 1 + size.
+    stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution: present or
+    not.
     """
 
     kind: str
@@ -65,6 +67,8 @@ class Scenario:
     """False: the Bubble and Stage columns stay 0, as with newer CANN."""
     metadata: bool = True
     """False: no profiler_metadata.json, groups must be inferred."""
+    local_copies: bool = True
+    """The matrix lists a member's link to itself."""
     level: int = 1
     kernels: bool = True
     missing_ranks: tuple[int, ...] = ()
@@ -111,6 +115,9 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
     if fault.kind == "slow_link":
         assert isinstance(where, tuple)
         return Truth("slow-link", (f"{where[0]}-{where[1]}", f"{where[1]}-{where[0]}"))
+    if fault.kind == "slow_sending":
+        receivers = [b for a, b in used_links(scenario) if a == where]
+        return Truth("slow-link", (f"{where}-{receivers[0]}" if len(receivers) == 1 else f"{where}-*",))
     assert isinstance(where, int)
     members = [r for r in range(scenario.world_size) if scenario.host(r) == where]
     host = (scenario.host_name(members[0]) if members else "", f"host-of-{members[0] if members else 0}")
@@ -145,11 +152,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
     elif not {"unsplit_allreduce", "small_packets"} & set(kinds):
         tensor = draw.choice([1, 1, 2])
     data = draw.choice([2, 4] if pipeline * tensor > 2 else [4, 8] if pipeline * tensor > 1 else [4, 8, 16])
-    if (
-        not {"slow_link", "slow_card", "slow_node_network"} & set(kinds)
-        and pipeline * tensor > 1
-        and draw.random() < 0.2
-    ):
+    if not NETWORK & set(kinds) and pipeline * tensor > 1 and draw.random() < 0.2:
         data = 1
     if kind == "slow_compute" and data * tensor < 3:
         data = 4
@@ -179,6 +182,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
         metadata=draw.random() < 0.8,
         seed=draw.randrange(1 << 30),
         pairwise=draw.random() < 0.3,
+        local_copies=draw.random() < 0.5,
     )  # fmt: skip
     return _with_faults(scenario, kinds, draw)
 
@@ -194,7 +198,7 @@ def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> S
         size = draw.uniform(0.25, 0.6)
         if kind == "slow_link":
             where, size = draw.choice(used_links(scenario)), draw.uniform(2.0, 6.0)
-        elif kind == "slow_card":
+        elif kind in ("slow_card", "slow_sending"):
             sources = sorted({a for a, _ in used_links(scenario)})
             where, size = draw.choice(sources), draw.uniform(2.0, 6.0)
         elif kind in ("slow_node_network", "slow_node_compute"):
@@ -211,7 +215,7 @@ def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> S
         scenario = replace(scenario, gradient_mb_per_layer=draw.uniform(20, 40), layers=max(scenario.layers, 4))
     if "small_packets" in kinds:
         scenario = replace(scenario, gradient_mb_per_layer=draw.uniform(2, 5))
-    if set(kinds) & {"slow_link", "slow_card", "slow_node_network"}:
+    if set(kinds) & NETWORK:
         scenario = replace(scenario, gradient_mb_per_layer=scenario.gradient_mb_per_layer * 4)
     return replace(scenario, faults=tuple(faults))
 

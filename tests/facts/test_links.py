@@ -10,11 +10,12 @@ from clusters import SMALL, facts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.link_gain import put_together
 from advisor.facts.link_speed import fit, hosts_of
 from advisor.facts.parallelism import Partition
 from advisor.model import Subject
 from advisor.pipeline import Options, measure
-from benchmarks.simulator import Fault
+from benchmarks.simulator import Fault, simulate
 
 TRAFFIC = replace(SMALL, gradient_mb_per_layer=24.0)
 
@@ -41,7 +42,33 @@ def test_slow_card_is_slow_on_its_best_link(tmp_path):
     """All links of one card are slow: the card is, and no neighbour's card."""
     facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_card", 3, 3.0),)), tmp_path)
     assert facts.value("link.bandwidth_ratio", Subject("link", "3-*", (3,))) < 0.4
-    assert all(facts.value("link.bandwidth_ratio", Subject("link", f"{r}-*", (r,))) > 0.9 for r in (0, 1, 2))
+    assert all(f.value > 0.9 for s, f in facts.of("link.bandwidth_ratio").items() if "*" in s.id and s.ranks != (3,))
+
+
+@pytest.mark.parametrize("metadata", [True, False])
+def test_card_slow_in_what_it_sends_is_one_card(tmp_path, metadata):
+    """Every link out of rank 1 is slow, those into it are not: one card with its direction, no pair of its own, and the
+    joint gain, also where only outgoing links and no metadata tell who is who."""
+    scenario = replace(
+        TRAFFIC, faults=(Fault("slow_sending", 1, 3.0),), metadata=metadata, local_copies=False, kernels=metadata
+    )
+    facts, run = facts_of(scenario, tmp_path)
+    card = Subject("link", "1-*", (1,))
+    assert facts.value("link.direction", card) == "outgoing"
+    assert facts.value("link.bandwidth_ratio", card) == pytest.approx(0.25, rel=0.1)
+    assert facts.value("link.card_ratio", Subject("link", "1-2", (1, 2))) < 0.3
+    assert facts.value("link.card_ratio", Subject("link", "2-3", (2, 3))) > 0.9
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
+    assert facts.value("link.saving_us", card) == pytest.approx(gained, rel=0.2)
+    assert not run.profile.ranks[0].problems
+
+
+def test_links_of_a_collective_are_put_together_in_four_ways():
+    """Side by side or one after another, on the card and between transports; the slowest card counts."""
+    loads = {(0, 1, "HCCS"): 4.0, (0, 2, "HCCS"): 6.0, (1, 2, "HCCS"): 7.0, (1, 9, "RDMA"): 12.0}
+    alone, shared = {"HCCS": False, "RDMA": False}, {"HCCS": True, "RDMA": False}
+    found = [put_together(loads, way, one_by_one) for way in (alone, shared) for one_by_one in (False, True)]
+    assert found == [12.0, 19.0, 12.0, 22.0]
 
 
 def test_small_messages_do_not_look_slow(tmp_path):

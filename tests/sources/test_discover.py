@@ -203,7 +203,8 @@ def test_members_of_groups_follow_from_the_ranks_own_links(make_rank, tmp_path):
 
 @pytest.mark.parametrize("shift", [0, 1])
 def test_numbers_above_the_group_are_global_ranks(make_rank, tmp_path, shift):
-    """A pair of ranks that calls itself 1-3 cannot mean places in a group of two; one that says 0-1 does."""
+    """A pair of ranks that calls itself 1-3 cannot mean places in a group of two; one that says 0-1 does. Both are the
+    ranks whose files name it."""
     for rank in range(4):
         numbers = "1-3" if shift else "0-1"
         link = {numbers: {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}}
@@ -211,11 +212,40 @@ def test_numbers_above_the_group_are_global_ranks(make_rank, tmp_path, shift):
         data = {"step1": {"p2p": {f"hcom_{kind}__1_0@pair": link} if rank in (1, 3) else {}, "collective": {}}}
         make_rank(f"r{rank}_ascend_pt", rank, **{"communication_matrix.json": json.dumps(data)})
     profile = load_profile([tmp_path])
-    assert profile.groups.get("pair") == ((1, 3) if shift else None)
-    if shift:
-        frame = profile.ranks[3].read("links")
-        assert frame[["source", "destination"]].to_numpy().tolist() == [[1, 3]]
-        assert not profile.ranks[3].problems
+    assert profile.groups.get("pair") == (1, 3)
+    frame = profile.ranks[3].read("links")
+    assert frame[["source", "destination"]].to_numpy().tolist() == [[1, 3]]
+    assert not profile.ranks[3].problems
+
+
+def _outgoing(make_rank, rank, group, links):
+    link = {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}
+    data = {"step1": {"p2p": {}, "collective": {f"allreduce-total@{group}": dict.fromkeys(links, link)}}}
+    make_rank(f"r{rank}_ascend_pt", rank, **{"communication_matrix.json": json.dumps(data)})
+
+
+def test_members_follow_from_outgoing_links_alone(make_rank, tmp_path):
+    """A ring's files list one link each and no local copy: its source is the rank's place in the group."""
+    for place, rank in enumerate((1, 3, 5, 7)):
+        _outgoing(make_rank, rank, "odd", [f"{place}-{(place + 1) % 4}"])
+        _outgoing(make_rank, rank - 1, "even", [f"{place}-{(place + 1) % 4}"])
+    profile = load_profile([tmp_path])
+    assert (profile.groups["odd"], profile.groups["even"]) == ((1, 3, 5, 7), (0, 2, 4, 6))
+    assert profile.ranks[3].read("links")[["source", "destination"]].to_numpy().tolist() == [[3, 5]]
+
+
+def test_a_group_as_large_as_the_world_needs_not_all_its_files(make_rank, tmp_path):
+    """One file of eight is lost: the others find their own rank as their number, so that numbers are ranks."""
+    for rank in (0, 1, 2, 4, 5, 6, 7):
+        _outgoing(make_rank, rank, "world", [f"{rank}-{(rank + 1) % 8}"])
+    assert load_profile([tmp_path]).groups["world"] == tuple(range(8))
+
+
+def test_members_that_contradict_each_other_name_nobody(make_rank, tmp_path):
+    """Two files claim the same place in a group of three: who the third is nobody can tell."""
+    for rank, source in ((0, 0), (1, 0), (3, 2)):
+        _outgoing(make_rank, rank, "odd", [f"{source}-1", f"{source}-2"] if source == 0 else ["2-0", "2-1"])
+    assert "odd" not in load_profile([tmp_path]).groups
 
 
 def test_links_show_ranks_that_are_not_there(make_rank):

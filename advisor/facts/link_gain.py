@@ -1,0 +1,182 @@
+"""What a step gains where slow links are as fast as usual.
+
+Links of a collective work side by side or one after another: those of a rank share its card or not, and transports are
+phases of the algorithm (inside a host, then between hosts) or parts of one ring. Of these ways to put the times of the
+links together the one that comes nearest to the time the collectives take is taken for what they do; without its slow
+links the collective gets shorter by what that way says.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import product
+
+import numpy as np
+
+from advisor.facts.allreduce import GRADIENT_KINDS
+from advisor.facts.base import Run
+from advisor.facts.exchanges import POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.exposure import exposures, joints
+from advisor.facts.link_speed import Key, Link, Links
+from advisor.facts.parallelism import partition
+from advisor.facts.steps import steady
+from advisor.intervals import measure, union
+
+Collective = tuple[str, str]
+"""(group, kind)"""
+_SUMMED = (False, True)
+
+
+def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
+    """Microseconds a step gains where these links are as fast as usual: replayed where the step can be, else what its
+    collectives get shorter, no more than is exposed."""
+    slow = [link for link in links if (link.ratio or 1.0) < 1]
+    if not slow:
+        return 0.0
+    ratio = {(link.source, link.destination, link.transport): link.ratio or 1.0 for link in slow}
+    cuts = {name: cut for name, loads in _loads(run).items() if (cut := _cut(run, name, loads, ratio)) is not None}
+    gained = _replayed(run, cuts, ratio) if replayed else None
+    return _exposed(run, cuts, slow) if gained is None else gained
+
+
+def put_together(loads: Mapping[Key, float], summed: Mapping[str, bool], one_by_one: bool) -> float:
+    """Time of a collective from its links': of each transport the slowest rank, whose links count as the slowest or,
+    where `summed`, their sum; transports one after another or side by side."""
+    ranks: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for (source, _, transport), us in loads.items():
+        ranks[transport, source].append(us)
+    phases: dict[str, float] = {}
+    for (transport, _), times in ranks.items():
+        lasts = sum(times) if summed[transport] else max(times)
+        phases[transport] = max(phases.get(transport, 0.0), lasts)
+    return sum(phases.values()) if one_by_one else max(phases.values())
+
+
+def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
+    """Microseconds a step of each link in each collective. MindSpore's matrix calls ReduceScatter reduce."""
+    if not hasattr(run, "_link_loads"):
+        known = {(joint.group, joint.kind) for joint in joints(run)}
+        found: dict[Collective, dict[Key, float]] = defaultdict(dict)
+        reductions: dict[int, Links] = run.each("links")
+        for reduction in reductions.values():
+            for (group, kind), loads in reduction.by_kind.items():
+                scattered = kind == "reduce" and (group, "reduce") not in known
+                mine = found[group, "reducescatter" if scattered else kind]
+                for key, us in loads.items():
+                    mine[key] = max(mine.get(key, 0.0), us / reduction.steps)
+        run._link_loads = dict(found)  # type: ignore[attr-defined]
+    return run._link_loads  # type: ignore[attr-defined]
+
+
+def _cut(
+    run: Run, name: Collective, loads: Mapping[Key, float], ratio: Mapping[Key, float]
+) -> tuple[float, float] | None:
+    """Time of these collectives a step, and the part of it that goes; None where no slow link is among theirs."""
+    if not ratio.keys() & loads.keys():
+        return None
+    mended = {key: us * ratio.get(key, 1.0) for key, us in loads.items()}
+    if name[1] in POINT_TO_POINT:  # one link at a time
+        gone = max(loads[key] - mended[key] for key in ratio.keys() & loads.keys())
+        return max(loads.values()), gone / max(loads.values())
+    lasts = _lasting(run).get(name)
+    transports = sorted({key[2] for key in loads})
+    ways = [
+        (dict(zip(transports, summed, strict=True)), one_by_one)
+        for *summed, one_by_one in product(_SUMMED, repeat=len(transports) + 1)
+    ]
+    way = ways[0] if lasts is None else min(ways, key=lambda w: abs(put_together(loads, *w) - lasts))
+    before = put_together(loads, *way)
+    whole = max(before, lasts or 0.0)
+    return whole if lasts is None else lasts, (before - put_together(mended, *way)) / whole
+
+
+def _lasting(run: Run) -> dict[Collective, float]:
+    """Transfer a step of the collectives of each group and kind."""
+    found: dict[Collective, float] = defaultdict(float)
+    for joint in joints(run):
+        found[joint.group, joint.kind] += float(joint.transfer_us.sum()) * joint.scale / len(set(joint.steps))
+    return found
+
+
+def _last(run: Run) -> dict[Collective, float]:
+    """Transfer of the last gradient collective of a step: its gradients are ready when backward has ended."""
+    found: dict[Collective, float] = {}
+    for joint in joints(run):
+        if joint.kind in GRADIENT_KINDS and joint.scale == 1:
+            order = np.argsort(joint.ordinal, kind="stable").tolist()
+            last = {joint.steps[row]: row for row in order}
+            found[joint.group, joint.kind] = float(np.median(joint.transfer_us[list(last.values())]))
+    return found
+
+
+def _replayed(run: Run, cuts: Mapping[Collective, tuple[float, float]], ratio: Mapping[Key, float]) -> float | None:
+    from advisor.facts.replay import gain, model
+
+    found = model(run)
+    if found is None:
+        return None
+    directed: dict[tuple[int, int], float] = {}
+    for (a, b, _), kept in ratio.items():
+        directed[a, b] = min(kept, directed.get((a, b), 1.0))
+    pure = {}
+    for number, events in enumerate(found.members):
+        kinds = {rank: kind_of(found.chains[rank].name[i]) for rank, i in events.items()}
+        kind = next(iter(kinds.values()))
+        if kind in POINT_TO_POINT:
+            ways = [(a, b) for a, b in product(events, repeat=2) if a != b and kinds[a] != "receive"]
+            kept = min((directed.get(way, 1.0) for way in ways), default=1.0)
+        else:
+            kept = 1 - cuts.get((found.group[number], kind), (0.0, 0.0))[1]
+        if kept < 1:
+            pure[number] = found.pure[number] * kept
+    return gain(found, {}, pure)
+
+
+def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float:
+    """Time with any of these collectives running as a part of the sum of their times: groups work side by side."""
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    wanted, shares = set(names), []
+    for rank in ranks:
+        if (ex := exchanges.get(rank)) is None or not (ex.start_ns > 0).all():
+            continue
+        pairs = zip((ex.groups[g] for g in ex.group), ex.kinds(), strict=True)
+        mine = np.array([(group, str(kind)) in wanted for group, kind in pairs], bool)
+        start, lasts = ex.start_ns[mine], ex.elapsed_us[mine]
+        if lasts.sum() > 0:
+            shares.append(measure(union(start, start + (lasts * 1000).astype(np.int64))) / 1000 / float(lasts.sum()))
+    return min(float(np.median(shares)), 1.0) if shares else 1.0
+
+
+def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Iterable[Link]) -> float | None:
+    """What the collectives get shorter, of each role's the most of any group, but no more than its members expose."""
+    layout, found = partition(run), exposures(run)
+    touched = {rank for link in slow for rank in (link.source, link.destination)}
+    alone = _alone(run, touched, cuts)
+    gone: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    members: dict[str, set[int]] = defaultdict(set)
+    for (group, kind), (lasts, share) in cuts.items():
+        role = "pipeline" if kind in POINT_TO_POINT else layout.role.get(group, "data")
+        gone[role][group] += lasts * share * alone
+        members[role] |= set(layout.groups.get(group, ())) or touched
+    known = {role: [found[rank] for rank in ranks if rank in found] for role, ranks in members.items()}
+    if any(e.bubble or any(e.transfer.values()) for each in known.values() for e in each):
+        total = 0.0
+        for role, groups in gone.items():
+            if role == "pipeline":
+                exposed = [e.bubble for e in known[role]]
+            else:
+                exposed = [e.transfer.get(role, 0.0) + e.transfer.get("unknown", 0.0) for e in known[role]]
+            most = max(exposed, default=0.0)
+            if role == "data":  # nothing is left to hide the last one, however fast it becomes
+                last = {name: us for name, us in _last(run).items() if name in cuts}
+                most -= min(max((us * (1 - cuts[name][1]) for name, us in last.items()), default=0.0), most)
+            total += min(max(groups.values()), most)
+        return total
+    times = [t for rank, t in steady(run).items() if rank in touched]
+    if any("exposed" in t.phases for t in times):
+        return 0.0
+    # Older step traces tell only the tail behind backward, which is where gradients are reduced.
+    tails = [float(np.nanmedian(t.phases["tail"])) for t in times if "tail" in t.phases]
+    most = max((max(groups.values()) for groups in gone.values()), default=0.0)
+    return min(max(tails), most) if tails else None
