@@ -11,8 +11,8 @@ from advisor.resources import resource
 from advisor.units import show
 
 _UNKNOWN = {
-    "scheduling": Text("how long the device idles or waits for data", "设备空闲或等待数据的时间"),
-    "communication": Text("how much communication is exposed", "未被掩盖的通信时间"),
+    "scheduling": Text("idle time or waiting for data", "设备空闲或等待数据的时间"),
+    "communication": Text("exposed communication", "未被掩盖的通信时间"),
 }
 
 
@@ -23,7 +23,7 @@ def objection(facts: FactSet) -> Text | None:
         alone = direction == "communication" and _number(facts, "run.world_size", 1.0) <= 1
         if not alone and all(facts.value(name, RUN) is None for name in names):
             unknown = _UNKNOWN[direction]
-            return Text(f"the files do not tell {unknown.en}", f"文件中没有{unknown.zh}")
+            return Text(f"{unknown.en} was not measured", f"未测得{unknown.zh}")
     waiting = _number(facts, "data.wait_share", 0.0)
     if waiting >= terms["waiting"]["value"]:
         share = show(waiting, "ratio")

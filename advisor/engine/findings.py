@@ -73,8 +73,8 @@ def _subject(rule: Rule, subject: Subject) -> Subject:
     """The subject in the verdict's own kind: a host whose ranks or links are all alike is told as its first one, with
     all its ranks (the contract knows these verdicts about ranks and links only)."""
     word = verdict_words().get(rule.verdict)
-    own = word.subjects[0] if word is not None else ""
-    if subject.kind != "host" or not subject.ranks or own not in ("rank", "link"):
+    own = next((kind for kind in word.subjects if kind in ("rank", "link")), None) if word is not None else None
+    if subject.kind != "host" or not subject.ranks or own is None:
         return subject
     first = str(min(subject.ranks))
     return Subject(own, first if own == "rank" else f"{first}-*", subject.ranks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -59,17 +60,22 @@ KINDS = (
          needs="kernels"),
     kind("host.kernel_speed_ratio", "number", "host", "the same kernels take this many times as long on all its ranks",
          formula="lowest kernel_speed_ratio of its ranks", needs="kernels"),
-    kind("host.late_rank_count", "count", "host", "its ranks that others wait for because of their computation",
+    kind("host.late_cause", "text", "host",
+         "compute, data or host: what most of its ranks are late from, where others wait for them", needs=_NEEDS),
+    kind("host.late_rank_share", "ratio", "host", "share of its ranks that others wait for because of that",
          needs=_NEEDS),
     kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
-    kind("host.computing_excess_share", "ratio", "host",
-         "computation above the peers' of that of its ranks that has least more, share of the step", needs=_NEEDS),
-    kind("host.computing_excess_us", "us", "host", "the same, per step", needs=_NEEDS),
-    kind("host.steadiness", "ratio", "host", "share of the steps in which its least steady rank was late",
+    kind("host.elsewhere_share", "ratio", "host", "share of the ranks of other hosts that others wait for",
          needs=_NEEDS),
-    kind("host.computing_saving_us", "us", "host", "what the step gains where all its ranks compute as their peers",
-         formula="sum of its ranks' parts of the joint replay", needs=_NEEDS),
-    kind("host.computing_saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
+    kind("host.excess_us", "us", "host", "what its ranks do longer than their peers because of that, per step",
+         formula="median over its ranks", needs=_NEEDS),
+    kind("host.excess_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
+    kind("host.steadiness", "ratio", "host", "share of the steps in which its typical rank was late",
+         formula="median over its ranks", needs=_NEEDS),
+    kind("host.saving_us", "us", "host", "what the step gains where all its ranks do as their peers",
+         formula="joint replay of its ranks; without kernels the lateness of its latest above the latest elsewhere",
+         needs=_NEEDS),
+    kind("host.saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -105,13 +111,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
             yield from fact("rank.saving_basis", subject, basis, *sources)
     yield from _facts_of_hosts(run, layout)
-    yield from _late_hosts(late, layout, savings, step_us)
+    yield from _late_hosts(run, late, layout, step_us)
 
 
-def _late_hosts(
-    late: dict[int, Lateness], layout: Partition, savings: dict[int, tuple[float, str]], step_us: float
-) -> Iterator[Fact]:
-    """Hosts with several ranks whose computation is compared: how many of them are late from it, and by how much."""
+def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us: float) -> Iterator[Fact]:
+    """Hosts of several ranks that are late from one cause: the host is at fault, and its ranks gain jointly."""
     members: dict[str, list[int]] = {}
     for rank, host in layout.host.items():
         if rank in late:
@@ -121,17 +125,36 @@ def _late_hosts(
     for host, ranks in sorted(members.items()):
         if len(ranks) < 2:
             continue
-        subject = Subject("host", host, tuple(sorted(ranks)))
-        slow = [r for r in ranks if late[r].late_us > 0 and late[r].cause == "compute"]
-        over = min(late[r].parts.get("compute", 0.0) for r in ranks)
-        yield from fact("host.rank_count", subject, len(ranks))
-        yield from fact("host.late_rank_count", subject, len(slow))
-        yield from fact("host.computing_excess_us", subject, over, samples=len(ranks))
-        yield from fact("host.computing_excess_share", subject, over / step_us, samples=len(ranks))
-        yield from fact("host.steadiness", subject, min(late[r].steadiness for r in ranks), samples=len(ranks))
-        gain = sum(savings[r][0] for r in slow if r in savings)
-        yield from fact("host.computing_saving_us", subject, gain, samples=len(ranks))
-        yield from fact("host.computing_saving_share", subject, gain / step_us, samples=len(ranks))
+        causes = Counter(late[r].cause for r in ranks if late[r].late_us > 0 and late[r].cause != "unknown")
+        if not causes:
+            continue
+        cause = min(causes, key=lambda name: (-causes[name], name))
+        slow = [late[r] for r in ranks if late[r].late_us > 0 and late[r].cause == cause]
+        others = [late[r] for r in late if r not in ranks]
+        over = float(np.median([late[r].parts.get(cause, 0.0) for r in ranks]))
+        gain = _joint_saving(run, slow, others)
+        subject, n = Subject("host", host, tuple(sorted(ranks))), len(ranks)
+        yield from fact("host.late_cause", subject, cause, samples=n)
+        yield from fact("host.rank_count", subject, n)
+        yield from fact("host.late_rank_share", subject, len(slow) / n, samples=n)
+        yield from fact(
+            "host.elsewhere_share", subject, sum(o.late_us > over / 2 for o in others) / max(len(others), 1)
+        )
+        yield from fact("host.excess_us", subject, over, samples=n)
+        yield from fact("host.excess_share", subject, over / step_us, samples=n)
+        yield from fact("host.steadiness", subject, float(np.median([late[r].steadiness for r in ranks])), samples=n)
+        yield from fact("host.saving_us", subject, gain, samples=n)
+        yield from fact("host.saving_share", subject, gain / step_us, samples=n)
+
+
+def _joint_saving(run: Run, slow: list[Lateness], others: list[Lateness]) -> float:
+    """What the step gains where all these ranks do as their peers, microseconds."""
+    from advisor.facts.replay import what_if_late
+
+    replayed = what_if_late(run, slow)
+    if replayed is not None:
+        return replayed
+    return max(max(entry.late_us for entry in slow) - max((o.late_us for o in others), default=0.0), 0.0)
 
 
 def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[Source, ...], n: int) -> Iterator[Fact]:

@@ -54,9 +54,9 @@ class Model:
     pure: list[float] = field(default_factory=list)
     """Transfer time of each meeting once all have arrived."""
     group: list[str] = field(default_factory=list)
-    ready: dict[int, list[int]] = field(default_factory=dict)
-    """rank -> for each event the computing segment after which a queued collective was ready; −1: not queued, its own
-    place in the chain tells."""
+    ready: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    """rank -> for each event the computing segment in which a queued collective became ready, and the part of it that
+    had to be done; (−1, 0): not queued, its own place in the chain tells."""
     absent: list[float | None] = field(default_factory=list)
     """When a member without files arrived, on the common clock; None where all are at hand."""
     baseline_us: float = 0.0
@@ -118,7 +118,7 @@ def _build(run: Run) -> Model | None:
     return found if found.baseline_us > 0 else None
 
 
-def _ready(found: Model, collectives: int) -> dict[int, list[int]]:
+def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]:
     """When queued collectives were ready: in a queue the start tells only that the one before had ended. Members do the
     same work, so the one with the least work done at its start bounds what the collective had to wait for. (Stages at
     the two sides of a transfer do not: those behind the first `collectives` meetings are left as they are.)"""
@@ -127,13 +127,15 @@ def _ready(found: Model, collectives: int) -> dict[int, list[int]]:
         work = np.cumsum([0.0 if name else float(busy) for name, busy in zip(chain.name, chain.busy, strict=True)])
         done[rank] = (work / work[-1]).tolist() if len(work) and work[-1] > 0 else [0.0] * len(chain.name)
     least = [min(done[rank][i] for rank, i in events.items()) for events in found.members]
-    ready = {rank: [-1] * len(chain.name) for rank, chain in found.chains.items()}
+    ready = {rank: [(-1, 0.0)] * len(chain.name) for rank, chain in found.chains.items()}
     for number, events in enumerate(found.members[:collectives]):
         for rank, i in events.items():
             if found.chains[rank].after[i] >= 0:
-                names = found.chains[rank].name
-                enough = (n for n in range(i) if not names[n] and done[rank][n] >= least[number])
-                ready[rank][i] = next(enough, -1)
+                names, mine = found.chains[rank].name, done[rank]
+                segment = next((n for n in range(i) if not names[n] and mine[n] >= least[number]), -1)
+                if segment >= 0:
+                    before = mine[segment - 1] if segment else 0.0
+                    ready[rank][i] = (segment, (least[number] - before) / max(mine[segment] - before, 1e-12))
     return ready
 
 
@@ -202,8 +204,12 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
             if awaited >= 0 and np.isnan(end[awaited]):
                 blocked[rank, awaited].append(rank)
                 break
-            before = found.ready[rank][i] if found.ready else -1
-            worked = computed[rank] if before < 0 else float(end[before])
+            before, part = found.ready[rank][i] if found.ready else (-1, 0.0)
+            worked = (
+                computed[rank]
+                if before < 0
+                else float(end[before]) - (1 - max(part, 0.0)) * _length(chain, before, own)
+            )
             released = worked if awaited < 0 else max(worked, float(end[awaited]))
             if chain.name[i]:
                 start = released + float(chain.lag[i])
@@ -221,10 +227,8 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
                 i += 1
                 continue
             lag = float(chain.lag[i]) * (own.gap if own and awaited < 0 else 1.0)
-            busy = float(chain.busy[i]) * (own.compute if own else 1.0)
-            gap = float(chain.gap[i]) * (own.gap if own else 1.0)
             first = i == _first_segment(chain)
-            end[i] = (released if first else released + lag) + busy + gap
+            end[i] = (released if first else released + lag) + _length(chain, i, own)
             computed[rank] = end[i]
             i += 1
         position[rank] = i
@@ -232,6 +236,13 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
         return None
     last = max(float(e.max()) for e in ends.values())
     return last - min(original_first.values())
+
+
+def _length(chain: Chain, segment: int, change: Change | None) -> float:
+    """A computing segment with its gaps, microseconds, after the change."""
+    if change is None:
+        return float(chain.busy[segment] + chain.gap[segment])
+    return float(chain.busy[segment]) * change.compute + float(chain.gap[segment]) * change.gap
 
 
 def _first_segment(chain: Chain) -> int:

@@ -101,3 +101,18 @@ def replace_missing(run):
     """The same run with rank 0's files lost."""
     run.scenario = replace(run.scenario, missing_ranks=(0,))
     return run
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize(("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")])
+def test_a_host_whose_ranks_are_all_late_is_one_fault(tmp_path, kind, cause, kernels):
+    """Its ranks gain only together: what the host costs is told once, as much as the simulator gains without it."""
+    scenario = replace(SMALL, data=8, ranks_per_host=4, kernels=kernels)
+    slow = replace(scenario, faults=tuple(Fault(kind, rank, 0.4) for rank in range(4, 8)))
+    facts, _ = facts_of(slow, tmp_path)
+    host = next(s for s in facts.subjects("host") if 4 in s.ranks)
+    assert facts.value("host.late_cause", host) == cause
+    assert facts.value("host.late_rank_share", host) == 1
+    assert facts.value("host.saving_us", host) == pytest.approx(
+        simulate(slow).step_us - simulate(scenario).step_us, rel=0.2
+    )
