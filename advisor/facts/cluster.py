@@ -11,7 +11,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.lateness import Accounts, Lateness, accounts, kernel_speeds, latenesses, slow_operators
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.peers import excess
-from advisor.model import Fact, Source, Subject
+from advisor.model import RUN, Fact, Source, Subject
 
 REPLAYS = 6
 """Sets of late ranks whose mending is replayed, the latest first."""
@@ -76,6 +76,13 @@ KINDS = (
          formula="joint replay of its ranks; without kernels the lateness of its latest above the latest elsewhere",
          needs=_NEEDS),
     kind("host.saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
+    kind("pipeline.first_wait_us", "us", "run",
+         "how much longer than other ranks those of the first stage wait for data, where all of them do, per step",
+         formula="median over the ranks of the first stage", needs=_NEEDS),
+    kind("pipeline.first_wait_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
+    kind("pipeline.first_host_count", "count", "run", "hosts on which those ranks run", needs=_NEEDS),
+    kind("pipeline.first_saving_us", "us", "run", "what the step gains where they wait no longer than the others",
+         formula="joint replay of its ranks, as for a host", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -112,6 +119,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_basis", subject, basis, *sources)
     yield from _facts_of_hosts(run, layout)
     yield from _late_hosts(run, late, layout, step_us)
+    yield from _starved_first_stage(run, late, layout, step_us)
 
 
 def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us: float) -> Iterator[Fact]:
@@ -145,6 +153,20 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         yield from fact("host.steadiness", subject, float(np.median([late[r].steadiness for r in ranks])), samples=n)
         yield from fact("host.saving_us", subject, gain, samples=n)
         yield from fact("host.saving_share", subject, gain / step_us, samples=n)
+
+
+def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition, step_us: float) -> Iterator[Fact]:
+    """Where every rank of a pipeline's first stage waits for data it is the data pipeline, not a rank of its own."""
+    first = [late[r] for r in late if layout.stage[r] == 0]
+    others = [late[r] for r in late if layout.stage[r] != 0]
+    if len(first) < 2 or not others or any(entry.late_us <= 0 or entry.cause != "data" for entry in first):
+        return
+    over = float(np.median([entry.parts["data"] for entry in first]))
+    hosts = {layout.host.get(entry.rank, "") for entry in first}
+    yield from fact("pipeline.first_wait_us", RUN, over, samples=len(first))
+    yield from fact("pipeline.first_wait_share", RUN, over / step_us, samples=len(first))
+    yield from fact("pipeline.first_host_count", RUN, len(hosts))
+    yield from fact("pipeline.first_saving_us", RUN, _joint_saving(run, first, others), samples=len(first))
 
 
 def _joint_saving(run: Run, slow: list[Lateness], others: list[Lateness]) -> float:

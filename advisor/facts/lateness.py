@@ -189,11 +189,14 @@ def _compare(run: Run) -> dict[int, Lateness]:
         slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1
         if not balance.synchronous(rows):
             continue
+        # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
+        first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
+        starved = first and balance.data_known and all(anywhere["data"][r] > 0 for r in rows)
         peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
         for r in rows:
             rank = balance.ranks[r]
             entry = peers.get(rank)
-            if len(rows) == 1 or slow_stage:
+            if len(rows) == 1 or slow_stage or starved:
                 alone = _alone(balance, r, speeds.get(rank), {p: float(v[r]) for p, v in anywhere.items()})
                 if entry is None or alone.own_us > max(entry.own_us, 0.0):
                     entry = alone

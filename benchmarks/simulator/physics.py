@@ -303,10 +303,12 @@ class _Course:
         all_ops: list[list[list[Op]]] = []
         spans: list[list[StepSpan]] = []
         previous_end = begin.copy()
-        host_fault, data_fault = s.fault("slow_host"), s.fault("slow_data")
-        if data_fault:
-            assert isinstance(data_fault.where, int)
-            data_us[data_fault.where] = (1 + data_fault.size) * self.healthy_step()
+        slow_hosts = [s.size_at("slow_host", rank) for rank in range(world)]
+        slow_loaders = {r: size for r in range(world) if (size := s.size_at("slow_data", r)) is not None}
+        if slow_loaders:
+            usual = self.healthy_step()
+            for rank, size in slow_loaders.items():
+                data_us[rank] = (1 + size) * usual
         for index in range(s.steps):
             step = s.first_step + index
             joints: dict[str, Joint] = {}
@@ -318,9 +320,9 @@ class _Course:
                 hiccup = rng.random(len(ops)) < 2e-4 * s.noise
                 factors[hiccup] *= 2.0
                 launch_cost = s.launch_us * np.exp(rng.normal(0, 0.25, len(ops)))
-                if host_fault and host_fault.where == rank:
+                if (size := slow_hosts[rank]) is not None:
                     busy = sum(op.work_us for op in ops)
-                    launch_cost += (1 + host_fault.size) * busy / len(ops)
+                    launch_cost += (1 + size) * busy / len(ops)
                 if s.warm_up and index == 0:
                     launch_cost *= 12
                 noise = float(rng.normal(0, 0.1))

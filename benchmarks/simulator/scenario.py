@@ -6,8 +6,14 @@ import random
 from dataclasses import dataclass, field
 
 FAULTS = (
+<<<<<<< HEAD
     "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_sending", "slow_node_network",
     "slow_node_compute", "stage_imbalance", "unsplit_allreduce", "small_packets", "redistribution",
+=======
+    "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_node_network", "slow_node_compute",
+    "slow_node_data", "slow_node_host",
+    "stage_imbalance", "unsplit_allreduce", "small_packets", "redistribution",
+>>>>>>> cd6a03c (A first stage that waits for data as a whole is one finding; hosts with slow loaders and launchers in the simulator)
 )  # fmt: skip
 NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 
@@ -16,11 +22,18 @@ NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 class Fault:
     """One thing that is wrong. `where` is a rank, a host, a stage or a pair of ranks; `size` is how much.
 
+<<<<<<< HEAD
     slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data: a batch takes (1 + size) steps to
     prepare. slow_host: launching a step takes (1 + size) times its computation. slow_link, slow_card, slow_sending
     (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by 1 + size.
     stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution: present or
     not.
+=======
+    slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data, slow_node_data: a batch takes (1 + size)
+    steps to prepare. slow_host, slow_node_host: launching a step takes (1 + size) times its computation. slow_link,
+    slow_card, slow_node_network (links that leave the host): bandwidth divided by 1 + size. stage_imbalance: the stage
+    has 1 + size the layers. unsplit_allreduce, small_packets, redistribution: present or not.
+>>>>>>> cd6a03c (A first stage that waits for data as a whole is one finding; hosts with slow loaders and launchers in the simulator)
     """
 
     kind: str
@@ -93,6 +106,11 @@ class Scenario:
         index = self.host(rank)
         return self.host_names[index] if index < len(self.host_names) else f"node{index}"
 
+    def size_at(self, kind: str, rank: int) -> float | None:
+        """How much is wrong with this rank, or with all ranks of its host (`slow_node_…`); None where nothing is."""
+        places = {kind: rank, kind.replace("slow_", "slow_node_"): self.host(rank)}
+        return next((f.size for f in self.faults if f.kind in places and f.where == places[f.kind]), None)
+
     def fault(self, kind: str) -> Fault | None:
         return next((f for f in self.faults if f.kind == kind), None)
 
@@ -128,6 +146,8 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "slow_card": ("slow-link", (f"{where}-*",)),
         "slow_node_network": ("slow-link", (*host, *(f"{r}-*" for r in members))),
         "slow_node_compute": ("slow-compute-rank", (*host, *(str(r) for r in members))),
+        "slow_node_data": ("data-starved-rank", (*host, *(str(r) for r in members))),
+        "slow_node_host": ("host-dispatch-bound", (*host, *(str(r) for r in members))),
         "stage_imbalance": ("stage-imbalance", (str(where),)),
         "unsplit_allreduce": ("allreduce-not-overlapped", ()),
         "small_packets": ("small-packets", ()),
@@ -145,7 +165,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
     tensor = 1
     if "stage_imbalance" in kinds:
         pipeline = draw.choice([2, 4])
-    elif not {"unsplit_allreduce", "small_packets"} & set(kinds):
+    elif not {"unsplit_allreduce", "small_packets", "slow_node_data"} & set(kinds):
         pipeline = draw.choice([1, 1, 2, 2, 4])
     if "redistribution" in kinds:
         tensor = draw.choice([2, 4])
@@ -158,7 +178,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
         data = 4
     world = data * tensor * pipeline
     hosts = draw.choice([8, 8, 4])
-    if {"slow_node_network", "slow_node_compute"} & set(kinds):
+    if any(name.startswith("slow_node") for name in kinds):
         hosts = draw.choice([h for h in (2, 4, 8) if h * 4 <= world] or [max(world // 4, 1)])
     micro = 1 if pipeline == 1 else draw.choice([4, 6, 8])
     scenario = Scenario(
@@ -201,7 +221,7 @@ def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> S
         elif kind in ("slow_card", "slow_sending"):
             sources = sorted({a for a, _ in used_links(scenario)})
             where, size = draw.choice(sources), draw.uniform(2.0, 6.0)
-        elif kind in ("slow_node_network", "slow_node_compute"):
+        elif kind.startswith("slow_node"):
             where = draw.randrange(max(scenario.world_size // scenario.ranks_per_host, 1))
             size = draw.uniform(2.0, 6.0) if kind == "slow_node_network" else size
         elif kind == "stage_imbalance":

@@ -108,7 +108,7 @@ def replace_missing(run):
 def test_a_host_whose_ranks_are_all_late_is_one_fault(tmp_path, kind, cause, kernels):
     """Its ranks gain only together: what the host costs is told once, as much as the simulator gains without it."""
     scenario = replace(SMALL, data=8, ranks_per_host=4, kernels=kernels)
-    slow = replace(scenario, faults=tuple(Fault(kind, rank, 0.4) for rank in range(4, 8)))
+    slow = replace(scenario, faults=(Fault(kind.replace("slow_", "slow_node_"), 1, 0.4),))
     facts, _ = facts_of(slow, tmp_path)
     host = next(s for s in facts.subjects("host") if 4 in s.ranks)
     assert facts.value("host.late_cause", host) == cause
@@ -116,3 +116,20 @@ def test_a_host_whose_ranks_are_all_late_is_one_fault(tmp_path, kind, cause, ker
     assert facts.value("host.saving_us", host) == pytest.approx(
         simulate(slow).step_us - simulate(scenario).step_us, rel=0.2
     )
+
+
+def test_a_first_stage_that_waits_for_data_as_a_whole_is_the_data_pipeline(tmp_path):
+    """No rank of it is later than the others, yet all later stages wait behind it."""
+    scenario = replace(PIPELINE, data=4, ranks_per_host=2)
+    slow = replace(scenario, faults=(Fault("slow_node_data", 0, 0.4), Fault("slow_node_data", 1, 0.4)))
+    facts, _ = facts_of(slow, tmp_path)
+    assert facts.value("pipeline.first_host_count", RUN) == 2
+    assert facts.value("pipeline.first_saving_us", RUN) == pytest.approx(
+        simulate(slow).step_us - simulate(scenario).step_us, rel=0.2
+    )
+
+
+def test_a_stage_whose_ranks_fetch_in_time_starves_nobody(tmp_path):
+    """Without a fault there is no such wait."""
+    facts, _ = facts_of(replace(PIPELINE, data=4, ranks_per_host=2), tmp_path)
+    assert (facts.value("pipeline.first_wait_share", RUN) or 0.0) < 0.03
