@@ -6,14 +6,9 @@ import random
 from dataclasses import dataclass, field
 
 FAULTS = (
-<<<<<<< HEAD
     "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_sending", "slow_node_network",
-    "slow_node_compute", "stage_imbalance", "unsplit_allreduce", "small_packets", "redistribution",
-=======
-    "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_node_network", "slow_node_compute",
-    "slow_node_data", "slow_node_host",
-    "stage_imbalance", "unsplit_allreduce", "small_packets", "redistribution",
->>>>>>> cd6a03c (A first stage that waits for data as a whole is one finding; hosts with slow loaders and launchers in the simulator)
+    "slow_node_compute", "slow_node_data", "slow_node_host", "stage_imbalance", "unsplit_allreduce", "small_packets",
+    "redistribution",
 )  # fmt: skip
 NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 
@@ -22,18 +17,11 @@ NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 class Fault:
     """One thing that is wrong. `where` is a rank, a host, a stage or a pair of ranks; `size` is how much.
 
-<<<<<<< HEAD
-    slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data: a batch takes (1 + size) steps to
-    prepare. slow_host: launching a step takes (1 + size) times its computation. slow_link, slow_card, slow_sending
-    (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by 1 + size.
-    stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution: present or
-    not.
-=======
     slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data, slow_node_data: a batch takes (1 + size)
     steps to prepare. slow_host, slow_node_host: launching a step takes (1 + size) times its computation. slow_link,
-    slow_card, slow_node_network (links that leave the host): bandwidth divided by 1 + size. stage_imbalance: the stage
-    has 1 + size the layers. unsplit_allreduce, small_packets, redistribution: present or not.
->>>>>>> cd6a03c (A first stage that waits for data as a whole is one finding; hosts with slow loaders and launchers in the simulator)
+    slow_card, slow_sending (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by
+    1 + size. stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution:
+    present or not.
     """
 
     kind: str
