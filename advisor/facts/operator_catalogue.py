@@ -56,6 +56,14 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.float32_ratio",
+        "ratio",
+        _TYPE,
+        "how many times as long its float32 multiplications take as those in half precision",
+        formula="time per FLOP ÷ that of the half-precision call nearest in size, within a factor of four",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.padding_share",
         "ratio",
         _TYPE,

@@ -29,7 +29,7 @@ from advisor.facts.operator_patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operator_work import SlowCase, UnalignedRows, matmul, slow_case, unaligned
+from advisor.facts.operator_work import FULL, SlowCase, UnalignedRows, float32_ratio, matmul, slow_case, unaligned
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.kernel_blocks import PIPES
@@ -73,6 +73,8 @@ class TypeRow:
     feeds: str = ""
     framework_share: float | None = None
     unaligned: UnalignedRows | None = None
+    in_half: tuple[float, float] | None = None
+    """Time of float32 multiplications, and what half-precision ones of the type would take."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ def _row(
         kinds = dtypes(s.input_dtypes)
         if kinds:
             known += us
-            float32 += us if kinds[0] in ("FLOAT", "FLOAT32") else 0.0
+            float32 += us if kinds[0] in FULL else 0.0
         if is_aicpu(s):
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
@@ -269,6 +271,7 @@ def _row(
         None if communication or aicpu else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
+        None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from advisor.facts.operator_kinds import elements, is_attention, is_cube, moved_bytes, rows, shapes
+from advisor.facts.operator_kinds import dtypes, elements, is_attention, is_cube, moved_bytes, rows, shapes
 from advisor.sources.kernels import Signature
 
 BLOCK = 16
@@ -135,6 +135,30 @@ def work(signature: Signature) -> float:
     if product is not None:
         return max(moved, product.flop / BALANCE)
     return 0.0 if is_cube(signature) or is_attention(signature.type) else moved
+
+
+FULL, HALF = ("FLOAT", "FLOAT32"), ("FLOAT16", "BF16", "BFLOAT16")
+
+
+def float32_ratio(
+    signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float]
+) -> tuple[float, float] | None:
+    """(microseconds over the profile of a type's float32 multiplications, what they would take at the speed of its
+    half-precision ones of similar size); None where there are not both. Per FLOP: half precision also moves half."""
+    rows = [
+        (product.flop, t / n / product.flop, t, dtypes(s.input_dtypes)[:1])
+        for s, n, t in zip(signatures, counts, totals, strict=True)
+        if n > 0 and t / n >= LAUNCH_US and (product := matmul(s)) is not None
+    ]
+    halves = [(flop, rate) for flop, rate, _, kind in rows if kind and kind[0] in HALF]
+    full = half = 0.0
+    for flop, rate, t, kind in rows:
+        alike = [h for h in halves if 1 / SIZE_CLASS <= h[0] / flop <= SIZE_CLASS]
+        if kind and kind[0] in FULL and alike:
+            nearest = min(alike, key=lambda h: (max(h[0] / flop, flop / h[0]), h[1]))
+            full += t
+            half += t * min(nearest[1] / rate, 1.0)
+    return (full, half) if full else None
 
 
 @dataclass(frozen=True)

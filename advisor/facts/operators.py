@@ -124,6 +124,10 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         if known:
             share = sum(row.float32_us for row in rows.values()) / known
             yield from fact("operator_type.float32_share", subject, share, *source, samples=samples)
+        in_half = [row.in_half for row in rows.values() if row.in_half]
+        if half := sum(pair[1] for pair in in_half):
+            ratio = sum(pair[0] for pair in in_half) / half
+            yield from fact("operator_type.float32_ratio", subject, ratio, *source, samples=samples)
         yield from _defects(subject, rows, time, whole)
 
 

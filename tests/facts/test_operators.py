@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.facts.operator_kinds import inserted_by_framework, is_aicpu, is_cube, is_update, shapes
-from advisor.facts.operator_work import matmul, slow_case, unaligned, unaligned_rows, work
+from advisor.facts.operator_work import float32_ratio, matmul, slow_case, unaligned, unaligned_rows, work
 from advisor.facts.operators import explain_difference, time_by_type
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, measure
@@ -58,6 +58,16 @@ def test_a_slow_shape_is_found_per_unit_of_work_only() -> None:
     found = slow_case([small, odd], [10, 10], [1000.0, 3000.0])
     assert found is not None and found.shape == odd.input_shapes and found.ratio == pytest.approx(3.0, rel=0.01)
     assert found.excess_us == pytest.approx(2000.0, rel=0.01)
+
+
+def test_half_precision_calls_show_what_float32_costs() -> None:
+    """Four times as long for the same FLOP is ratio 4, whatever the bytes; a call of another size is no measure."""
+    full, half = (cube("4096,1024;1024,1024", "4096,1024", kind) for kind in ("FLOAT", "DT_BF16"))
+    tiny = cube("256,256;256,256", "256,256", "DT_BF16")
+    assert float32_ratio([full, half], [10, 10], [4000.0, 1000.0]) == pytest.approx((4000.0, 1000.0))
+    assert float32_ratio([full, half], [10, 10], [800.0, 1000.0]) == pytest.approx((800.0, 800.0))
+    assert float32_ratio([full, tiny], [10, 10], [4000.0, 1000.0]) is None
+    assert float32_ratio([half, tiny], [10, 10], [4000.0, 1000.0]) is None
 
 
 def test_rows_off_the_bursts_of_memory_are_told_with_how_busy_the_cube_is() -> None:
