@@ -11,7 +11,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.course import Course
 from advisor.facts.exposure import exposures, joints
-from advisor.facts.link_speed import fit
+from advisor.facts.link_speed import differ, fit
 from advisor.facts.parallelism import partition
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Source
@@ -83,8 +83,11 @@ def _shrinking(count: int, weights: int, backward_us: float, transfer_us: float,
     sizes = [s * weights / total for s in sizes]
     ends = np.round(np.cumsum(sizes)).astype(int)
     ends[-1] = weights
-    distinct = sorted({int(min(max(e, i + 1), weights)) for i, e in enumerate(ends)})
-    return tuple(distinct)
+    # each segment has a weight at least, also where so few are told that the small last ones round to none
+    indices: list[int] = []
+    for i, end in enumerate(ends.tolist()):
+        indices.append(min(max(end, (indices or [0])[-1] + 1), weights - (count - 1 - i)))
+    return tuple(indices)
 
 
 @dataclass
@@ -95,7 +98,8 @@ class Gradients:
     transfer_us: float
     exposed_us: float | None
     size: float | None
-    latency_us: float
+    latency_us: float | None
+    """None where all are of one size, which tells start-up from bandwidth of none."""
     sources: tuple[Source, ...]
     samples: int
 
@@ -112,7 +116,7 @@ def gradients(run: Run) -> Gradients | None:
         part = joint.scale / len(set(joint.steps))
         shortest = joint.transfer_us
         sizes = np.nanmean(joint.size_bytes, axis=1) if np.isfinite(joint.size_bytes).any() else None
-        if sizes is not None and np.isfinite(sizes).all():
+        if sizes is not None and np.isfinite(sizes).all() and differ(sizes):
             alphas.append(fit(sizes, shortest)[0])
         for rank in joint.ranks:
             entry = per_rank[rank]
@@ -126,7 +130,7 @@ def gradients(run: Run) -> Gradients | None:
     first = chosen[0]
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,
-        float(np.median(alphas)) if alphas else 0.0, first.sources, len(first.names),
+        float(np.median(alphas)) if alphas else None, first.sources, len(first.names),
     )  # fmt: skip
 
 
@@ -197,7 +201,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
     micro = facts.value("pipeline.micro_batches", RUN)
     last = backward / float(micro) if isinstance(micro, (int, float)) and micro else backward
-    split = propose_split(weights or 100, last, found.transfer_us, found.latency_us)
+    split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0)
     if weights:
         yield from fact("allreduce.proposed_split", RUN, split.indices, *src)
     yield from fact("allreduce.proposed_exposed_us", RUN, split.exposed_us, *src)

@@ -86,7 +86,9 @@ KINDS = (
     kind("collective.latency_share", "ratio", "collective", "the same as a share of their transfer",
          needs="transports"),
     kind("collective.size_bytes", "bytes", "collective", "what one of them moves on a rank, mean", needs="transports"),
-    kind("collective.transport", "text", "collective", "what moves most of their bytes: HCCS, RDMA, …",
+    kind("collective.packet_bytes", "bytes", "collective", "mean size of the packets in which they move",
+         formula="median over operations of size ÷ packets", needs="transports"),
+    kind("collective.transport", "text", "collective", "what takes longest to move their bytes: HCCS, RDMA, …",
          needs="transports"),
     kind("collective.bandwidth_bytes_per_s", "bytes_per_s", "collective",
          "what they reach over this transport", formula="median over operations of Σ size ÷ Σ time of its transports",
@@ -294,7 +296,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
     """
     exchanges: dict[int, Exchanges] = run.each("communication")
     layout = partition(run)
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+    parts: list[tuple[np.ndarray, ...]] = []
     for ex in exchanges.values():
         if not ex.transport:
             continue
@@ -302,20 +304,27 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
         usable = np.isfinite(ex.size_bytes) & (ex.transport_us > 0)
         rate = ex.size_bytes[usable] / ex.transport_us[usable] * 1e6
         parts.append(
-            ((own & (ex.kinds() == kind_))[usable], np.array(ex.transport)[usable], ex.size_bytes[usable], rate)
-        )
+            (
+                (own & (ex.kinds() == kind_))[usable], np.array(ex.transport)[usable], ex.size_bytes[usable], rate,
+                ex.packet_bytes[usable], ex.transport_us[usable],
+            )
+        )  # fmt: skip
     if not parts:
         return
-    mine, transport, size, rate = (np.concatenate(each) for each in zip(*parts, strict=True))
+    mine, transport, size, rate, packet, lasts = (np.concatenate(each) for each in zip(*parts, strict=True))
     if not mine.any():
         return
-    names, counts = np.unique(transport[mine], return_counts=True)
-    main = str(names[counts.argmax()])
+    # all members end together, when the slowest transport has
+    main = max(
+        np.unique(transport[mine]).tolist(), key=lambda name: float(np.median(lasts[mine & (transport == name)]))
+    )
     chosen = mine & (transport == main)
     large = (transport == main) & (size >= MANY_TIMES * np.median(size[chosen]))
     sources = joints(run)[0].sources
     yield from fact("collective.transport", subject, main, *sources)
     yield from fact("collective.bandwidth_bytes_per_s", subject, float(np.median(rate[chosen])), *sources, samples=n)
+    if np.isfinite(packet[chosen]).any():
+        yield from fact("collective.packet_bytes", subject, float(np.nanmedian(packet[chosen])), *sources, samples=n)
     if large.any():
         reached = float(np.median(rate[large]))
         yield from fact("collective.large_bandwidth_bytes_per_s", subject, reached, *sources, samples=int(large.sum()))

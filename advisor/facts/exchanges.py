@@ -65,6 +65,8 @@ class Exchanges:
     sources: tuple[Source, ...] = ()
     transport: tuple[str, ...] = ()
     """What moved most of each operation's bytes: HCCS, RDMA, …; empty where it is not told."""
+    packet_bytes: Floats = field(default_factory=lambda: np.empty(0))
+    """Mean size of each operation's packets; NaN where it is not told."""
 
     def kinds(self) -> npt.NDArray[np.str_]:
         """Kind of every operation."""
@@ -84,7 +86,7 @@ def reduce_exchanges(rank: Rank) -> Exchanges | None:
     group = frame["group"].fillna("").astype(str)
     name = frame["name"].fillna("").astype(str)
     steps, groups, names = (tuple(dict.fromkeys(column)) for column in (step, group, name))
-    size, moving, transport = _moved(rank, step, name, group)
+    size, moving, transport, packet = _moved(rank, step, name, group)
     start = frame["start_ns"].fillna(0).to_numpy(np.int64) if "start_ns" in frame else np.zeros(len(frame), np.int64)
     kinds = tuple(kind_of(n) for n in names)
     name_index = _index(name, names)
@@ -109,7 +111,7 @@ def reduce_exchanges(rank: Rank) -> Exchanges | None:
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
         float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
         (rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
-        tuple(t for t, kept in zip(transport, keep, strict=True) if kept),
+        tuple(t for t, kept in zip(transport, keep, strict=True) if kept), packet[keep],
     )  # fmt: skip
 
 
@@ -132,24 +134,38 @@ def _floats(frame: Any, column: str) -> Floats:
     return frame[column].to_numpy(float, na_value=np.nan)
 
 
-def _moved(rank: Rank, step: Any, name: Any, group: Any) -> tuple[Floats, Floats, list[str]]:
-    """Bytes, transfer time and main transport of each operation; SDMA only where nothing finer is told."""
+@dataclass
+class _Traffic:
+    """What one operation moved, over all transports."""
+
+    size: float = 0.0
+    us: float = 0.0
+    most: float = 0.0
+    transport: str = ""
+    packets: float = 0.0
+
+
+def _moved(rank: Rank, step: Any, name: Any, group: Any) -> tuple[Floats, Floats, list[str], Floats]:
+    """Bytes, transfer time, main transport and packet size of each operation; SDMA only where nothing finer is told."""
     nothing = np.full(len(step), np.nan)
-    frame = rank.read("transports", ("step", "name", "group", "transport", "size_bytes", "time_us"))
+    frame = rank.read("transports", ("step", "name", "group", "transport", "size_bytes", "time_us", "packets"))
     if frame is None or frame.empty:
-        return nothing, nothing, [""] * len(step)
-    fine: dict[tuple[str, str, str], tuple[float, float, float, str]] = {}
-    coarse: dict[tuple[str, str, str], tuple[float, float, float, str]] = {}
+        return nothing, nothing, [""] * len(step), nothing
+    fine: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
+    coarse: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
     columns = [frame[c].fillna("").astype(str) for c in ("step", "name", "group", "transport")]
-    sizes, times = _floats(frame, "size_bytes"), _floats(frame, "time_us")
-    for s, n, g, t, size, lasts in zip(*columns, sizes, times, strict=True):
+    sizes, times, packets = (_floats(frame, c) for c in ("size_bytes", "time_us", "packets"))
+    for s, n, g, t, size, lasts, count in zip(*columns, sizes, times, packets, strict=True):
         if size > 0 and lasts > 0:
-            found = coarse if t == "SDMA" else fine
-            total, us, most, main = found.get((s, n, g), (0.0, 0.0, 0.0, ""))
-            found[s, n, g] = (total + size, us + lasts, max(most, size), t if size > most else main)
-    keys = list(zip(step, name, group, strict=True))
-    told = [fine.get(k) or coarse.get(k) or (np.nan, np.nan, np.nan, "") for k in keys]
-    return np.array([m[0] for m in told]), np.array([m[1] for m in told]), [m[3] for m in told]
+            traffic = (coarse if t == "SDMA" else fine)[s, n, g]
+            traffic.size, traffic.us, traffic.packets = traffic.size + size, traffic.us + lasts, traffic.packets + count
+            if size > traffic.most:
+                traffic.most, traffic.transport = size, t
+    unknown = _Traffic(np.nan, np.nan, packets=np.nan)
+    told = [fine.get(k) or coarse.get(k) or unknown for k in zip(step, name, group, strict=True)]
+    size = np.array([m.size for m in told])
+    counts = np.array([m.packets if m.packets > 0 else np.nan for m in told])
+    return size, np.array([m.us for m in told]), [m.transport for m in told], size / counts
 
 
 @dataclass

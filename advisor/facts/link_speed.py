@@ -141,6 +141,11 @@ class Card:
     direction: str = BOTH
 
 
+def differ(sizes: Floats) -> bool:
+    """Whether messages differ enough in size to tell start-up from bandwidth."""
+    return bool(len(sizes) and np.ptp(sizes) >= 0.05 * sizes.max())
+
+
 def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
     """(α µs, bytes per µs) of time = α + size ÷ β with least absolute relative error, α not below 0.
 
@@ -148,7 +153,7 @@ def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
     """
     if len(sizes) == 0:
         return 0.0, np.inf
-    if np.ptp(sizes) < 0.05 * sizes.max():
+    if not differ(sizes):
         return 0.0, float(np.median(sizes / times))
     weights = 1 / times
     alpha, slope = 0.0, float(np.median(times / sizes))

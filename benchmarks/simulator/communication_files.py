@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.simulator.physics import Op, Simulation, transport
+from benchmarks.simulator.physics import Op, Simulation, start_ups, transport
 
 _EPOCH_US = 1_700_000_000_000_000
 _TRANSPORTS = ("RDMA", "HCCS", "PCIE", "SDMA", "SIO")
@@ -78,7 +78,7 @@ def _entry(run: Simulation, op: Op) -> dict[str, Any]:
             continue
         for name in (kind, "SDMA") if kind == "HCCS" else (kind,):
             sums[name] = (sums[name][0] + size, sums[name][1] + lasts)
-        count = max(1, round(size / _PACKET))
+        count = max(start_ups(s, op.joint.kind, op.joint.members), round(size / _PACKET))
         packet = f"{size / count / 1e6:.6f}"
         entry = packets[kind].setdefault(packet, [0, 0.0])
         entry[0] += count

@@ -147,6 +147,12 @@ def collective_links(
     return dict.fromkeys(ring, passes * size * (n - 1) / n)
 
 
+def start_ups(scenario: Scenario, kind: str, members: tuple[int, ...]) -> int:
+    """Messages that a link passes one after another in one collective."""
+    ring = kind != "send" and len({scenario.host(r) for r in members}) > 1
+    return (2 if kind == "allReduce" else 1) * (len(members) - 1) if ring and scenario.chunked else 1
+
+
 class _Course:
     """Builds and runs one scenario."""
 
@@ -416,7 +422,8 @@ class _Course:
         longest = 0.0
         for (pair, size), factor in zip(sizes.items(), noise, strict=True):
             a, b = pair
-            lasts = LATENCY_US[transport(s, a, b)] * 0.4 + size / bandwidth(s, a, b) * factor
+            begun = LATENCY_US[transport(s, a, b)] * 0.4 * start_ups(s, joint.kind, joint.members)
+            lasts = begun + size / bandwidth(s, a, b) * factor
             joint.links[a, b] = (size, lasts)
             longest = max(longest, lasts)
         steps = 1 if joint.kind == "send" else 1 + math.log2(len(joint.members))

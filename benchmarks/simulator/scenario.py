@@ -61,6 +61,8 @@ class Scenario:
     waiting: str = "wait"
     """Where the profiler books waiting inside a collective: wait, idle or mixed."""
     batch_send_receive: bool = False
+    chunked: bool = False
+    """A ring passes on its members' parts in turn: each is a packet with a start-up of its own."""
     pairwise: bool = False
     """One communicator for each pair of neighbouring stages, as torch.distributed opens them, instead of one for all
     stages of a pipeline."""

@@ -40,6 +40,17 @@ def test_high_latency_asks_for_few_segments():
     assert len(propose_split(160, 14_000, 6_150, 5_000).indices) <= 2
 
 
+def test_few_weights_are_split_too():
+    """Four optimizer kernels and a long backward (several micro-batches): the last weight alone leaves a quarter."""
+    assert propose_split(4, 26_000, 2_800, 0).indices == (3, 4)
+
+
+def test_one_size_tells_no_start_up(tmp_path):
+    """A single AllReduce a step has one size: its start-up is unknown and not zero."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("unsplit_allreduce"),)), tmp_path)
+    assert facts.value("allreduce.latency_us", RUN) is None
+
+
 def test_unsplit_and_split_gradients(tmp_path):
     """One AllReduce after backward hides nothing; three segments hide most."""
     heavy = replace(SMALL, gradient_mb_per_layer=30.0)

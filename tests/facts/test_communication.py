@@ -7,7 +7,9 @@ from clusters import PIPELINE, SMALL, facts_of
 
 from advisor.facts.exchanges import kind_of
 from advisor.model import RUN, Subject
-from benchmarks.simulator import Fault
+from advisor.pipeline import Options, advise
+from advisor.ruleset.loader import load_rules
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,16 @@ def test_bubble_is_no_exposed_communication(tmp_path, reported):
     assert facts.value("step.exposed_communication_share", RUN) > 0.15
     assert facts.value("communication.exposed_without_bubble_share", RUN) < 0.05
     assert facts.value("pipeline.bubble_share", RUN) == pytest.approx(0.2, abs=0.06)
+
+
+def test_small_packets_of_larger_messages_are_told(tmp_path):
+    """A ring of sixteen cuts messages of 1 MB into packets of 62 kB, each with a start-up: the bytes that an operation
+    moves, and a fit through one size, would tell nothing."""
+    ring = Scenario(data=16, layers=20, buckets=20, kernel_us=30.0, steps=4, gradient_mb_per_layer=1.0, chunked=True)
+    write_profile(simulate(ring), tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    found = [f for f in report.findings if f.verdict == "small-packets"]
+    assert [f.role for f in found] == ["root_cause"]
+    assert "in packets of 62.5 kB" in found[0].message.en
+    longer = simulate(ring).step_us - simulate(replace(ring, buckets=10)).step_us
+    assert found[0].saving is not None and found[0].saving.us_per_step == pytest.approx(longer, rel=0.3)
