@@ -95,10 +95,12 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
     PROFILE is a rank folder, a folder of rank folders, a cluster output, or single files of them.
     """
+    from advisor.execution import prepare
     from advisor.pipeline import advise as run_advise
 
     _log(given["verbose"], given["quiet"])
     outputs = _outputs(given["formats"])
+    prepare(profiles, given["jobs"], given["cluster"])
     config, rules = load_ruleset(given)
     if bool(profiles) == bool(saved):
         raise click.UsageError("name a PROFILE, or saved --facts")

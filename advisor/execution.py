@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
@@ -29,6 +30,28 @@ def input_sizes(profile: Profile, tables: Collection[str]) -> list[int]:
     """Bytes that reading these tables takes, rank by rank; a file that vanished counts nothing."""
     return [sum(_size(path) for table in set(tables) & set(rank.tables) for path in rank.tables[table].paths)
             for rank in profile.ranks]  # fmt: skip
+
+
+def prepare(paths: Iterable[str | Path], jobs: int = 0, cluster: str | None = None) -> None:
+    """Starts the server that processes are forked from while the caller still reads rules, where the input is so
+    large that they will be needed: it takes as long to start as the rules to read."""
+    if cluster or (jobs or os.cpu_count() or 1) < 2 or not _is_large(paths):
+        return
+    if _processes().get_start_method() == "forkserver":
+        from multiprocessing.forkserver import ensure_running
+
+        ensure_running()
+
+
+def _is_large(paths: Iterable[str | Path]) -> bool:
+    """Whether the files below hold enough for several processes; tells from the first few hundred folders."""
+    size = 0
+    for path in paths:
+        for folder, _, files in itertools.islice(os.walk(path), 500):
+            size += sum(_size(Path(folder, file)) for file in files)
+            if size >= PARALLEL_BYTES:
+                return True
+    return False
 
 
 def _size(path: Path) -> int:

@@ -178,21 +178,20 @@ def _chain(
     """(start, name, busy, gap, lag, place of the releasing collective among `talks`)"""
     at = 0
     ends = np.maximum.accumulate(end[work])
+    starts, stops, frees = begin[work].tolist(), end[work].tolist(), ends.tolist()
+    between = np.searchsorted(edges, begin[work], "right").tolist()
     while at < len(work):
         first = at
-        start = float(begin[work[first]])
-        free = float(ends[first - 1]) if first else 0.0
-        busy, gap = float(end[work[at]] - start), 0.0
-        while at + 1 < len(work):
-            following = work[at + 1]
-            if np.searchsorted(edges, begin[following], "right") != np.searchsorted(edges, begin[work[first]], "right"):
-                break
-            pause = float(begin[following] - ends[at])
+        start = starts[first]
+        free = frees[first - 1] if first else 0.0
+        busy, gap = stops[at] - start, 0.0
+        while at + 1 < len(work) and between[at + 1] == between[first]:
+            pause = starts[at + 1] - frees[at]
             if pause >= 0:
                 gap += pause
-                busy += float(end[following] - begin[following])
+                busy += stops[at + 1] - starts[at + 1]
             else:
-                busy += max(float(end[following] - ends[at]), 0.0)
+                busy += max(stops[at + 1] - frees[at], 0.0)
             at += 1
         releasing = _releasing(talk_begin, talk_end, free, start)
         if len(releasing):

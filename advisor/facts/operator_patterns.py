@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -115,8 +115,12 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns
     first, last, length = first[long], last[long], length[long]
     step = windows.of[order[first]]
     span = (kernels.end[order[last]] - kernels.start[order[first]]) / 1000
-    counts = Counter(tuple(type_of[order[a : a + 3]].tolist()) for a in first[:20_000].tolist())
-    example = " → ".join(types[t] for t in counts.most_common(1)[0][0]) if counts else ""
+    example = ""
+    if first.size:
+        triples = type_of[order[first[:20_000, None] + np.arange(3)]]
+        _, at, seen = np.unique(triples @ [len(types) ** 2, len(types), 1], return_index=True, return_counts=True)
+        most = triples[at[seen == seen.max()].min()]
+        example = " → ".join(types[t] for t in most.tolist())
     return SmallRuns(
         sums(step, length.astype(np.float64), steps), sums(step, span, steps),
         sums(step, span * (1 - 1 / np.maximum(length, 1)), steps), example, int(first.size),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-BLOCK = 1 << 23
+BLOCK = 1 << 21
 """Bytes parsed at once: bounds memory; larger blocks are no faster."""
 
 SIGNATURE = ("type", "core", "state", "input_shapes", "input_dtypes", "input_formats", "output_shapes", "output_dtypes")
@@ -196,13 +196,16 @@ def _cut(data: bytes) -> int:
 
 MARK = "\x1f"
 """Stands between the texts of a signature, and therefore in none of them."""
-_LONE_QUOTE = re.compile(rb'(?:^|,)"(?=[,\r\n]|\Z)', re.MULTILINE)
-"""A cell that is nothing but a quotation mark: polars 1.x panics over it in a column of numbers."""
+_LONE_QUOTE = re.compile(rb',"(?:[,\r\n]|\Z)')
+_LONE_QUOTE_FIRST = re.compile(rb'\n"(?:[,\r\n]|\Z)')
+"""A cell that is nothing but a quotation mark: polars panics over it in a column of numbers. Two patterns that begin with
+plain bytes are found many times faster than one with a choice."""
 
 
 def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
     """A block as a frame; None where polars cannot read it."""
-    if b'"' in data and _LONE_QUOTE.search(data):
+    first = any(positions.get(name) == 0 for name in _NUMBERS)
+    if _LONE_QUOTE.search(data) or (first and _LONE_QUOTE_FIRST.search(data)):
         return None
     if MARK.encode() in data:
         data = data.replace(MARK.encode(), b" ")

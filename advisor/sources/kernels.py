@@ -11,7 +11,7 @@ import csv
 import re
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,26 +94,25 @@ class Kernels:
         return self._operators
 
 
-@dataclass
-class _Texts:
-    """Texts seen so far with their indices, across blocks."""
+class _Texts(dict[str, int]):
+    """Indices of texts as they stand in the file, across blocks; texts that differ in quotes or blanks share one."""
 
-    index: dict[str, int] = field(default_factory=dict)
-    raw: dict[str, int] = field(default_factory=dict)
-    """The same for texts as they stand in the file."""
+    def __init__(self) -> None:
+        self.index: dict[str, int] = {}
+
+    def __missing__(self, text: str) -> int:
+        code = self[text] = self.index.setdefault(_clean(text), len(self.index))
+        return code
 
     def encode(self, series: pl.Series) -> npt.NDArray[np.int32]:
-        """Index of each text. Only different texts are looked at one by one: there are few of them."""
+        """Index of each text. Where many are alike, only the different ones are looked up."""
         import polars as pl
 
         unique = series.unique(maintain_order=True)
+        if len(unique) * 4 > len(series):
+            return np.array([*map(self.__getitem__, series.to_list())], np.int32)
         codes = series.cast(pl.Enum(unique)).to_physical().to_numpy()
-        raw = self.raw
-        texts = unique.to_list()
-        for text in texts:
-            if text not in raw:
-                raw[text] = self.index.setdefault(_clean(text), len(self.index))
-        return np.array([raw[text] for text in texts], np.int32)[codes]
+        return np.array([*map(self.__getitem__, unique.to_list())], np.int32)[codes]
 
 
 def _clean(text: str) -> str:
@@ -273,8 +272,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
 
 _STACK = re.compile(r"\r?\n|File \"|\.py[:(]\d")
 _STEP = re.compile(r"[_/#-]step[_#]?\d+$", re.IGNORECASE)
-_NODE = re.compile(r"(-op\d+)/.*$")
-_LAUNCH = re.compile(r"^(?:\w+::)+")
+_NODE = re.compile(r"-op\d+(?=/)")
+_LAUNCH = re.compile(r"(?:\w+::)+")
 
 
 def _without_stack(name: str) -> str:
@@ -297,12 +296,12 @@ def operator_name(name: str) -> str:
     """
     short = _without_stack(name) if ".py" in name or "\n" in name or 'File "' in name else name
     short = short.partition("@")[0]
-    if "::" in short:
-        short = _LAUNCH.sub("", short)
+    if "::" in short and (launch := _LAUNCH.match(short)):
+        short = short[launch.end() :]
     if "step" in short or "Step" in short:
         short = _STEP.sub("", short)
-    if "-op" in short:
-        short = _NODE.sub(r"\1", short)
+    if "-op" in short and (node := _NODE.search(short)):
+        short = short[: node.end()]
     return short or name
 
 

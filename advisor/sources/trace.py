@@ -7,12 +7,16 @@ nanoseconds: microseconds since the epoch with three decimals are more than a fl
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +30,10 @@ LONG_US = 100.0
 """Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
 
 _FLOW = "HostToDevice"
-_COMMON = frozenset("Xsf")
 _STEP = re.compile(r"(?:^|::)ProfilerStep#(\d+)$")
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass
@@ -79,67 +83,112 @@ class Trace:
     """Tasks inside collectives by name (Memcpy, Reduce_TBE, Notify_Wait, …): microseconds over all planes."""
 
 
-@dataclass
+class _Heads(dict[str, int]):
+    """Places of short names by the first characters of a name. Most names are long (an operator's path) and their first
+    characters tell the short one; -1 where they don't."""
+
+    def __init__(self, code: dict[str, int]) -> None:
+        self.code = code
+
+    def __missing__(self, head: str) -> int:
+        told = len(head) < _HEAD or (head.count("::") > 1 and head[0] != ":")
+        place = self[head] = self.code[short_name(head)] if told else -1
+        return place
+
+
+_HEAD = 24
+_HEAD_OF = operator.itemgetter(slice(_HEAD))
+
+
 class _Process:
-    names: dict[str, list[float]] = field(default_factory=dict)
-    """name -> [count, microseconds, longest]"""
-    title: str = ""
-    long: list[tuple[str, Any, float]] = field(default_factory=list)
-    parts: list[tuple[Ints, Ints, list[str]]] = field(default_factory=list)
+    """One process of the timeline: what happened under which name, and its long events one by one."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.code: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        """Short name -> place in the arrays, which may be longer."""
+        self.head = _Heads(self.code)
+        self.count = np.zeros(0, np.int64)
+        self.total = np.zeros(0)
+        self.longest = np.zeros(0)
+        self.parts: list[tuple[Ints, Ints, list[str]]] = []
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Takes complete events; one without a finite, non-negative duration counts as none."""
+        durations = np.array([*map(_DURATION, events)], np.float64)
+        usable = (durations >= 0) & (durations < math.inf)
+        if not usable.all():
+            events, durations = list(itertools.compress(events, usable.tolist())), durations[usable]
+        codes = np.fromiter(map(self.head.__getitem__, map(_HEAD_OF, map(_NAME, events))), np.int64, len(events))
+        for i in np.flatnonzero(codes < 0).tolist():
+            codes[i] = self.code[short_name(events[i].name)]
+        if len(self.code) > self.count.size:
+            more = np.zeros(2 * len(self.code) - self.count.size)
+            self.count = np.concatenate((self.count, more.astype(np.int64)))
+            self.total, self.longest = np.concatenate((self.total, more)), np.concatenate((self.longest, more))
+        np.add.at(self.count, codes, 1)
+        np.add.at(self.total, codes, durations)
+        np.maximum.at(self.longest, codes, durations)
+        if self.title != "Overlap Analysis":
+            long = np.flatnonzero(durations >= LONG_US)
+            events, durations = [events[i] for i in long.tolist()], durations[long]
+        if events:
+            start = nanoseconds([*map(_TS, events)])
+            self.parts.append((start, start + np.rint(durations * 1000).astype(np.int64), [*map(_NAME, events)]))
+
+    def activities(self) -> Iterator[tuple[str, Activity]]:
+        """What was seen under each short name."""
+        for name, *seen in zip(
+            self.code, self.count.tolist(), self.total.tolist(), self.longest.tolist(), strict=False
+        ):
+            yield name, Activity(*seen)
+
+
+_PHASE, _NAME, _PID, _TS, _DURATION = map(operator.attrgetter, ("ph", "name", "pid", "ts", "dur"))
+
+
+@cache
+def _only(code: int) -> bytes:
+    """A table that translates this byte into 1 and all others into 0."""
+    return bytes(other == code for other in range(256))
 
 
 class _Collector:
     def __init__(self) -> None:
-        self.processes: dict[Any, _Process] = {}
+        self.processes: list[_Process] = []
+        self.place: defaultdict[int | str, int] = defaultdict(self._new)
+        """pid -> place among the processes."""
         self.sent: list[tuple[Ints, Ints]] = []
         self.received: list[tuple[Ints, Ints]] = []
         self.frequency: list[tuple[int, float]] = []
-        self.steps: list[tuple[str, int, int]] = []
         self.events = 0
 
+    def _new(self) -> int:
+        self.processes.append(_Process())
+        return len(self.processes) - 1
+
     def add(self, events: Sequence[Event], block: bytes) -> None:
-        """Takes one block of events and the bytes they were decoded from."""
+        """Takes one block of events and the bytes they were decoded from. There are a million events, so what is done
+        with each is done by functions in C."""
         self.events += len(events)
-        if not {event.ph for event in events} <= _COMMON:
+        phases = "".join(map(_PHASE, events)).encode()
+        if len(phases) != len(events):  # phases are single letters by definition
+            phases = b"".join(event.ph.encode() if event.ph in ("X", "s", "f") else b" " for event in events)
+        if phases.strip(b"Xsf"):
             for described in descriptions(block):
                 self._describe(described)
-        for found, into in (("s", self.sent), ("f", self.received)):
-            identities, flows = _links([event for event in events if event.ph == found])
+        for phase, into in (("s", self.sent), ("f", self.received)):
+            identities, flows = _links([*itertools.compress(events, phases.translate(_only(ord(phase))))])
             if flows:
-                into.append((identities, nanoseconds([event.ts for event in flows])))
-        device = {pid for pid, process in self.processes.items() if process.title == "Ascend Hardware"}
-        pid: object = None  # no event has it: it is a number or a text
-        for event in [event for event in events if event.ph == "X" and event.pid not in device]:
-            if event.pid != pid:
-                pid = event.pid
-                process = self.processes.setdefault(pid, _Process())
-                names, long = process.names, process.long
-                shortest = 0.0 if process.title == "Overlap Analysis" else LONG_US
-            duration = event.dur
-            if duration.__class__ is not float:
-                try:
-                    duration = float(duration or -1.0)
-                except (TypeError, ValueError):
-                    continue
-            if not 0.0 <= duration < math.inf:
-                continue
-            seen = names.get(event.name)
-            if seen is None:
-                names[event.name] = [1, duration, duration]
-            else:
-                seen[0] += 1
-                seen[1] += duration
-                if duration > seen[2]:
-                    seen[2] = duration
-            if duration >= shortest:
-                long.append((event.name, event.ts, duration))
-        for process in self.processes.values():
-            if process.long:
-                called, at, durations = zip(*process.long, strict=True)
-                start = nanoseconds(at)
-                length = np.rint(np.array(durations) * 1000).astype(np.int64)
-                process.parts.append((start, start + length, list(called)))
-                process.long.clear()
+                into.append((identities, nanoseconds([*map(_TS, flows)])))
+        complete = [*itertools.compress(events, phases.translate(_only(ord("X"))))]
+        places = [*map(self.place.__getitem__, map(_PID, complete))]
+        few = bytes(places) if len(self.processes) <= 256 else None
+        for place in set(places):
+            process = self.processes[place]
+            if process.title != "Ascend Hardware":
+                mine = [other == place for other in places] if few is None else few.translate(_only(place))
+                process.add([*itertools.compress(complete, mine)])
 
     def _describe(self, event: Description) -> None:
         if event.ph == "C":
@@ -147,7 +196,7 @@ class _Collector:
             if isinstance(value, (int, float)) and value > 0 and at[0] >= 0:
                 self.frequency.append((int(at[0]), float(value)))
         elif event.ph == "M" and event.name == "process_name":
-            self.processes.setdefault(event.pid, _Process()).title = str(event.args.get("name", ""))
+            self.processes[self.place[event.pid]].title = str(event.args.get("name", ""))
 
     def finish(self, cut: bool) -> Trace:
         """Everything joined: links matched, processes named."""
@@ -156,11 +205,11 @@ class _Collector:
         host: list[tuple[Ints, Ints, list[str]]] = []
         lanes: dict[str, list[tuple[Ints, Ints]]] = {}
         tasks: dict[str, float] = {}
-        for process in self.processes.values():
+        for process in self.processes:
             if process.title in _COLLECTIVES:
-                for name, (_, total, _) in process.names.items():
+                for name, seen in process.activities():
                     if "__" not in name:
-                        tasks[name] = tasks.get(name, 0.0) + total
+                        tasks[name] = tasks.get(name, 0.0) + seen.total_us
             if process.title == "Overlap Analysis":
                 for start, end, names in process.parts:
                     titles = np.array(names, object)
@@ -168,11 +217,11 @@ class _Collector:
                         chosen = (titles == lane) & (start >= 0)
                         lanes.setdefault(lane, []).append((start[chosen], end[chosen]))
             elif process.title not in _DEVICE:
-                for name, (count, total, longest) in process.names.items():
-                    into = activities.setdefault((process.title, short_name(name)), Activity())
-                    into.count += int(count)
-                    into.total_us += total
-                    into.longest_us = max(into.longest_us, longest)
+                for name, seen in process.activities():
+                    into = activities.setdefault((process.title, name), Activity())
+                    into.count += seen.count
+                    into.total_us += seen.total_us
+                    into.longest_us = max(into.longest_us, seen.longest_us)
                 if process.title != "Scope Layer":
                     host += process.parts
         spans = _spans(host)
@@ -237,15 +286,26 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
 
 def _links(flows: list[Event]) -> tuple[Ints, list[Event]]:
     """(number, event) of those flows that link a launch to its task, `HostToDevice123`."""
-    skip = len(_FLOW)
-    try:
-        return np.array([int(event.name[skip:]) for event in flows], np.int64), flows
-    except (ValueError, OverflowError):
+    numbers = _numbers(flows)
+    if numbers is None:
         flows = [event for event in flows if event.name.startswith(_FLOW)]
-    try:
-        return np.array([int(event.name[skip:]) for event in flows], np.int64), flows
-    except (ValueError, OverflowError):
-        return np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in flows], np.int64), flows
+        numbers = _numbers(flows)
+    if numbers is None:
+        numbers = np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in flows], np.int64)
+    return numbers, flows
+
+
+def _numbers(flows: list[Event]) -> Ints | None:
+    """The number behind each name; None where a name is not like that."""
+    names = "\n".join(map(_NAME, flows))
+    text = f"\n{names}".replace(f"\n{_FLOW}", "\n")[1:]
+    if len(names) - len(text) != len(_FLOW) * len(flows) or not text.isascii() or text.translate(_NO_DIGITS):
+        return None
+    numbers = np.fromstring(text, np.int64, sep="\n")
+    return numbers if numbers.size == len(flows) and numbers.max(initial=0) < np.iinfo(np.int64).max else None
+
+
+_NO_DIGITS = str.maketrans("", "", "0123456789\n")
 
 
 def trace_source(rank: Rank) -> Source | None:
@@ -282,6 +342,7 @@ def _load(paths: Sequence[Path], note: Note) -> Trace | None:
         try:
             for events, block in stream(path, note):
                 collector.add(events, block)
+                del events, block
         except Cut:
             cut = True
         except OSError as error:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from advisor.sources.base import Note
 from advisor.sources.textfiles import detect_encoding, require_file
 
-BLOCK = 1 << 21
+BLOCK = 1 << 19
 """Bytes decoded at once; larger blocks leave the processor's caches and are slower."""
 LARGEST_EVENT = 1 << 26
 
@@ -29,13 +29,24 @@ Ints = npt.NDArray[np.int64]
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event; `ts` stays text until it is needed, its digits are more than a float carries."""
+    """One event; `ts` stays text until it is needed, its digits are more than a float carries. `dur` is a number, or a
+    text that is one: the decoder turns both into a float."""
 
     ph: str
     name: str = ""
     pid: int | str = 0
     ts: msgspec.Raw = _NONE
-    dur: float | str | None = None
+    dur: float | None = None
+
+
+class OddEvent(msgspec.Struct, gc=False):
+    """An event whose duration may be anything; one that is no number does not spoil the events around it."""
+
+    ph: str
+    name: str = ""
+    pid: int | str = 0
+    ts: msgspec.Raw = _NONE
+    dur: Any = None
 
 
 class Description(msgspec.Struct, gc=False):
@@ -69,6 +80,24 @@ def descriptions(data: bytes) -> Iterator[Description]:
 
 
 _DESCRIPTION = msgspec.json.Decoder(Description)
+_EVENTS = msgspec.json.Decoder(list[Event], strict=False)
+_ODD_EVENTS = msgspec.json.Decoder(list[OddEvent])
+
+
+def _decode(data: bytes) -> list[Event]:
+    """The events of a whole array. Raises where it is none."""
+    try:
+        return _EVENTS.decode(data)
+    except msgspec.ValidationError:
+        events = _ODD_EVENTS.decode(data)
+    return [Event(event.ph, event.name, event.pid, event.ts, _number(event.dur)) for event in events]
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, (str, int, float)) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def nanoseconds(texts: Sequence[Any]) -> Ints:
@@ -82,8 +111,14 @@ def nanoseconds(texts: Sequence[Any]) -> Ints:
         if digits.shape[1] > 4 and (digits[:, -4] == 46).all():
             digits = np.concatenate((digits[:, :-4], digits[:, -3:]), axis=1) - 48
             if digits.shape[1] <= 19 and digits.max(initial=0) <= 9:
-                return digits @ (10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64))
+                high, low = (digits.astype(np.float64) @ _PLACES[-digits.shape[1] :]).astype(np.int64).T
+                return high * 10**_LOW + low
     return np.array([_exact(bytes(text)) for text in texts], np.int64)
+
+
+_LOW = 12
+"""Digits that are added up apart from those before them: sums of either half are exact in a float64."""
+_PLACES = np.array([(10.0 ** (i - _LOW), 0.0) if i >= _LOW else (0.0, 10.0**i) for i in range(18, -1, -1)])
 
 
 def _exact(text: bytes) -> int:
@@ -101,7 +136,6 @@ class Cut(Exception):
 
 def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
     """(events, their bytes) in blocks of about `BLOCK`. Raises `Cut` at the end of a file that ends in the middle."""
-    decoder = msgspec.json.Decoder(list[Event])
     lost = 0
     total = 0
     rest = b""
@@ -119,13 +153,14 @@ def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
         if len(rest) < BLOCK // 2:
             continue
         block = rest
-        events, rest, bad = _decode_most(decoder, block)
+        events, rest, bad = _decode_most(block)
         lost += bad
+        total += len(events)
         if events:
-            total += len(events)
             yield events, block
+        del events, block  # so that the next ones take their memory, which the processor still holds
     if started:
-        events, bad, ended = _decode_end(decoder, rest)
+        events, bad, ended = _decode_end(rest)
         lost += bad
         total += len(events)
         if events:
@@ -194,7 +229,7 @@ def _first_event(data: bytes) -> int | None:
     return skipped + found.end() if found else None
 
 
-def _decode_most(decoder: Any, data: bytes) -> tuple[list[Event], bytes, int]:
+def _decode_most(data: bytes) -> tuple[list[Event], bytes, int]:
     """(events, what remains, bytes given up): all whole events of a block."""
     end = len(data)
     for _ in range(16):
@@ -202,21 +237,22 @@ def _decode_most(decoder: Any, data: bytes) -> tuple[list[Event], bytes, int]:
         if cut is None:
             break
         try:
-            return decoder.decode(b"[" + data[: cut[0]] + b"]"), data[cut[1] :], 0
+            whole = b"".join((b"[", memoryview(data)[: cut[0]], b"]"))
+            return _decode(whole), data[cut[1] :], 0
         except (msgspec.DecodeError, UnicodeDecodeError):
             end = cut[0]
     cut = _last_boundary(data, len(data))
     if cut is None:
         return [], data if len(data) < LARGEST_EVENT else b"", 0 if len(data) < LARGEST_EVENT else len(data)
-    events, bad = _decode_around(decoder, data[: cut[0]])
+    events, bad = _decode_around(data[: cut[0]])
     return events, data[cut[1] :], bad
 
 
 def _last_boundary(data: bytes, end: int) -> tuple[int, int] | None:
     """(end of the event, start of the next) of the last boundary before `end`."""
-    low = end
+    low, width = end, 1024
     while low > 0:
-        low = max(0, low - 65_536)
+        low, width = max(0, low - width), 4 * width
         last = None
         for last in _BETWEEN.finditer(data, low, end):  # noqa: B007
             pass
@@ -225,16 +261,16 @@ def _last_boundary(data: bytes, end: int) -> tuple[int, int] | None:
     return None
 
 
-def _decode_around(decoder: Any, data: bytes) -> tuple[list[Event], int]:
+def _decode_around(data: bytes) -> tuple[list[Event], int]:
     """Events of a damaged piece, and the bytes given up: halves it until the defect stands alone."""
     try:
-        return decoder.decode(b"[" + data + b"]"), 0
+        return _decode(b"[" + data + b"]"), 0
     except (msgspec.DecodeError, UnicodeDecodeError):
         middle = _BETWEEN.search(data, len(data) // 2) or _first_boundary(data)
         if middle is None:
             return [], len(data)
-        left, lost_left = _decode_around(decoder, data[: middle.start() + 1])
-        right, lost_right = _decode_around(decoder, data[middle.end() :])
+        left, lost_left = _decode_around(data[: middle.start() + 1])
+        right, lost_right = _decode_around(data[middle.end() :])
         return left + right, lost_left + lost_right
 
 
@@ -242,7 +278,7 @@ def _first_boundary(data: bytes) -> re.Match[bytes] | None:
     return _BETWEEN.search(data)
 
 
-def _decode_end(decoder: Any, data: bytes) -> tuple[list[Event], int, bool]:
+def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:
     """(events, bytes given up, whether the array was closed) of what follows the last block."""
     text = data.strip(_SPACE)
     if text.startswith(b"]"):
@@ -253,17 +289,17 @@ def _decode_end(decoder: Any, data: bytes) -> tuple[list[Event], int, bool]:
         if bracket < 0:
             break
         try:
-            return decoder.decode(b"[" + text[: bracket + 1]), 0, True
+            return _decode(b"[" + text[: bracket + 1]), 0, True
         except (msgspec.DecodeError, UnicodeDecodeError):
             end = bracket
     try:
-        return decoder.decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
+        return _decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
-    events, rest, bad = _decode_most(decoder, text)
+    events, rest, bad = _decode_most(text)
     closed = rest.rstrip(_SPACE).endswith((b"]", b"}"))
     last = re.match(rb"\{.*\}\s*\]", rest, re.DOTALL)
     if last is not None:
-        more, lost = _decode_around(decoder, rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE))
+        more, lost = _decode_around(rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE))
         return events + more, bad + lost, bool(more)
     return events, bad, closed and bool(last)
