@@ -197,9 +197,9 @@ def _events(k: Launch, number: int) -> Iterator[str]:
         f'{k.index}, "Batch Id": 0, "Subtask Id": 4294967295, "connection_id": {number}, "mindspore_op": "{op}"}}, '
         f'"ph": "X"}}'
     )
-    flow = f'"name": "HostToDevice{number}", "cat": "HostToDevice", "id": "{number}"'
-    yield f'{{"ph": "s", {flow}, "pid": 255, "tid": 100, "ts": "{launch}"}}'
-    yield f'{{"ph": "f", {flow}, "bp": "e", "pid": {pid}, "tid": {tid}, "ts": "{start}"}}'
+    name, flow = f'"name": "HostToDevice{number}"', f'"cat": "HostToDevice", "id": "{number}"'
+    yield f'{{{name}, "ph": "s", {flow}, "pid": 255, "tid": 100, "ts": "{launch}"}}'
+    yield f'{{{name}, "ph": "f", "bp": "e", {flow}, "pid": {pid}, "tid": {tid}, "ts": "{start}"}}'
 
 
 def write_rank(load: Workload, out: Path, rank: int) -> None:

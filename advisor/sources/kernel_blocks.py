@@ -106,7 +106,6 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
     if not positions:
         raise _Untrusted
     width = line.count(b",") + 1
-    heading = ",".join(map(str, range(width))).encode() + b"\n"
     handed = False
     bad_starts = holes = 0
     for column, shown, effect in _VITAL:
@@ -123,7 +122,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             whole = [each for each in lines if b"\x00" not in each]
             holes += len(lines) - len(whole)
             block = b"\n".join(whole)
-        frame = _parse(heading + block, positions)
+        frame = _parse(block, positions, width)
         if frame is None:
             if not handed:
                 raise _Untrusted
@@ -144,18 +143,21 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
 def _whole_lines(path: Path, skip: int, width: int, note: Note) -> Iterator[bytes | None]:
     """Blocks that end with a line outside quotes; None where a quotation mark stays open beyond reason."""
     with path.open("rb") as stream:
-        stream.seek(skip)
-        rest = b""
-        while data := stream.read(BLOCK):
-            rest += data
+        at, size = skip, BLOCK
+        while True:
+            stream.seek(at)
+            rest = stream.read(size)
+            if len(rest) < size:
+                break
             cut = _cut(rest)
-            if cut == 0:
-                if len(rest) > 8 * BLOCK:
-                    yield None
-                    return
-                continue
-            yield rest[:cut]
-            rest = rest[cut:]
+            if cut:
+                yield rest[:cut]
+                at, size = at + cut, BLOCK
+            elif size > 8 * BLOCK:
+                yield None
+                return
+            else:
+                size += BLOCK
     if not rest.strip():
         return
     if rest.count(b'"') % 2:
@@ -198,11 +200,11 @@ MARK = "\x1f"
 """Stands between the texts of a signature, and therefore in none of them."""
 _LONE_QUOTE = re.compile(rb',"(?:[,\r\n]|\Z)')
 _LONE_QUOTE_FIRST = re.compile(rb'\n"(?:[,\r\n]|\Z)')
-"""A cell that is nothing but a quotation mark: polars panics over it in a column of numbers. Two patterns that begin with
-plain bytes are found many times faster than one with a choice."""
+"""A cell that is nothing but a quotation mark: polars panics over it in a column of numbers. Two patterns that begin
+with plain bytes are found many times faster than one with a choice."""
 
 
-def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
+def _parse(data: bytes, positions: Mapping[str, int], width: int) -> pl.DataFrame | None:
     """A block as a frame; None where polars cannot read it."""
     first = any(positions.get(name) == 0 for name in _NUMBERS)
     if _LONE_QUOTE.search(data) or (first and _LONE_QUOTE_FIRST.search(data)):
@@ -217,10 +219,11 @@ def _parse(data: bytes, positions: Mapping[str, int]) -> pl.DataFrame | None:
     numbers = [name for name in order if name in _NUMBERS]
 
     def read(floats: Sequence[str]) -> pl.DataFrame:
+        kinds = {positions[name]: pl.Float64 for name in floats}
         frame = pl.read_csv(
-            data, columns=[positions[name] for name in order], infer_schema=False, ignore_errors=True,
+            data, has_header=False, columns=[positions[name] for name in order],
+            schema={str(i): kinds.get(i, pl.String) for i in range(width)}, ignore_errors=True,
             truncate_ragged_lines=True, encoding="utf8-lossy", raise_if_empty=False,
-            schema_overrides={str(positions[name]): pl.Float64 for name in floats},
         )  # fmt: skip
         frame.columns = order
         return frame
