@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-BLOCK = 1 << 21
+BLOCK = 1 << 22
 """Bytes parsed at once: bounds memory; larger blocks are no faster."""
 
 SIGNATURE = ("type", "core", "state", "input_shapes", "input_dtypes", "input_formats", "output_shapes", "output_dtypes")
@@ -236,22 +236,24 @@ def _parse(data: bytes, positions: Mapping[str, int], width: int) -> pl.DataFram
             )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
-    columns = [(pl.col(name) * _SCALES[name]) for name in order if name in _SCALES]
+    columns: list[pl.Expr | pl.Series] = [pl.col(name) * _SCALES[name] for name in order if name in _SCALES]
     if "start_ns" in order:
-        frame = frame.with_columns(_nanoseconds(frame["start_ns"]))
+        columns.append(_nanoseconds(frame))
     return frame.with_columns(columns)
 
 
-def _nanoseconds(texts: pl.Series) -> pl.Series:
+def _nanoseconds(frame: pl.DataFrame) -> pl.Series:
     """Exact nanoseconds of microseconds with decimals; null where it is no such number."""
     import polars as pl
 
-    texts = texts.str.strip_chars(' \t"')
-    if texts.str.contains(r"^\d{1,16}\.\d{3}$").all():
-        return texts.str.replace(".", "", literal=True).cast(pl.Int64, strict=False)
-    name = texts.name
-    frame = pl.DataFrame({name: texts})
-    parts = pl.when(pl.col(name).str.contains(_START)).then(pl.col(name)).str.splitn(".", 2)
+    texts = pl.col("start_ns").str.strip_chars(' \t"')
+    plain, all_plain = frame.select(
+        texts.str.replace(".", "", literal=True).cast(pl.Int64, strict=False),
+        texts.str.contains(r"^\d{1,16}\.\d{3}$").all().alias("plain"),
+    ).get_columns()
+    if all_plain[0]:
+        return plain
+    parts = pl.when(texts.str.contains(_START)).then(texts).str.splitn(".", 2)
     whole = parts.struct.field("field_0").cast(pl.Int64, strict=False) * 1000
     decimals = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
-    return frame.select((whole + decimals.cast(pl.Int64, strict=False)).alias(name))[name]
+    return frame.select((whole + decimals.cast(pl.Int64, strict=False)).alias("start_ns"))["start_ns"]
