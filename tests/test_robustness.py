@@ -16,8 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fuzzing import fuzz  # noqa: E402
 
 from advisor.config import load_config
 from advisor.errors import ConfigError, RuleError
@@ -31,7 +35,7 @@ from advisor.sources.discover import load_profile
 from advisor.tables import TABLES
 
 ROOT = Path(__file__).parent.parent
-FUZZ = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = fuzz(25)
 CELLS = st.one_of(
     st.sampled_from(["", "N/A", "nan", "inf", "-1", "1e999", "0", "12.5", "1,5", "[1]", "'", '"', "\x00", "9" * 400]),
     st.text(max_size=12),
@@ -61,14 +65,28 @@ FILES = {
     "operator_memory.csv": "operator_memory", "npu_module_mem.csv": "module_memory", "dataset.csv": "dataset_stages",
 }  # fmt: skip
 DOCUMENTS = (
-    "communication.json", "communication_matrix.json", "trace_view.json", "minddata_pipeline_summary_0.json",
-    "pipeline_profiling_0.json", "minddata_cpu_utilization_0.json", "profiler_info_0.json", "profiler_metadata.json",
+    "communication.json",
+    "communication_matrix.json",
+    "trace_view.json",
+    "minddata_pipeline_summary_0.json",
+    "pipeline_profiling_0.json",
+    "minddata_cpu_utilization_0.json",
+    "profiler_info_0.json",
+    "profiler_metadata.json",
+)
+ANALYSED = (
+    "cluster_communication.json", "cluster_communication_matrix.json", "communication_group.json",
+    "flops_summary_0.json", "parallel_strategy_0.json", "memory_usage_summary_0.json", "step_trace_point_info_0.json",
+    "gpu_timeline_display_0.json", "timeline_0.json",
 )  # fmt: skip
 LEGACY = (
     "step_trace_raw_0_detail_time.csv", "aicore_intermediate_0_type.csv", "aicore_intermediate_0_detail.csv",
     "aicpu_intermediate_0.csv", "minddata_pipeline_raw_0.csv", "framework_raw_0.csv", "hccl_raw_0.csv",
     "device_queue_profiling_0.txt", "dataset_iterator_profiling_0.txt", "minddata_aicpu_0.txt", "flops_0.txt",
     "output_timeline_data_0.txt", "ascend_timeline_display_0.json", "dynamic_shape_info_0.json",
+    "ascend_cluster_analyse_data-parallel_1_1_0.csv", "ascend_cluster_analyse_pipeline-parallel_2_4_0.csv",
+    "output_data_preprocess_aicpu_0.txt", "pynative_op_intermediate_0_type.csv", "cpu_op_detail_info_0.csv",
+    "minddata_getnext_profiling_0.txt", "host_info_0.csv", "host_memory_0.csv", "RuntimeProfilerDetail0.csv",
 )  # fmt: skip
 
 
@@ -139,6 +157,20 @@ def test_any_json_under_the_right_name(name: str, content: Any) -> None:
         check(output.parent.parent)
 
 
+@pytest.mark.parametrize("name", ANALYSED)
+@FUZZ
+@given(content=st.one_of(JSON, SHAPED, st.dictionaries(KEYS, st.dictionaries(KEYS, SHAPED, max_size=3), max_size=3)))
+def test_any_json_of_analysers_and_older_versions(name: str, content: Any) -> None:
+    """What a cluster analyser or an older MindSpore wrote beside a trace of steps."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "step_trace_raw_0_detail_time.csv").write_text(
+            "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail\n"
+            "1,100,300,200,120,280,20,160,20\n2,300,500,200,320,480,20,160,20\n"
+        )
+        (Path(folder) / name).write_text(json.dumps(content), encoding="utf-8", errors="surrogatepass")
+        check(Path(folder))
+
+
 @pytest.mark.parametrize("name", LEGACY)
 @FUZZ
 @given(content=st.one_of(st.binary(max_size=200), st.lists(st.lists(CELLS, max_size=9), max_size=5)))
@@ -153,7 +185,7 @@ def test_any_content_of_older_files(name: str, content: Any) -> None:
         check(Path(folder))
 
 
-@settings(max_examples=150, deadline=None)
+@fuzz(150)
 @given(st.text(alphabet="ab.:$()[]+-*/<>=!,'\" 0159eE_not andorin", max_size=60))
 def test_any_expression_is_read_or_refused(text: str) -> None:
     """The parser has two answers only: a tree, or an error that names the place."""
@@ -163,7 +195,7 @@ def test_any_expression_is_read_or_refused(text: str) -> None:
         assert str(error)
 
 
-@settings(max_examples=150, deadline=None)
+@fuzz(150)
 @given(st.one_of(st.text(max_size=120), st.text(alphabet="abc:-{}[]\"'&*!|>#%@ \n", max_size=120)))
 def test_any_yaml_is_read_or_refused(text: str) -> None:
     """As for expressions: a document or an error with file and line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 
 import numpy as np
 
@@ -145,7 +146,7 @@ def count_weights(run: Run) -> int | None:
         )  # fmt: skip
         if updates >= 2:
             counts.append(updates)
-    return round(float(np.median(counts))) if counts else None
+    return round(median_low(counts)) if counts else None  # a rank whose steps were lost counts too many
 
 
 _NEEDS = "collectives"

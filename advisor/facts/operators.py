@@ -110,7 +110,7 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
         share = exposed / step_us if exposed is not None and step_us else None
         yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
-        top = rows[max(rows, key=lambda r: (r in timed, bool(rows[r].shape_text), float(rows[r].total_us.sum())))]
+        top = rows[max(rows, key=lambda r: (r in timed, bool(rows[r].core), float(rows[r].total_us.sum())))]
         yield from fact("operator_type.longest_us", subject, max(r.longest_us for r in rows.values()) or None, *source)
         for key, text in (
             ("core", top.core), ("category", _category(top)), ("dtypes", top.dtype_text), ("shapes", top.shape_text),

@@ -195,6 +195,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     for rank, reduction in run.each("kernels").items():
         if rank not in times and (recomputed := from_kernels(reduction)) is not None:
             times[rank] = recomputed
+    times = _told_apart(run, times)
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
     for reason in sorted(set(odd.values())):
         names = [name for name, why in odd.items() if why == reason]
@@ -202,6 +203,18 @@ def steady(run: Run) -> dict[int, StepTimes]:
     result = dict(sorted(times.items()))
     run._steady = result  # type: ignore[attr-defined]
     return result
+
+
+def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without ranks whose whole recording is one nameless step while others have several: its steps were lost."""
+    several = [rank for rank, t in times.items() if len(t.steps) + len(t.excluded) > 1]
+    lost = [rank for rank, t in times.items() if t.steps == ("0",) and not t.excluded]
+    if not lost or len(several) < len(lost):
+        return times
+    for rank in run.profile.ranks:
+        if rank.rank in lost:
+            rank.note(rank.relative(rank.root), "its steps cannot be told apart, those of other ranks can; left out")
+    return {rank: t for rank, t in times.items() if rank not in lost}
 
 
 def excluded_steps(run: Run) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,15 @@ from advisor.sources.databaseframes import frame, lacks, texts
 from advisor.sources.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.dbfile import Database, open_database
 from advisor.sources.frames import to_step
-from advisor.sources.jsonfiles import US_PER_MS, add_transport, kind_of, packet_sizes, place_links, split_operation
+from advisor.sources.jsonfiles import (
+    US_PER_MS,
+    add_transport,
+    kind_of,
+    number,
+    packet_sizes,
+    place_links,
+    split_operation,
+)
 from advisor.sources.readers import reader
 from advisor.tables import TABLES
 
@@ -55,7 +63,8 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
                 for name in ("computing_us", "exposed_us", "free_us"):
                     if name not in data:
                         note(str(database.path), f"table StepTraceTime lacks {_STEPS[name]}")
-                data["step"] = [to_step(name) for name in data.get("step", [])]
+                if "step" in data:
+                    data["step"] = [to_step(name) for name in data["step"]]
                 return frame("steps", data, reference, columns, note)
         computed = steps_from_tasks(database, note)
     return None if computed is None else frame("steps", computed, reference, columns, note)
@@ -178,17 +187,19 @@ def read_transports(reference: TableRef, columns: Sequence[str] | None, note: No
     cells = {column: found.get(column, [None] * length) for column in wanted}
     steps, names, groups, _ = _names(found, length)
     merged: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
+    large: dict[tuple[Any, ...], Any] = {}
     for i in range(length):
         if names[i] == "Total Op Info" or not (cells["transit_size"][i] or cells["transit_time"][i]):
             continue
         key = (steps[i], names[i], groups[i], cells["transport_type"][i], cells["transit_size"][i],
-               cells["transit_time"][i], cells["large_packet_ratio"][i])  # fmt: skip
+               cells["transit_time"][i])  # fmt: skip
         packet = (cells["package_size"][i], cells["count"][i], cells["total_duration"][i])
         merged.setdefault(key, []).append(packet)
+        large[key] = large.get(key) if number(large.get(key)) is not None else cells["large_packet_ratio"][i]
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
     for key, packets in merged.items():
         sizes = packet_sizes((size, count, time) for size, count, time in packets if size and count)
-        add_transport(rows, *key, sizes)
+        add_transport(rows, *key, large[key], sizes)
     return frame("transports", rows, reference, columns, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
 
 

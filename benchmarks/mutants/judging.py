@@ -85,6 +85,8 @@ def _verdicts(
             continue
         if verdict == "operator-hotspot" and subject.startswith("operator hcom_"):
             continue  # a collective that waits: its own text sends the reader to whom it waits for
+        if verdict in _FOLLOWS and any(verdict == told for told, _ in accusations(intact)):
+            continue  # somebody is waited for in both; which collective shows it most rests on what is left
         if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
             continue  # the same verdict, less exactly placed
         shorter = mutation.name in _SHORTER or (mutation.name in _CUT and _is_told(file, mutant, intact))

@@ -216,6 +216,7 @@ def _child(result: Path, work: Callable[[], Any]) -> None:
     status = 1
     try:
         os.setpgid(0, 0)
+        gc.disable()  # what it holds is gone with it
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         found = work()
