@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fuzzing import fuzz  # noqa: E402
-from test_laws import write  # noqa: E402
-from test_robustness import JSON, check  # noqa: E402
+from fuzzing import fuzz
+from test_laws import write
+from test_robustness import JSON, check
 
 from advisor.config import Config, load_config, parse_config
 from advisor.engine.judge import decide, known_facts
@@ -54,7 +54,7 @@ TOKENS = st.sampled_from([
     "min(", "max(", "spread(", "median(", "sum(", "abs(", "count(", "a.", ".", " ",
 ])  # fmt: skip
 PIECES = st.sampled_from([
-    "{{ ", " }}", "{% if ", "{% else %}", "{% endif %}", "{% for x in ", "{% endfor %}", " %}", "step.time_us", "x", "|",
+    "{{ ", " }}", "{% if ", "{% else %}", "{% endif %}", "{% for x in ", "{% endfor %}", " %}", "step.time_us", "|", "x",
     "show('us')", "digits(2)", " > ", " is known", " and ", "1", "'a'", "+", "[0]", ".value", ".unit", "param.share",
     "__class__", "loop.index", "{#", "#}", "text",
 ])  # fmt: skip

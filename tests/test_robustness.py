@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fuzzing import fuzz  # noqa: E402
+from fuzzing import fuzz
 
 from advisor.config import load_config
 from advisor.errors import ConfigError, RuleError
