@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+from advisor.conformity import require
 from advisor.errors import UsageError
 from advisor.jsonout import shield_json
 from advisor.model import (
@@ -250,7 +251,9 @@ def report_from_json(document: str | bytes | Mapping[str, Any]) -> Report:
         version = str(data["schema_version"])
         if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
             raise UsageError(f"report of schema version {version}", hint=f"this advisor reads {SCHEMA_VERSION}")
-        return _read_report(data)
+        report = _read_report(data)
+        require(report, Report, "report")
+        return report
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"not a report of the advisor ({type(error).__name__}: {error})",

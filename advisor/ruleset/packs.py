@@ -11,6 +11,7 @@ severities: {COMM001: high}
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -55,13 +56,20 @@ def find_pack(name: str) -> Path:
         return shipped[name]
     if name in installed:
         return _folder_of(name, installed[name])
-    if Path(name).is_dir():
+    if _is_folder(Path(name)):
         return Path(name)
     near = get_close_matches(name, [*shipped, *installed], 1)
     known = ", ".join([*shipped, *installed])
     raise RuleError(
         f"there is no pack {name!r}", hint=f"did you mean {near[0]}?" if near else f"packs: {known}, or a folder"
     )
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _installed() -> dict[str, Any]:
@@ -121,7 +129,7 @@ def resolve(config: Config) -> tuple[list[Path], Config]:
         _collect(name, packs, ())
     folders = [pack.folder for pack in packs]
     for folder in config.rules:
-        if not folder.is_dir():
+        if not _is_folder(folder):
             raise RuleError("there is no such folder of rules", place=str(folder))
         if folder.resolve() not in {each.resolve() for each in folders}:
             pack = read_pack(folder)
@@ -147,10 +155,11 @@ def _extended(name: str, folder: Path) -> str:
     beside it. A stranger's pack must not make the advisor walk or show any other folder of this machine."""
     if name in shipped_packs() or name in _installed():
         return name
-    target = (folder / name).resolve()
-    beside = target.parent == folder.parent and (target / "pack.yaml").is_file()
-    if target.is_dir() and target != folder and (target.is_relative_to(folder) or beside):
-        return str(target)
+    with suppress(OSError, ValueError, RuntimeError):  # names too long, with NUL, loops of links
+        target = (folder / name).resolve()
+        beside = target.parent == folder.parent and (target / "pack.yaml").is_file()
+        if target.is_dir() and target != folder and (target.is_relative_to(folder) or beside):
+            return str(target)
     raise RuleError(
         f"a pack may not build on {name!r}",
         place=str(folder / "pack.yaml"),
