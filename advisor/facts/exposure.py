@@ -58,7 +58,7 @@ class Exposure:
     """Exposed communication of one rank, microseconds a step, by what it is."""
 
     transfer: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Role of the group -> transfer nothing hides."""
+    """Role of the group -> transfer nothing hides; "weights": data-parallel ranks gather sharded weights (FSDP)."""
     wait: float = 0.0
     bubble: float = 0.0
     known: bool = True
@@ -78,7 +78,7 @@ def _expose(run: Run) -> dict[int, Exposure]:
     layout = partition(run)
     pure: dict[int, dict[str, tuple[str, float, float]]] = defaultdict(dict)
     for joint in joints(run):
-        role = layout.role.get(joint.group, "data")
+        role = purpose(joint.kind, layout.role.get(joint.group, "data"))
         steps = len(set(joint.steps))
         shortest, elapsed = joint.transfer_us, joint.elapsed_us
         for column, rank in enumerate(joint.ranks):
@@ -97,6 +97,11 @@ def _expose(run: Run) -> dict[int, Exposure]:
         else:
             found[rank] = _estimated(pure.get(rank, {}), total, _receiving(run, rank))
     return found
+
+
+def purpose(kind: str, role: str) -> str:
+    """The key of `Exposure.transfer` for this kind of collective in a group of this role."""
+    return "weights" if role == "data" and kind == "allgather" else role
 
 
 def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: float | None) -> Exposure:

@@ -10,6 +10,7 @@ import numpy as np
 from advisor.facts.exchanges import POINT_TO_POINT, Exchanges
 
 _GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
+REDUCTIONS = ("allreduce", "reducescatter", "reduce")
 FORWARD_SHARE = 0.25
 """Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
 
@@ -69,12 +70,15 @@ def _tell_tensor_from_data(
 
 
 def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:
-    """Longest pause of this group in a step, in units of the step's computation: the median over steps of one member.
-    None where starts are not told, or for one step only."""
+    """Longest pause of this group's reductions in a step, in units of the step's computation: the median over steps of
+    one member. Sharded weights are gathered in forward as well (FSDP, ZeRO-3), but gradients are reduced in backward
+    only. None where starts are not told, or for one step only."""
     for rank, ex in exchanges.items():
         if group not in ex.groups or len(ex.steps) < 2 or ex.scale > 1:
             continue
         mine = (ex.group == ex.groups.index(group)) & (ex.start_ns > 0)
+        reducing = mine & np.isin(ex.kinds(), REDUCTIONS)
+        mine = reducing if reducing.any() else mine
         order = np.argsort(ex.start_ns[mine])
         start = ex.start_ns[mine][order] / 1000
         end = start + ex.elapsed_us[mine][order]
