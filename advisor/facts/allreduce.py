@@ -108,7 +108,7 @@ class Gradients:
 def gradients(run: Run) -> Gradients | None:
     """Collectives over which gradients are summed: AllReduce and ReduceScatter of data-parallel groups."""
     layout = partition(run)
-    chosen = [j for j in joints(run) if j.kind in GRADIENT_KINDS and layout.role.get(j.group, "data") == "data"]
+    chosen = [j for j in joints(run) if j.kind in GRADIENT_KINDS and layout.role_of(j.group) == "data"]
     if not chosen:
         return None
     per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
@@ -147,6 +147,16 @@ def count_weights(run: Run) -> int | None:
         if updates >= 2:
             counts.append(updates)
     return round(median_low(counts)) if counts else None  # a rank whose steps were lost counts too many
+
+
+def _computing(run: Run) -> list[float]:
+    """Forward and backward of each rank, microseconds a step; the older trace names them so."""
+    times = steady(run).values()
+    for phase in ("computing", "fp_bp"):
+        found = [share * float(np.median(t.time)) for t in times if (share := t.share(phase)) is not None]
+        if found:
+            return found
+    return []
 
 
 _NEEDS = "collectives"
@@ -195,7 +205,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("allreduce.exposed_us", RUN, found.exposed_us, *src, samples=n)
     yield from fact("allreduce.exposed_share", RUN, found.exposed_us / step_us, *src, samples=n)
     yield from fact("allreduce.hidden_share", RUN, max(1 - found.exposed_us / found.transfer_us, 0.0), *src, samples=n)
-    computing = [s * float(np.median(t.time)) for t in steady(run).values() if (s := t.share("computing")) is not None]
+    computing = _computing(run)
     if not computing:
         return
     backward = BACKWARD_SHARE * float(np.median(computing))

@@ -199,7 +199,7 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
     layout = partition(run)
     sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
     for joint in together:
-        total = sums[layout.role.get(joint.group, "data"), joint.kind]
+        total = sums[layout.role_of(joint.group), joint.kind]
         part = joint.scale / len(set(joint.steps))
         pure = joint.pure_us
         with np.errstate(invalid="ignore"):
@@ -336,7 +336,7 @@ def _exposed_of(run: Run, role: str, kind_: str, total: _Sum) -> float | None:
     layout = partition(run)
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for joint in joints(run):
-        if joint.kind == kind_ and layout.role.get(joint.group, "data") == role:
+        if joint.kind == kind_ and layout.role_of(joint.group) == role:
             part = joint.scale / len(set(joint.steps))
             shortest = joint.transfer_us
             for rank in joint.ranks:

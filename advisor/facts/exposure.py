@@ -78,7 +78,7 @@ def _expose(run: Run) -> dict[int, Exposure]:
     layout = partition(run)
     pure: dict[int, dict[str, tuple[str, float, float]]] = defaultdict(dict)
     for joint in joints(run):
-        role = purpose(joint.kind, layout.role.get(joint.group, "data"))
+        role = purpose(joint.kind, layout.role_of(joint.group))
         steps = len(set(joint.steps))
         shortest, elapsed = joint.transfer_us, joint.elapsed_us
         for column, rank in enumerate(joint.ranks):
@@ -90,7 +90,9 @@ def _expose(run: Run) -> dict[int, Exposure]:
     times = steady(run)
     found = {}
     for rank in sorted(set(exchanges) | set(times)):
-        exposed = times[rank].phases.get("exposed") if rank in times else None
+        phases = times[rank].phases if rank in times else {}
+        # the older data-parallel trace tells no exposed time; nothing after backward hides what lies in the tail
+        exposed = phases.get("exposed", phases.get("tail"))
         total = float(np.nanmedian(exposed)) if exposed is not None else None
         if rank in courses and courses[rank].exposed_by_name and (pure.get(rank) or rank not in exchanges):
             found[rank] = _measured(courses[rank], pure[rank], total)

@@ -210,7 +210,8 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     parts = {p: excess(balance.part(p)[rows]) for p in PARTS if p != "data" or balance.data_known}
     over = excess(own)
     exposed = excess(balance.exposed[rows])
-    steadily = (own - others_median(own) > 0).mean(axis=1)
+    above = own - others_median(own)
+    steadily = (above > 0).sum(axis=1) / np.maximum(np.isfinite(above).sum(axis=1), 1)
     noise = spread(over)
     return {
         balance.ranks[r]: Lateness(

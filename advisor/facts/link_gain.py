@@ -156,7 +156,7 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
     gone: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     members: dict[str, set[int]] = defaultdict(set)
     for (group, kind), (lasts, share) in cuts.items():
-        role = "pipeline" if kind in POINT_TO_POINT else purpose(kind, layout.role.get(group, "data"))
+        role = "pipeline" if kind in POINT_TO_POINT else purpose(kind, layout.role_of(group))
         gone[role][group] += lasts * share * alone
         members[role] |= set(layout.groups.get(group, ())) or touched
     known = {role: [found[rank] for rank in ranks if rank in found] for role, ranks in members.items()}

@@ -54,6 +54,10 @@ class Partition:
             return "model"
         return "data" if (self.data or 1) > 1 else "single"
 
+    def role_of(self, group: str) -> str:
+        """What a group is for; of those nobody tells, gradients, or sharded operators where they are sharded."""
+        return self.role.get(group, "tensor" if self.sharded else "data")
+
     def peers(self) -> dict[int, list[int]]:
         """stage -> ranks at hand in it."""
         found: dict[int, list[int]] = defaultdict(list)

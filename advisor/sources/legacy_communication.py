@@ -103,13 +103,15 @@ def _decode(cell: str) -> Any:
 
 @reader("legacy.collectives")
 def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """collectives: transit and wait of each operation; elapsed where the step trace (second path) knows it.
+    """collectives: transit and wait of each operation; elapsed from the step trace (second path) where it knows it, else
+    the two together.
 
     No start: device counters of different hosts have nothing in common.
     """
     elapsed = _elapsed(reference.paths[1], note) if len(reference.paths) > 1 else {}
     rows = [
-        (o.step, o.name, o.kind, elapsed.get((o.step, split_label(o.label))), _to_us(o.transit_ms), _to_us(o.wait_ms))
+        (o.step, o.name, o.kind, elapsed.get((o.step, split_label(o.label)), _together(o)), _to_us(o.transit_ms),
+         _to_us(o.wait_ms))
         for o in read_operations(reference.paths[0], note)
     ]
     if not rows:
@@ -117,6 +119,12 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
     names = ("step", "name", "kind", "elapsed_us", "transit_us", "wait_us")
     data = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
     return assemble("collectives", data, columns)
+
+
+def _together(operation: Operation) -> float | None:
+    if operation.transit_ms is None or operation.wait_ms is None:
+        return None
+    return _to_us(operation.transit_ms + operation.wait_ms)
 
 
 def _to_us(milliseconds: float | None) -> float | None:
