@@ -152,7 +152,7 @@ class Lateness:
     exposed_us: float | None
     """Exposed communication above the peers' median: negative on a rank that others wait for."""
     steadiness: float
-    """Share of the steps in which the rank's own work was above its peers'."""
+    """Share of the steps in which the rank's own work was above its peers' by half of what it usually is."""
     noise_us: float | None
     speed: float | None = None
 
@@ -211,7 +211,8 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     over = excess(own)
     exposed = excess(balance.exposed[rows])
     above = own - others_median(own)
-    steadily = (above > 0).sum(axis=1) / np.maximum(np.isfinite(above).sum(axis=1), 1)
+    enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
+    steadily = (above > enough).sum(axis=1) / np.maximum(np.isfinite(above).sum(axis=1), 1)
     noise = spread(over)
     return {
         balance.ranks[r]: Lateness(

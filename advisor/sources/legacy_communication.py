@@ -103,17 +103,16 @@ def _decode(cell: str) -> Any:
 
 @reader("legacy.collectives")
 def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """collectives: transit and wait of each operation; elapsed from the step trace (second path) where it knows it, else
-    the two together.
+    """collectives: transit and wait of each operation; elapsed from the step trace (second path), else both added.
 
     No start: device counters of different hosts have nothing in common.
     """
     elapsed = _elapsed(reference.paths[1], note) if len(reference.paths) > 1 else {}
     rows = [
-        (o.step, o.name, o.kind, elapsed.get((o.step, split_label(o.label)), _together(o)), _to_us(o.transit_ms),
-         _to_us(o.wait_ms))
+        (o.step, o.name, o.kind, elapsed.get((o.step, split_label(o.label)), _together(o)),
+         _to_us(o.transit_ms), _to_us(o.wait_ms))
         for o in read_operations(reference.paths[0], note)
-    ]
+    ]  # fmt: skip
     if not rows:
         return None
     names = ("step", "name", "kind", "elapsed_us", "transit_us", "wait_us")

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from benchmarks.simulator.scenario import Scenario
+from benchmarks.simulator.scenario import IN_TURN, Scenario
 
 LATENCY_US = {"HCCS": 12.0, "RDMA": 28.0}
+STALL_CHANCE = 0.3
+"""How often a fault that wanders hits a rank in a step."""
 OPTIMIZER = ("ApplyAdamW", "AI_VECTOR_CORE")
 
 FORWARD = (
@@ -306,6 +308,7 @@ class _Course:
         device_free: list[dict[str, float]] = [defaultdict(float) for _ in range(world)]
         batch_ready = begin.copy()
         data_us = np.full(world, 0.0)
+        stalls = self.stalls()
         all_ops: list[list[list[Op]]] = []
         spans: list[list[StepSpan]] = []
         previous_end = begin.copy()
@@ -331,10 +334,13 @@ class _Course:
                     launch_cost += (1 + size) * busy / len(ops)
                 if s.warm_up and index == 0:
                     launch_cost *= 12
+                step_speed *= 1 + stalls["uneven_work"][index, rank]
+                launch_cost[len(ops) // 3] += stalls["host_stalls"][index, rank]
                 noise = float(rng.normal(0, 0.1))
                 ready = batch_ready[rank] + data_us[rank] * max(0.2, 1 + 0.05 * s.noise * noise)
                 host = float(begin[rank])
                 wait = max(0.0, ready - host) if index else 0.0
+                wait += stalls["data_stalls"][index, rank]
                 batch_ready[rank] = max(ready, host) if index else host
                 waits.append(wait)
                 host += wait + 60.0 + float(rng.exponential(30.0 * s.noise))
@@ -359,6 +365,18 @@ class _Course:
         offsets = [float(x) for x in rng.normal(0, 3000, s.world_size)]
         by_host = [offsets[s.host(rank)] for rank in range(world)]
         return Simulation(s, all_ops, spans, self.groups, by_host)
+
+    def stalls(self) -> dict[str, np.ndarray]:
+        """Fault -> step by rank: what hits another rank each time, microseconds; for uneven work the share it adds."""
+        s = self.s
+        own = np.random.default_rng(s.seed + 1)
+        found = {}
+        for kind in IN_TURN:
+            fault = s.fault(kind)
+            hit = own.random((s.steps, s.world_size)) < STALL_CHANCE
+            size = fault.size * (1.0 if kind == "uneven_work" else self.healthy_step()) if fault else 0.0
+            found[kind] = hit * size
+        return found
 
     def healthy_step(self) -> float:
         """Step time without faults: what one batch lasts."""

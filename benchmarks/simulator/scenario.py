@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 FAULTS = (
     "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_sending", "slow_node_network",
     "slow_node_compute", "slow_node_data", "slow_node_host", "stage_imbalance", "unsplit_allreduce", "small_packets",
-    "redistribution",
+    "redistribution", "data_stalls", "uneven_work", "host_stalls",
 )  # fmt: skip
 NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
+
+
+IN_TURN = ("data_stalls", "uneven_work", "host_stalls")
+"""Faults that hit another rank in each step."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class Fault:
     steps to prepare. slow_host, slow_node_host: launching a step takes (1 + size) times its computation. slow_link,
     slow_card, slow_sending (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by
     1 + size. stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution:
-    present or not.
+    present or not. data_stalls, uneven_work, host_stalls: in three of ten steps, each rank at random, the loader stalls
+    for `size` steps, kernels take 1 + size as long, or the host pauses once for `size` steps.
     """
 
     kind: str
@@ -142,6 +147,9 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "unsplit_allreduce": ("allreduce-not-overlapped", ()),
         "small_packets": ("small-packets", ()),
         "redistribution": ("sharding-redistribution", ()),
+        "data_stalls": ("data-processing-bottleneck", ("run",)),
+        "uneven_work": ("step-jitter", ("run",)),
+        "host_stalls": ("host-dispatch-bound", ("run",)),
     }
     verdict, subjects = table[fault.kind]
     return Truth(verdict, tuple(subjects))
@@ -164,6 +172,9 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
     data = draw.choice([2, 4] if pipeline * tensor > 2 else [4, 8] if pipeline * tensor > 1 else [4, 8, 16])
     if not NETWORK & set(kinds) and pipeline * tensor > 1 and draw.random() < 0.2:
         data = 1
+    turns = set(kinds) & set(IN_TURN)
+    if turns:
+        tensor, data = 1, max(data, 4)
     if kind == "slow_compute" and data * tensor < 3:
         data = 4
     world = data * tensor * pipeline
@@ -180,7 +191,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
         gradient_mb_per_layer=draw.uniform(2, 8),
         activation_mb=draw.uniform(1, 4),
         buckets=draw.choice([3, 4, 6]),
-        steps=draw.choice([3, 4, 5]),
+        steps=draw.choice([8, 10, 12] if turns else [3, 4, 5]),
         first_step=draw.choice([1, 5, 50]),
         noise=noise,
         synchronous=draw.random() < 0.7,
