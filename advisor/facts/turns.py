@@ -22,11 +22,10 @@ from advisor.model import RUN, Fact, Subject
 
 @dataclass(frozen=True)
 class Last:
-    """Who was last in one step: how long the others waited for it, and what it had more of."""
+    """Who was last in one step: how long its peers waited for it, and what it had more of."""
 
     step: int
     rank: int
-    stage: int
     us: float
     alone_us: float
     """What of it ends if this rank alone were on time: the next to last is waited for as well."""
@@ -36,7 +35,7 @@ class Last:
 def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
     """For each step the rank that its peers waited for longest; of several stages the one where they waited most."""
     found: dict[int, Last] = {}
-    for stage, members in peers.items():
+    for members in peers.values():
         rows = [balance.ranks.index(r) for r in members if r in balance.ranks]
         if len(rows) < 2 or not balance.synchronous(rows):
             continue
@@ -52,19 +51,25 @@ def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
             us, following = (max(float(v), 0.0) for v in np.sort(np.nan_to_num(late[:, step], nan=0.0))[:-3:-1])
             cause = max(above, key=lambda p: float(np.nan_to_num(above[p][row, step], nan=-np.inf)))
             if step not in found or us > found[step].us:
-                found[step] = Last(step, balance.ranks[rows[row]], stage, us, us - following, cause)
+                found[step] = Last(step, balance.ranks[rows[row]], us, us - following, cause)
     return [found[step] for step in sorted(found)]
 
 
-def _gain(balance: Accounts, members: list[int], cause: str) -> float:
-    """What the mean step gains where no rank has more of the cause than is usual: a step lasts as long as the work of
-    the rank that has most of it."""
-    rows = [balance.ranks.index(r) for r in members if r in balance.ranks]
-    own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
-    part = balance.part(cause)[rows]
-    mended = own - np.maximum(part - np.nanmedian(part), 0.0)
-    known = np.isfinite(own).any(axis=0)
-    return float(np.mean(np.nanmax(own[:, known], axis=0) - np.nanmax(mended[:, known], axis=0)))
+def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str) -> float:
+    """What the mean step gains where no rank has more of the cause than is usual in its stage: a stage lasts as long as
+    the work of the rank that has most of it, and a step is longer by what the stage loses that loses most."""
+    gains = [np.zeros(len(balance.steps))]
+    for members in peers.values():
+        rows = [balance.ranks.index(r) for r in members if r in balance.ranks]
+        if len(rows) > 1 and balance.synchronous(rows):
+            own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
+            part = balance.part(cause)[rows]
+            mended = own - np.maximum(part - np.nanmedian(part), 0.0)
+            known = np.isfinite(own).any(axis=0)
+            gain = np.zeros(len(balance.steps))
+            gain[known] = np.nanmax(own[:, known], axis=0) - np.nanmax(mended[:, known], axis=0)
+            gains.append(gain)
+    return float(np.max(gains, axis=0).mean())
 
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
@@ -115,7 +120,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         by_rank[last.rank] += last.alone_us
     cause = max(by_cause, key=lambda c: by_cause[c])
     mine = [last for last in found if last.cause == cause and last.us > 0]
-    stage = max(mine, key=lambda last: last.us).stage
     yield from fact("lateness.cause", RUN, cause, *sources, samples=n)
     yield from fact("lateness.cause_share", RUN, by_cause[cause] / total, *sources, samples=n)
     yield from fact("lateness.one_rank_share", RUN, max(by_rank.values()) / total, *sources, samples=n)
@@ -123,7 +127,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         subject = Subject("rank", str(rank), (rank,))
         yield from fact("rank.late_alone_share", subject, by_rank[rank] / total, *sources, samples=n)
     yield from fact("lateness.late_ranks", RUN, len({last.rank for last in mine}), *sources, samples=n)
-    yield from fact("lateness.saving_us", RUN, _gain(balance, peers[stage], cause), *sources, samples=n)
+    yield from fact("lateness.saving_us", RUN, _gain(balance, peers, cause), *sources, samples=n)
 
 
 FAMILIES = (Family("turns", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)
