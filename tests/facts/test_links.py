@@ -94,9 +94,11 @@ def test_links_of_older_files_are_judged(tmp_path):
         others = {
             f"{o}-{rank}": {"SDMA": [20.0 if {o, rank} == {1, 2} else 1.0, 16000.0, 0.0]} for o in range(4) if o != rank
         }
+        cost, wait = (20, 0) if rank in (1, 2) else (1, 19)
+        operations = [{"s_0_AllReduce-op1": [str(step), cost, wait, others]} for step in (1, 2, 3)]
         rows = [
-            [str(step), "1", "0", json.dumps(others), json.dumps({"s_0_AllReduce-op1": [str(step), 1, 0, others]})]
-            for step in (1, 2, 3)
+            [str(step), str(cost), str(wait), json.dumps(others), json.dumps(operation)]
+            for step, operation in enumerate(operations, 1)
         ]
         with (tmp_path / f"hccl_raw_{rank}.csv").open("w", newline="") as file:
             head = ["step_num", "communication_cost", "wait_cost", "link_info", "communication_operator_cost"]
