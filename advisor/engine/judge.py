@@ -85,6 +85,7 @@ def decide(
         merge(trial.findings),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
+        {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},
     )
     return Verdicts(findings, trial.checks(), name, problems + trial.problems)
 

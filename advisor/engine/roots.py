@@ -6,7 +6,7 @@ symptom of much: it must itself be of medium severity, or as severe as the sympt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.model import Confidence, Direction, Finding, Role, Severity, Subject
@@ -79,11 +79,13 @@ def _outweighs(cause: Finding, symptom: Finding) -> bool:
 class _Symptoms:
     """Findings by verdict, identity and rank: what `related` allows, without trying every pair."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[Finding], kinds: Mapping[str, str], types: Mapping[str, str]) -> None:
         self._by: dict[tuple, list[int]] = {}
         for place, finding in enumerate(findings):
             verdict, subject = finding.verdict, finding.subject
             keys: list[tuple] = [("any", verdict), ("same", verdict, subject.kind, subject.id)]
+            if subject.kind == "operator" and subject.id in types and kinds.get(finding.rule) == "symptom":
+                keys.append(("same", verdict, "operator_type", types[subject.id]))
             whole = subject.kind == "run" or not subject.ranks
             keys += (
                 [("whole", verdict)] if whole else [("rank", verdict, rank) for rank in dict.fromkeys(subject.ranks)]
@@ -117,16 +119,19 @@ def _reaches(causes: Sequence[Collection[int]], start: int, goal: int) -> bool:
     return False
 
 
-def assign_roles(findings: Sequence[Finding], explains: Explains, kinds: dict[str, str]) -> list[Finding]:
+def assign_roles(
+    findings: Sequence[Finding], explains: Explains, kinds: Mapping[str, str], types: Mapping[str, str] | None = None
+) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
     `kinds` is each rule's own kind: cause, symptom or contributing. Two causes that would explain each other: the
-    one with the larger saving explains.
+    one with the larger saving explains. `types` is each operator's type: what is wrong with a type accounts for the
+    same symptom of an operator that is of it.
     """
     ordered = sorted(
         findings, key=lambda f: (kinds.get(f.rule) != "cause", -_weight(f), -f.severity.rank, f.rule, f.subject)
     )
-    symptoms = _Symptoms(ordered)
+    symptoms = _Symptoms(ordered, kinds, types or {})
     causes: list[dict[int, None]] = [{} for _ in ordered]
     effects: list[list[int]] = [[] for _ in ordered]
     for i, cause in enumerate(ordered):

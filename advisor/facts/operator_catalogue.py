@@ -44,6 +44,13 @@ KINDS = (
     kind("operator_type.count", "count", _TYPE, "calls per step", needs=_NEEDS),
     kind("operator_type.average_us", "us", _TYPE, "mean duration of a call", needs=_NEEDS),
     kind("operator_type.longest_us", "us", _TYPE, "longest call", needs="kernels"),
+    kind(
+        "operator_type.longest_call",
+        "text",
+        _TYPE,
+        "that call as a timeline viewer shows it: operator, step, start",
+        needs="kernels",
+    ),
     kind("operator_type.core", "text", _TYPE, "core on which most of the type's time is spent", needs=_NEEDS),
     kind("operator_type.category", "text", _TYPE, "cube, attention, vector, conversion, update, aicpu", needs=_NEEDS),
     kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from advisor.facts.kernel_time import Floats, Ints, alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.kernel_time import Floats, Ints, Timeline, alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.operator_kinds import (
     SLOW_DTYPES,
     dtypes,
@@ -75,6 +75,8 @@ class TypeRow:
     unaligned: UnalignedRows | None = None
     in_half: tuple[float, float] | None = None
     """Time of float32 multiplications, and what half-precision ones of the type would take."""
+    longest_call: str = ""
+    """Operator, step and start of the longest call, as a timeline shows them."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +144,15 @@ def reduce(rank: Rank) -> Operators | None:
     collective[type_of[timeline.communication]] = True
     chosen = [t for t in _chosen(types, totals, members, kernels) if t in members]
     neighbours = _neighbours(kernels, type_of, types, [t for t in chosen if is_conversion(types[t])])
-    longest = np.zeros(len(types))
-    np.maximum.at(longest, type_of, kernels.duration)
+    longest_us = np.zeros(len(types))
+    np.maximum.at(longest_us, type_of, kernels.duration)
+    longest = np.zeros(len(types), np.int64)
+    as_long = np.flatnonzero(kernels.duration == longest_us[type_of])[::-1]
+    longest[type_of[as_long]] = as_long  # the first of several, as it is written last
     rows = {
         types[t]: _row(
             types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
-            float(longest[t]), neighbours.get(t),
+            int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
         )
         for t in chosen
     }  # fmt: skip
@@ -232,7 +237,8 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
 
 def _row(
     name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
-    by_signature: tuple[Floats, Floats], communication: bool, longest: float, neighbours: tuple[str, str] | None,
+    by_signature: tuple[Floats, Floats], communication: bool, longest: int, place: str,
+    neighbours: tuple[str, str] | None,
 ) -> TypeRow:  # fmt: skip
     signatures = [kernels.signatures[s] for s in members]
     times = [float(by_signature[1][s]) for s in members]
@@ -265,14 +271,22 @@ def _row(
         ours = [i for i in range(len(kernels.names)) if name in kernels.names[i]]
         share = _framework_share(kernels, members, ours)
     return TypeRow(
-        name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), longest, communication,
-        is_conversion(name), any(is_cube(s) for s in signatures), aicpu,
+        name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
+        communication, is_conversion(name), any(is_cube(s) for s in signatures), aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         None if communication or aicpu else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
+        longest_call=place,
     )  # fmt: skip
+
+
+def _place(timeline: Timeline, index: int) -> str:
+    """A call as it is to be found in a viewer: operator, step, start in microseconds."""
+    kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
+    name, start = operator_name(kernels.names[kernels.name[index]])[-80:], int(kernels.start[index])
+    return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d} us" if start >= 0 else "")
 
 
 def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:

@@ -111,7 +111,9 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         share = exposed / step_us if exposed is not None and step_us else None
         yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
         top = rows[max(rows, key=lambda r: (r in timed, bool(rows[r].core), float(rows[r].total_us.sum())))]
-        yield from fact("operator_type.longest_us", subject, max(r.longest_us for r in rows.values()) or None, *source)
+        longest = max(rows.values(), key=lambda row: row.longest_us)
+        yield from fact("operator_type.longest_us", subject, longest.longest_us or None, *source)
+        yield from fact("operator_type.longest_call", subject, longest.longest_call or None, *source)
         for key, text in (
             ("core", top.core), ("category", _category(top)), ("dtypes", top.dtype_text), ("shapes", top.shape_text),
             ("pipe", top.pipe), ("fed_by", top.fed_by), ("feeds", top.feeds),

@@ -75,3 +75,18 @@ def test_beside_a_cause_of_weight_a_trifle_only_contributes():
     both = roles([finding("A", "a"), finding("B", "b", "low", saving=1)], {}, {"A": "cause", "B": "cause"})
     assert both["A"].role is Role.ROOT_CAUSE and both["B"].role is Role.CONTRIBUTING
     assert roles([finding("B", "b", "low", saving=1)], {}, {"B": "cause"})["B"].role is Role.ROOT_CAUSE
+
+
+def test_what_is_wrong_with_a_type_accounts_for_its_operator():
+    """One long multiplication and its unaligned type are one cause; a call that was odd once is another."""
+    found = [
+        finding("ROWS", "unaligned", "medium", subject=Subject("operator_type", "MatMul")),
+        finding("LONG", "hotspot", saving=0, subject=Subject("operator", "net/MatMul-op1")),
+        finding("ODD", "hotspot", saving=10, subject=Subject("operator", "net/MatMul-op2")),
+        finding("SORT", "hotspot", saving=0, subject=Subject("operator", "net/Sort-op3")),
+    ]
+    kinds = {"ROWS": "cause", "LONG": "symptom", "ODD": "cause", "SORT": "symptom"}
+    types = {"net/MatMul-op1": "MatMul", "net/MatMul-op2": "MatMul", "net/Sort-op3": "Sort"}
+    by_rule = {f.rule: f.role for f in assign_roles(found, {"ROWS": (("hotspot", "same"),)}, kinds, types)}
+    assert by_rule["LONG"] is Role.SYMPTOM
+    assert {rule for rule, role in by_rule.items() if role is Role.ROOT_CAUSE} == {"ROWS", "ODD", "SORT"}

@@ -163,3 +163,15 @@ def test_sums_over_the_profile_are_divided_by_its_steps(tmp_path: Path) -> None:
     for file in (*path.rglob("kernel_details.csv"), *path.rglob("trace_view.json")):
         file.unlink()
     assert measured(path).facts.value("operator_type.time_us", subject) == pytest.approx(expected, rel=0.01)
+
+
+def test_the_longest_call_of_a_type_can_be_found_in_a_viewer(tmp_path: Path) -> None:
+    """Operator, step and start: what one types into the viewer's search and time fields."""
+    long = replace(LAYER[0], name="Long", type="Long", us=4000.0)
+    profile = write(Workload(ranks=1, steps=2, kernels=30, layer=(*LAYER, long)), tmp_path)
+    found = measure([profile], ["operator_type.longest_call"], Options(jobs=1))
+    text = found.facts.value("operator_type.longest_call", Subject("operator_type", "Long"))
+    name, step, start = str(text).split(", ")
+    table = next(profile.glob("*/ASCEND_PROFILER_OUTPUT/kernel_details.csv")).read_text().splitlines()
+    row = next(line for line in table if start.removesuffix(" us") in line)
+    assert f"{name}/Long" in row and row.startswith(step.removeprefix("step ") + ",")
