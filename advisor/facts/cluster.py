@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.lateness import Accounts, Lateness, accounts, kernel_speeds, latenesses, slow_operators
+from advisor.facts.lateness import Accounts, Lateness, accounts, extra_work, kernel_speeds, latenesses, slow_operators
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.peers import excess
 from advisor.model import RUN, Fact, Source, Subject
@@ -50,6 +50,10 @@ KINDS = (
     kind("rank.kernel_speed_ratio", "number", "rank", "the same kernels take this many times as long as on other ranks",
          formula="weighted median over type and shapes of own median ÷ median of the others", needs="kernels"),
     kind("rank.slow_operators", "list", "rank", "operator types that account for the longer computation (S37)",
+         needs="kernels"),
+    kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
+         formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
+    kind("rank.extra_operators", "list", "rank", "operator types that account for it, with the shapes here",
          needs="kernels"),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank does as its peers",
          formula="replay of the step with the cause at its peers' median; without kernels the lateness above the next "
@@ -112,6 +116,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry.late_us > 0 and entry.cause == "compute":
             names = slow_operators(run, rank, peers[layout.stage[rank]])
             yield from fact("rank.slow_operators", subject, names or None, *sources)
+            more, where = extra_work(run, rank, peers[layout.stage[rank]])
+            yield from fact("rank.extra_work_us", subject, more, *sources)
+            yield from fact("rank.extra_operators", subject, where or None, *sources)
         if rank in savings:
             gain, basis = savings[rank]
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)

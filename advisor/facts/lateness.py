@@ -278,5 +278,31 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
             total[1] += float(np.median(theirs))
     ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
     return tuple(
-        f"{name} +{(mine / usual - 1) * 100:.0f} %" for name, (mine, usual) in ranked[:most] if mine > usual > 0
+        f"{name} +{(mine / usual - 1) * 100:.0f} %" for name, (mine, usual) in ranked[:most] if mine > 1.005 * usual > 0
     )
+
+
+def extra_work(run: Run, rank: int, others: list[int], most: int = 3) -> tuple[float, tuple[str, ...]]:
+    """Microseconds a step that a rank's calls take beyond its peers' because there are more of them or their shapes are
+    others, each at this rank's own speed, and the operator types that account for most of it with the shapes here."""
+    courses: dict[int, Course] = run.each("replay")
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    if own is None or not peers:
+        return 0.0, ()
+    calls: dict[tuple[str, str], float] = {
+        key: float(np.median([p.speed.get(key, (0.0, 0.0))[0] for p in peers]))
+        for key in {*own.speed, *(key for p in peers for key in p.speed)}
+    }
+    totals: dict[str, float] = {}
+    largest: dict[str, tuple[float, str]] = {}
+    for (name, shapes), usual in calls.items():
+        count, lasts = own.speed.get((name, shapes), (0.0, 0.0))
+        if not count:
+            lasts = float(np.median([p.speed[name, shapes][1] for p in peers if (name, shapes) in p.speed]))
+        totals[name] = totals.get(name, 0.0) + (count - usual) * lasts
+        if count > usual and shapes:
+            largest[name] = max(largest.get(name, (0.0, "")), ((count - usual) * lasts, shapes))
+    ranked = sorted((name for name in totals if totals[name] > 0), key=lambda name: (-totals[name], name))
+    told = tuple(f"{name} ({largest[name][1]})" if name in largest else name for name in ranked[:most])
+    return sum(totals.values()), told

@@ -1,10 +1,14 @@
 """The late rank is found with the reason it is late, whichever files there are."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from clusters import PIPELINE, SMALL, facts_of
 
+from advisor.facts.course import Course
+from advisor.facts.lateness import extra_work
 from advisor.model import RUN, Subject
 from benchmarks.simulator import Fault, simulate
 
@@ -133,3 +137,21 @@ def test_a_stage_whose_ranks_fetch_in_time_starves_nobody(tmp_path):
     """Without a fault there is no such wait."""
     facts, _ = facts_of(replace(PIPELINE, data=4, ranks_per_host=2), tmp_path)
     assert (facts.value("pipeline.first_wait_share", RUN) or 0.0) < 0.03
+
+
+def test_a_rank_with_more_work_is_not_a_slow_card(tmp_path):
+    """Equal calls are as fast there: what it has more of is told, and no card is accused."""
+    slow, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path / "slow")
+    assert slow.value("rank.extra_work_us", rank(1)) < 0.1 * slow.value("rank.computing_excess_us", rank(1))
+    loaded, _ = facts_of(replace(PIPELINE, faults=(Fault("stage_imbalance", 1, 0.5),)), tmp_path / "loaded")
+    assert all(f.value < 0.1 * loaded.value("step.time_us", RUN) for f in loaded.of("rank.extra_work_us").values())
+
+
+def test_extra_work_is_told_by_type_and_shape():
+    """A rank whose matmuls are a quarter longer, and one call that only it makes."""
+    peer = Course((), *([np.zeros(0)] * 5), np.zeros(0, int), {("MatMul", "4,4"): (10.0, 100.0)})
+    speed = {("MatMul", "5,4"): (10.0, 125.0), ("TopK", "9"): (1.0, 30.0)}
+    run = SimpleNamespace(each=lambda name: {0: peer, 1: replace(peer, speed=speed), 2: peer})
+    more, where = extra_work(run, 1, [0, 1, 2])
+    assert more == pytest.approx(10 * 125 + 30 - 10 * 100)
+    assert where == ("MatMul (5,4)", "TopK (9)")
