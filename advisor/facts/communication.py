@@ -129,6 +129,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         for rank in joint.ranks:
             counts[rank] += len(joint.names) * joint.scale / len(set(joint.steps))
     yield from fact("communication.count", RUN, float(np.median(list(counts.values()))), *sources, samples=n)
+    _only_exposed(run, sums, facts)
     absent = sum(s.absent for s in sums.values())
     incomplete = any(not s.complete for s in sums.values())
     if incomplete:
@@ -230,6 +231,16 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
     return dict(sums)
 
 
+def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -> None:
+    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing."""
+    left = facts.value("step.exposed_communication_us", RUN)
+    for (role, kind_), total in sums.items():
+        measured = _exposed_of(run, role, kind_, waiting=True)
+        most = measured if measured is not None else left
+        if isinstance(most, (int, float)):
+            total.absent = min(total.absent, float(most))
+
+
 def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float], dict[int, float], dict[int, float]]:
     """Per rank: own waiting, others' waiting for it, all waiting in its collectives, transfer; a step's worth."""
     waits: dict[int, float] = defaultdict(float)
@@ -267,7 +278,7 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
     if not total.complete:
         yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
     yield from _rates(run, subject, role, kind_, n)
-    exposed = _exposed_of(run, role, kind_, total)
+    exposed = _exposed_of(run, role, kind_)
     yield from fact("collective.exposed_us", subject, exposed, *sources, samples=n)
     if step:
         yield from fact("collective.transfer_share", subject, total.pure / step, *sources, samples=n)
@@ -330,8 +341,9 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
         yield from fact("collective.large_bandwidth_bytes_per_s", subject, reached, *sources, samples=int(large.sum()))
 
 
-def _exposed_of(run: Run, role: str, kind_: str, total: _Sum) -> float | None:
-    """Median over ranks of the exposed transfer in collectives of this role and kind, a step."""
+def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float | None:
+    """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
+    exposed waiting. None where kernels do not tell."""
     courses: dict[int, Course] = run.each("replay")
     layout = partition(run)
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -346,7 +358,7 @@ def _exposed_of(run: Run, role: str, kind_: str, total: _Sum) -> float | None:
     for rank, names in pure.items():
         if rank in courses and courses[rank].exposed_by_name:
             alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
-            found.append(sum(min(alone.get(name, 0.0), lasts) for name, lasts in names.items()))
+            found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
     return float(np.median(found)) if found else None
 
 
