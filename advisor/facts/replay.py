@@ -120,13 +120,20 @@ def _build(run: Run) -> Model | None:
 
 def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]:
     """When queued collectives were ready: in a queue the start tells only that the one before had ended. Members do the
-    same work, so the one with the least work done at its start bounds what the collective had to wait for. (Stages at
-    the two sides of a transfer do not: those behind the first `collectives` meetings are left as they are.)"""
+    same work, so the one with the least work done at its start bounds what the collective had to wait for; what is
+    queued between the first and the last gets ready evenly, as gradients do. (Stages at the two sides of a transfer do
+    not: those behind the first `collectives` meetings are left as they are.)"""
     done: dict[int, list[float]] = {}
     for rank, chain in found.chains.items():
         work = np.cumsum([0.0 if name else float(busy) for name, busy in zip(chain.name, chain.busy, strict=True)])
         done[rank] = (work / work[-1]).tolist() if len(work) and work[-1] > 0 else [0.0] * len(chain.name)
     least = [min(done[rank][i] for rank, i in events.items()) for events in found.members]
+    for queue in _queues(found, collectives):
+        whole = sum(found.pure[number] for number in queue[1:])
+        first, last, moved = least[queue[0]], least[queue[-1]], 0.0
+        for number in queue[1:]:
+            moved += found.pure[number]
+            least[number] = min(least[number], first + max(last - first, 0.0) * moved / max(whole, 1e-9))
     ready = {rank: [(-1, 0.0)] * len(chain.name) for rank, chain in found.chains.items()}
     for number, events in enumerate(found.members[:collectives]):
         for rank, i in events.items():
@@ -137,6 +144,25 @@ def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]
                     before = mine[segment - 1] if segment else 0.0
                     ready[rank][i] = (segment, (least[number] - before) / max(mine[segment] - before, 1e-12))
     return ready
+
+
+def _queues(found: Model, collectives: int) -> list[list[int]]:
+    """Meetings of one group that wait for each other on every member, each behind the one that waits for none."""
+    before: dict[int, int] = {}
+    for number, events in enumerate(found.members[:collectives]):
+        ahead = {found.joint[rank][int(found.chains[rank].after[i])] for rank, i in events.items()
+                 if found.chains[rank].after[i] >= 0}  # fmt: skip
+        queued = all(found.chains[rank].after[i] >= 0 for rank, i in events.items())
+        if queued and len(ahead) == 1 and (one := ahead.pop()) >= 0 and found.group[one] == found.group[number]:
+            before[number] = one
+    behind = {one: number for number, one in before.items()}
+    queues = []
+    for head in behind.keys() - before.keys():
+        queue = [head]
+        while queue[-1] in behind:
+            queue.append(behind[queue[-1]])
+        queues.append(queue)
+    return sorted(queues)
 
 
 def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:

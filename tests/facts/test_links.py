@@ -63,6 +63,20 @@ def test_card_slow_in_what_it_sends_is_one_card(tmp_path, metadata):
     assert not run.profile.ranks[0].problems
 
 
+def test_queued_gradients_get_ready_evenly(tmp_path):
+    """Behind a slow link the buckets queue, and their starts no longer tell when they were ready: without the link they
+    start as backward goes, not all at its end."""
+    ring = replace(TRAFFIC, layers=8, buckets=8, ranks_per_host=2, seed=4)
+    slow = replace(ring, faults=(Fault("slow_link", (1, 2), 4.0),))
+    facts, _ = facts_of(slow, tmp_path)
+    found = max(
+        facts.value("link.saving_us", subject)
+        for subject, fact in facts.of("link.bandwidth_ratio").items()
+        if subject.ranks == (1, 2) and fact.value < 0.5
+    )
+    assert found == pytest.approx(simulate(slow).step_us - simulate(ring).step_us, rel=0.1)
+
+
 def test_links_of_a_collective_are_put_together_in_four_ways():
     """Side by side or one after another, on the card and between transports; the slowest card counts."""
     loads = {(0, 1, "HCCS"): 4.0, (0, 2, "HCCS"): 6.0, (1, 2, "HCCS"): 7.0, (1, 9, "RDMA"): 12.0}
