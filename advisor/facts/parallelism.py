@@ -94,7 +94,7 @@ def _work_out(run: Run) -> Partition:
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
     found.role = roles_of(found.groups, names, exchanges, computing)
     _find_stages(run, found, ranks, exchanges)
-    world = max(run.profile.world_size or 0, len(ranks), max(ranks, default=0) + 1)
+    world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
     _find_sizes(found, world)
     return found
 

@@ -275,6 +275,14 @@ def _common(values: Iterable[str], default: str) -> str:
     return counts.most_common(1)[0][0] if counts else default
 
 
+def _is_closed(ranks: Sequence[Rank]) -> bool:
+    """Whether every rank tells its groups and all their members are at hand: the world, whatever its numbering."""
+    at_hand = {rank.rank for rank in ranks}
+    if any(rank.info.get("world_size") or rank.info.get("rank_size") or not rank.groups for rank in ranks):
+        return False
+    return at_hand == {member for rank in ranks for members in rank.groups.values() for member in members}
+
+
 def _summarise(profile: Profile) -> None:
     """What the ranks say together: layout, framework, versions, settings, groups, sizes.
 
@@ -304,7 +312,7 @@ def _summarise(profile: Profile) -> None:
     sizes += [max(members) + 1 for members in profile.groups.values() if members]
     if ranks:
         sizes.append(resolve_groups(ranks, profile.groups, max(sizes)))
-        profile.world_size = max(sizes) or None
+        profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
     for number, members in enumerate(stages):
         profile.groups[f"stage {number}"] = members
     if stated is None:

@@ -312,3 +312,19 @@ def test_a_single_file_path_is_named_by_itself(make_rank):
     folder = make_rank("a_ascend_pt", 0)
     path = Path(folder / "ASCEND_PROFILER_OUTPUT/step_trace_time.csv")
     assert load_profile([path]).ranks[0].source("steps", "free_us").file == "step_trace_time.csv"
+
+
+@pytest.mark.parametrize("absent", [None, 11])
+def test_ranks_that_are_all_their_groups_are_the_world(make_rank, tmp_path, absent):
+    """Ranks 8 to 11 of groups that have no other members: none is missing, whatever the numbering; one without files
+    is."""
+    for rank in range(8, 12):
+        if rank != absent:
+            group = {"group_name": "dp", "group_rank": rank - 8, "global_ranks": [8, 9, 10, 11]}
+            make_rank(f"r{rank}_ascend_pt", rank, **{
+                "communication_matrix.json": "{}",
+            })  # fmt: skip
+            (tmp_path / f"r{rank}_ascend_pt" / "profiler_metadata.json").write_text(
+                json.dumps({"parallel_group_info": {"g0": group}})
+            )
+    assert load_profile([tmp_path]).world_size == (4 if absent is None else 12)
