@@ -58,7 +58,8 @@ class Exposure:
     """Exposed communication of one rank, microseconds a step, by what it is."""
 
     transfer: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Role of the group -> transfer nothing hides; "weights": data-parallel ranks gather sharded weights (FSDP)."""
+    """Role of the group -> transfer nothing hides; "weights": data-parallel ranks gather sharded weights (FSDP);
+    "expert" also where all ranks are experts' and reduce gradients in the same group."""
     wait: float = 0.0
     bubble: float = 0.0
     known: bool = True
@@ -103,7 +104,7 @@ def _expose(run: Run) -> dict[int, Exposure]:
 
 def purpose(kind: str, role: str) -> str:
     """The key of `Exposure.transfer` for this kind of collective in a group of this role."""
-    return "weights" if role == "data" and kind == "allgather" else role
+    return {"allgather": "weights", "alltoall": "expert"}.get(kind, role) if role == "data" else role
 
 
 def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: float | None) -> Exposure:
@@ -125,7 +126,7 @@ def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: 
 
 
 def _estimated(pure: dict[str, tuple[str, float, float]], total: float | None, receiving: float | None) -> Exposure:
-    """From sums: waiting is exposed first, then what the layers wait for (tensor), then gradients; together no more
+    """From sums: waiting is exposed first, then what the layers wait for (all else), then gradients; together no more
     than the exposed time."""
     result = Exposure(known=False)
     sums: dict[str, float] = defaultdict(float)
@@ -138,7 +139,7 @@ def _estimated(pure: dict[str, tuple[str, float, float]], total: float | None, r
     left -= result.bubble
     result.wait = min(result.wait, left)
     left -= result.wait
-    for role in sorted(sums, key=lambda r: r != "tensor"):
+    for role in sorted(sums, key=lambda r: (r == "data", r)):
         result.transfer[role] = min(sums[role], left)
         left -= result.transfer[role]
     if not sums and left > 0:

@@ -149,34 +149,33 @@ def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float
 
 
 def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Iterable[Link]) -> float | None:
-    """What the collectives get shorter, of each role's the most of any group, but no more than its members expose."""
+    """What the collectives get shorter, of each purpose the most of any group, but no more than their members expose;
+    transfers between stages no more than these wait."""
     layout, found = partition(run), exposures(run)
     touched = {rank for link in slow for rank in (link.source, link.destination)}
-    alone = _alone(run, touched, cuts)
-    gone: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    members: dict[str, set[int]] = defaultdict(set)
-    for (group, kind), (lasts, share) in cuts.items():
-        role = "pipeline" if kind in POINT_TO_POINT else purpose(kind, layout.role_of(group))
-        gone[role][group] += lasts * share * alone
-        members[role] |= set(layout.groups.get(group, ())) or touched
-    known = {role: [found[rank] for rank in ranks if rank in found] for role, ranks in members.items()}
-    if any(e.bubble or any(e.transfer.values()) for each in known.values() for e in each):
-        total = 0.0
-        for role, groups in gone.items():
-            if role == "pipeline":
-                exposed = [e.bubble for e in known[role]]
-            else:
-                exposed = [e.transfer.get(role, 0.0) + e.transfer.get("unknown", 0.0) for e in known[role]]
-            most = max(exposed, default=0.0)
-            if role == "data":  # nothing is left to hide the last one, however fast it becomes
-                last = {name: us for name, us in _last(run).items() if name in cuts}
-                most -= min(max((us * (1 - cuts[name][1]) for name, us in last.items()), default=0.0), most)
-            total += min(max(groups.values()), most)
-        return total
-    times = [t for rank, t in steady(run).items() if rank in touched]
-    if any("exposed" in t.phases for t in times):
-        return 0.0
-    # Older step traces tell only the tail behind backward, which is where gradients are reduced.
-    tails = [float(np.nanmedian(t.phases["tail"])) for t in times if "tail" in t.phases]
-    most = max((max(groups.values()) for groups in gone.values()), default=0.0)
-    return min(max(tails), most) if tails else None
+    if not any(rank in found and _is_told(run, rank) for rank in touched):
+        return None
+    alone, last = _alone(run, touched, cuts), _last(run)
+    gone: dict[str, float] = defaultdict(float)
+    between, left = 0.0, 0.0
+    members = set(touched)
+    of_group: dict[tuple[str, str], float] = defaultdict(float)
+    for name, (lasts, share) in cuts.items():
+        group, kind = name
+        if kind in POINT_TO_POINT:
+            between = max(between, lasts * share * alone)
+            continue
+        use = purpose(kind, layout.role_of(group))
+        of_group[use, group] += lasts * share * alone
+        gone[use] = max(gone[use], of_group[use, group])
+        members |= set(layout.groups.get(group, ()))
+        left = max(left, last.get(name, 0.0) * (1 - share))  # nothing is left to hide the last one
+    mine = [found[rank] for rank in sorted(members) if rank in found]
+    exposed = max(sum(e.transfer.get(use, 0.0) for use in (*gone, "unknown")) for e in mine)
+    return min(sum(gone.values()), max(exposed - left, 0.0)) + min(between, max(e.bubble for e in mine))
+
+
+def _is_told(run: Run, rank: int) -> bool:
+    """Whether the rank's steps say what nothing hides; the older ones tell what follows backward."""
+    times = steady(run).get(rank)
+    return times is not None and bool({"exposed", "tail"} & times.phases.keys())
