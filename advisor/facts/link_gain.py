@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -35,7 +36,9 @@ def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     if not slow:
         return 0.0
     ratio = {(link.source, link.destination, link.transport): link.ratio or 1.0 for link in slow}
-    cuts = {name: cut for name, loads in _loads(run).items() if (cut := _cut(run, name, loads, ratio)) is not None}
+    network = _network(run)
+    names = sorted({name for key in ratio for name in network.of_link.get(key, ())})
+    cuts = {name: _cut(network, name, ratio) for name in names}
     gained = _replayed(run, cuts, ratio) if replayed else None
     return _exposed(run, cuts, slow) if gained is None else gained
 
@@ -53,33 +56,53 @@ def put_together(loads: Mapping[Key, float], summed: Mapping[str, bool], one_by_
     return sum(phases.values()) if one_by_one else max(phases.values())
 
 
+@dataclass
+class _Network:
+    """What links and collectives do in a step, microseconds."""
+
+    loads: dict[Collective, dict[Key, float]]
+    """Time of each link in each collective."""
+    of_link: dict[Key, list[Collective]]
+    lasting: dict[Collective, float]
+    """Transfer of the collectives of each group and kind."""
+    last: dict[Collective, float]
+    """Transfer of the last gradient collective: its gradients are ready when backward has ended."""
+
+
+def _network(run: Run) -> _Network:
+    """Worked out once."""
+    if not hasattr(run, "_network"):
+        loads = _loads(run)
+        of_link: dict[Key, list[Collective]] = defaultdict(list)
+        for name, links in loads.items():
+            for key in links:
+                of_link[key].append(name)
+        run._network = _Network(loads, dict(of_link), _lasting(run), _last(run))  # type: ignore[attr-defined]
+    return run._network  # type: ignore[attr-defined]
+
+
 def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
-    """Microseconds a step of each link in each collective. MindSpore's matrix calls ReduceScatter reduce."""
-    if not hasattr(run, "_link_loads"):
-        known = {(joint.group, joint.kind) for joint in joints(run)}
-        found: dict[Collective, dict[Key, float]] = defaultdict(dict)
-        reductions: dict[int, Links] = run.each("links")
-        for reduction in reductions.values():
-            for (group, kind), loads in reduction.by_kind.items():
-                scattered = kind == "reduce" and (group, "reduce") not in known
-                mine = found[group, "reducescatter" if scattered else kind]
-                for key, us in loads.items():
-                    mine[key] = max(mine.get(key, 0.0), us / reduction.steps)
-        run._link_loads = dict(found)  # type: ignore[attr-defined]
-    return run._link_loads  # type: ignore[attr-defined]
+    """MindSpore's matrix calls ReduceScatter reduce."""
+    known = {(joint.group, joint.kind) for joint in joints(run)}
+    found: dict[Collective, dict[Key, float]] = defaultdict(dict)
+    reductions: dict[int, Links] = run.each("links")
+    for reduction in reductions.values():
+        for (group, kind), loads in reduction.by_kind.items():
+            scattered = kind == "reduce" and (group, "reduce") not in known
+            mine = found[group, "reducescatter" if scattered else kind]
+            for key, us in loads.items():
+                mine[key] = max(mine.get(key, 0.0), us / reduction.steps)
+    return dict(found)
 
 
-def _cut(
-    run: Run, name: Collective, loads: Mapping[Key, float], ratio: Mapping[Key, float]
-) -> tuple[float, float] | None:
-    """Time of these collectives a step, and the part of it that goes; None where no slow link is among theirs."""
-    if not ratio.keys() & loads.keys():
-        return None
+def _cut(network: _Network, name: Collective, ratio: Mapping[Key, float]) -> tuple[float, float]:
+    """Time of these collectives a step, and the part of it that goes."""
+    loads = network.loads[name]
     mended = {key: us * ratio.get(key, 1.0) for key, us in loads.items()}
     if name[1] in POINT_TO_POINT:  # one link at a time
         gone = max(loads[key] - mended[key] for key in ratio.keys() & loads.keys())
         return max(loads.values()), gone / max(loads.values())
-    lasts = _lasting(run).get(name)
+    lasts = network.lasting.get(name)
     transports = sorted({key[2] for key in loads})
     ways = [
         (dict(zip(transports, summed, strict=True)), one_by_one)
@@ -92,7 +115,6 @@ def _cut(
 
 
 def _lasting(run: Run) -> dict[Collective, float]:
-    """Transfer a step of the collectives of each group and kind."""
     found: dict[Collective, float] = defaultdict(float)
     for joint in joints(run):
         found[joint.group, joint.kind] += float(joint.transfer_us.sum()) * joint.scale / len(set(joint.steps))
@@ -100,7 +122,6 @@ def _lasting(run: Run) -> dict[Collective, float]:
 
 
 def _last(run: Run) -> dict[Collective, float]:
-    """Transfer of the last gradient collective of a step: its gradients are ready when backward has ended."""
     found: dict[Collective, float] = {}
     for joint in joints(run):
         if joint.kind in GRADIENT_KINDS and joint.scale == 1:
@@ -137,11 +158,13 @@ def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float
     """Time with any of these collectives running as a part of the sum of their times: groups work side by side."""
     exchanges: dict[int, Exchanges] = run.each("communication")
     wanted, shares = set(names), []
-    for rank in ranks:
+    for rank in ranks if len(wanted) > 1 else ():
         if (ex := exchanges.get(rank)) is None or not (ex.start_ns > 0).all():
             continue
-        pairs = zip((ex.groups[g] for g in ex.group), ex.kinds(), strict=True)
-        mine = np.array([(group, str(kind)) in wanted for group, kind in pairs], bool)
+        kinds, mine = ex.kinds(), np.zeros(len(ex.group), bool)
+        for group, kind in wanted:
+            if group in ex.groups:
+                mine |= (ex.group == ex.groups.index(group)) & (kinds == kind)
         start, lasts = ex.start_ns[mine], ex.elapsed_us[mine]
         if lasts.sum() > 0:
             shares.append(measure(union(start, start + (lasts * 1000).astype(np.int64))) / 1000 / float(lasts.sum()))
@@ -155,7 +178,7 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
     touched = {rank for link in slow for rank in (link.source, link.destination)}
     if not any(rank in found and _is_told(run, rank) for rank in touched):
         return None
-    alone, last = _alone(run, touched, cuts), _last(run)
+    alone, last = _alone(run, touched, cuts), _network(run).last
     gone: dict[str, float] = defaultdict(float)
     between, left = 0.0, 0.0
     members = set(touched)
