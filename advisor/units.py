@@ -70,3 +70,15 @@ def show(value: object, unit: str) -> str:
     if unit == "mhz":
         return f"{significant(value)} MHz"
     return significant(float(value)) if isinstance(value, float) else str(value)
+
+
+def rank_list(ranks: tuple[int, ...], limit: int = 6) -> str:
+    """Runs of ranks in short: "0-7, 12"; at most `limit` runs, then how many there are in all."""
+    runs: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    shown = [f"{a}-{b}" if b > a else f"{a}" for a, b in runs[:limit]]
+    return ", ".join(shown) + (f", … ({len(set(ranks))})" if len(runs) > limit else "")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from advisor.engine.allclear import objection
 from advisor.facts.base import FactSet
 from advisor.model import COLLECTION, RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Summary, Text
-from advisor.units import show
+from advisor.units import rank_list, show
 
 DIRECTIONS = {
     "computation": Text("computation", "计算"),
@@ -103,6 +103,8 @@ def _headline(top: Finding, step_us: float | None) -> Text:
     if top.subject.kind in KINDS:
         kind = KINDS[top.subject.kind]
         about = Text(f": {kind.en} {top.subject.id}", f"：{kind.zh} {top.subject.id}")
+        if top.subject.kind == "rank" and len(top.subject.ranks) > 1:
+            about = Text(f": ranks {rank_list(top.subject.ranks)}", f"：rank {rank_list(top.subject.ranks)}")
     step = ("", "") if step_us is None else (f" Step: {show(step_us, 'us')}.", f"单步{show(step_us, 'us')}。")
     gain = ("", "")
     if top.saving is not None:

@@ -14,7 +14,7 @@ from advisor.errors import UsageError
 from advisor.facts.base import FactSet
 from advisor.gate.metrics import defaults, facts_of
 from advisor.model import Check, Finding, Problem, ProfileInfo, Report, Summary
-from advisor.render.wording import rank_list
+from advisor.units import rank_list
 
 if TYPE_CHECKING:
     from advisor.facts.base import Measured

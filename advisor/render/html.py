@@ -22,7 +22,7 @@ from advisor.render.figures import figures
 from advisor.render.json import tool_version
 from advisor.render.outline import Branch, branches, checks, next_collection
 from advisor.resources import resource
-from advisor.units import show
+from advisor.units import rank_list, show
 
 CARDS = 120
 """Causes told in full; further ones are lines of a table, which keeps a report of a thousand ranks openable."""
@@ -171,7 +171,7 @@ def _facts_about(report: Report) -> list[tuple[Text | str, str]]:
     lines: list[tuple[Text | str, str]] = [
         (wording.both("profile.path"), profile.path),
         (wording.both("profile.framework"), f"{profile.framework}, {profile.layout}"),
-        (wording.both("report.ranks"), wording.rank_list(profile.ranks, 20)),
+        (wording.both("report.ranks"), rank_list(profile.ranks, 20)),
         (wording.both("profile.world_size"), "" if profile.world_size is None else str(profile.world_size)),
         (wording.both("report.steps"), shorten(", ".join(profile.steps), 300)),
         (wording.both("report.excluded"), "; ".join(f"{step}: {why}" for step, why in profile.excluded_steps[:20])),

@@ -11,7 +11,7 @@ from typing import Any
 from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject, Text
 from advisor.render.escaping import shorten
 from advisor.resources import resource
-from advisor.units import show
+from advisor.units import rank_list, show
 
 log = logging.getLogger("advisor")
 
@@ -98,23 +98,13 @@ def where(subject: Subject, lang: str) -> str:
     kind = word(lang, f"kinds.{subject.kind}")
     if subject.kind == subject.id:
         return kind
+    if subject.kind == "rank" and len(subject.ranks) > 1:
+        return f"{word(lang, 'report.ranks')} {rank_list(subject.ranks)}"
     ranks = ""
-    if subject.ranks and subject.kind not in ("rank", "link"):
+    if subject.ranks and subject.kind != "rank" and (subject.kind != "link" or len(subject.ranks) > 2):
         kind_of_rank = word(lang, "kinds.rank" if len(subject.ranks) == 1 else "report.ranks")
         ranks = f" ({kind_of_rank} {rank_list(subject.ranks)})"
     return f"{kind} {subject.id}{ranks}"
-
-
-def rank_list(ranks: tuple[int, ...], limit: int = 6) -> str:
-    """Runs of ranks in short: "0-7, 12"; at most `limit` runs, then how many there are in all."""
-    runs: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    shown = [f"{a}-{b}" if b > a else f"{a}" for a, b in runs[:limit]]
-    return ", ".join(shown) + (f", … ({len(set(ranks))})" if len(runs) > limit else "")
 
 
 def breakdown(report: Report) -> list[tuple[str, float]]:

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from advisor.model import Evidence, Remedy, Subject, Text
-from advisor.render.wording import change, expected, rank_list, where, word, words
+from advisor.render.wording import change, expected, where, word, words
+from advisor.units import rank_list
 
 
 def _flat(tree, prefix=""):
@@ -76,3 +77,10 @@ def test_changes_and_unknown_words():
     remedy = Remedy("a", Text("", ""), Text("", ""), parameter="workers", current=2, proposed=6)
     assert change(remedy) == "workers: 2 → 6"
     assert word("en", "directions.acme") == "acme" and words("fr") == words("en")
+
+
+def test_a_finding_about_all_ranks_of_a_host_names_them():
+    """Its id is the first of them; people want to know which."""
+    assert where(Subject("rank", "8", tuple(range(8, 16))), "en") == "ranks 8-15"
+    assert where(Subject("link", "8-*", tuple(range(8, 16))), "en") == "link 8-* (ranks 8-15)"
+    assert where(Subject("link", "1-2", (1, 2)), "en") == "link 1-2"
