@@ -163,6 +163,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     least = (p - 1) / (micro + p - 1) if micro else None
     hops = 2 * (micro + p - 1) * hop_us(run) / step if micro else 0.0
     mean = float(np.mean([s.work for s in found]))
+    if mean <= 0 or step <= 0:
+        return  # columns of zeros: nothing was measured
     lightest = min(found, key=lambda s: s.work)
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
     yield from fact("pipeline.bubble_minimum_share", RUN, least, *sources)
@@ -178,7 +180,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("stage.computing_us", subject, stage.computing, *sources, samples=n)
         yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
         yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
-        if stage.flop is not None and len(flops) == len(found):
+        if stage.flop is not None and len(flops) == len(found) and any(flops):
             yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)), *sources)
         yield from fact("stage.exposed_transfer_share", subject, stage.exposed_transfer / step, *sources, samples=n)
         if stage.bubble is not None:
