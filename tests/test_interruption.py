@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -88,6 +89,64 @@ def test_a_full_disk_keeps_the_old_report(tmp_path: Path, monkeypatch: pytest.Mo
         write_atomically(target, "new")
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def limited(size: int) -> None:
+    """No file of this process, or of its children, may grow beyond so many bytes: writing more fails half-way."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+_NEW_RULE = [
+    "rules",
+    "new",
+    "OUT",
+    "--title-zh",
+    "Idle",
+    "--id",
+    "ACME001",
+    "--verdict",
+    "acme/x",
+    "--fact",
+    "step.idle_share",
+    "--op",
+    ">",
+    "--threshold",
+    "0.5",
+    "--origin",
+    "x",
+    "--title",
+    "Idle",
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [
+        (["advise", "PROFILE", "--format", "json:OUT"], 4096),
+        (["advise", "PROFILE", "--format", "html:OUT"], 4096),
+        (["facts", "PROFILE", "--save", "OUT"], 512),
+        (["baseline", "add", "PROFILE", "--baseline", "OUT"], 512),
+        (_NEW_RULE, 64),
+    ],
+)
+def test_a_disk_that_fills_up_leaves_nothing(profile: Path, tmp_path: Path, arguments: list[str], size: int) -> None:
+    """Writing fails in the middle of the file: a message with the place, no half file, the older one untouched."""
+    out = tmp_path / "out"
+    out.mkdir()
+    folder = arguments[0] in ("baseline", "rules")
+    target = out / ("new" if folder else "old.txt")
+    if not folder:
+        target.write_text("old")
+    named = {"PROFILE": str(profile), "OUT": str(target)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "advisor", *(named.get(each, each) for each in arguments)],
+        capture_output=True, text=True, timeout=60, preexec_fn=lambda: limited(size),
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    assert ended.returncode == 2, ended.stderr
+    assert "cannot be written" in ended.stderr and "Traceback" not in ended.stderr
+    assert [path.read_text() for path in out.rglob("*") if path.is_file()] == ([] if folder else ["old"])
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from advisor.errors import UsageError
 from advisor.facts.base import FactKind
+from advisor.files import write_atomically
 from advisor.ruleset.cases import cases_path
 from advisor.ruleset.scopes import SINGLE, fact_kind
 from advisor.ruleset.vocabulary import verdict_words
@@ -54,8 +55,8 @@ def write_rule(spec: NewRule, folder: Path, catalogue: Mapping[str, FactKind]) -
         if each.exists():
             raise UsageError("exists already", place=str(each), hint="choose another id or title")
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(_rule_text(spec, kind, subject, direction), encoding="utf-8")
-    tests.write_text(_cases_text(spec, kind, subject), encoding="utf-8")
+    write_atomically(tests, _cases_text(spec, kind, subject))  # first: cases without a rule disturb nobody
+    write_atomically(path, _rule_text(spec, kind, subject, direction))
     return path, tests
 
 
