@@ -98,26 +98,9 @@ def limited(size: int) -> None:
 
 
 _NEW_RULE = [
-    "rules",
-    "new",
-    "OUT",
-    "--title-zh",
-    "Idle",
-    "--id",
-    "ACME001",
-    "--verdict",
-    "acme/x",
-    "--fact",
-    "step.idle_share",
-    "--op",
-    ">",
-    "--threshold",
-    "0.5",
-    "--origin",
-    "x",
-    "--title",
-    "Idle",
-]
+    "rules", "new", "OUT", "--id", "ACME001", "--verdict", "acme/x", "--fact", "step.idle_share", "--op", ">",
+    "--threshold", "0.5", "--origin", "x", "--title", "Idle", "--title-zh", "Idle",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
