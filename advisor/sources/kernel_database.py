@@ -201,10 +201,10 @@ def _text(value: object) -> str | None:
 
 def _collectives(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.DataFrame]:
     available = columns_of(connection, "COMMUNICATION_OP")
-    if not {"opName", "startNs", "endNs"} <= available:
+    if not {"startNs", "endNs"} <= available:
         return
-    kind = "opType" if "opType" in available else "NULL"
-    cursor = connection.execute(f"SELECT startNs, endNs, NULL, opName, {kind} FROM COMMUNICATION_OP ORDER BY startNs")
+    name, kind = (column if column in available else "NULL" for column in ("opName", "opType"))
+    cursor = connection.execute(f"SELECT startNs, endNs, NULL, {name}, {kind} FROM COMMUNICATION_OP ORDER BY startNs")
     import polars as pl
 
     while rows := cursor.fetchmany(_ROWS):

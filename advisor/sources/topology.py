@@ -16,7 +16,9 @@ from advisor.sources.base import Rank, TableRef
 from advisor.sources.textfiles import read_text
 
 _MOST_BYTES = 32 << 20
-_OPERATION = re.compile(r'"(?:[^"@]*@)+([^"@]+)"\s*:\s*\{|"(\d{1,7})-(\d{1,7})"\s*:\s*\{')
+_OPERATION = re.compile(
+    r'"(?:[^"@]*@)+(?P<group>[^"@]+)"\s*:\s*\{|"(?P<source>\d{1,7})-(?P<target>\d{1,7})"\s*:\s*\{|"Total Op Info"\s*:'
+)
 
 
 def joined(groups: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -61,10 +63,10 @@ def numbers_in(path: Path) -> dict[str, Numbers]:
     links: dict[str, set[tuple[int, int]]] = {}
     group = ""
     for match in _OPERATION.finditer(read_text(path, _MOST_BYTES)):
-        if match.group(1) is not None:
-            group = match.group(1)
-        else:
-            links.setdefault(group, set()).add((int(match.group(2)), int(match.group(3))))
+        if match["source"] is None:
+            group = match["group"] or ""  # sums over operations belong to no group, wherever they stand
+        elif group:
+            links.setdefault(group, set()).add((int(match["source"]), int(match["target"])))
     return {group: _numbers(pairs) for group, pairs in links.items()}
 
 
