@@ -19,5 +19,6 @@ def fuzz(examples: int) -> settings:
         max_examples=examples * TIMES,
         deadline=None,
         derandomize=TIMES == 1,
+        database=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
     )

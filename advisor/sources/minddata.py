@@ -26,6 +26,7 @@ from advisor.sources.hostfiles import (
     to_whole,
 )  # fmt: skip
 from advisor.sources.hoststages import find_host_stages
+from advisor.sources.minddata_samples import MOST_OPERATIONS
 from advisor.sources.readers import reader
 from advisor.tables import TABLES
 
@@ -135,7 +136,7 @@ def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
     interval = to_known(document.get("sampling_interval"))
     rows = []
     for op in document["op_info"]:
-        if not isinstance(op, dict) or (op_id := to_whole(op.get("op_id"))) is None or op_id < 0:
+        if not isinstance(op, dict) or (op_id := _number(op.get("op_id"))) is None:
             note(str(path), "an operation has no number and was left out")
             continue
         metrics = op.get("metrics")
@@ -153,18 +154,24 @@ def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
 def _ops_of_csv(records: list[dict[str, str]]) -> list[dict[str, Any]]:
     rows = []
     for record in records:
-        op_id = to_whole(record.get("op_id"))
+        op_id = _number(record.get("op_id"))
         if op_id is None:
             continue
         row = _op(
             op_id, record.get("op_type"), record.get("num_workers"), record.get("output_queue_size"),
             record.get("output_queue_length"), to_known(record.get("sample_interval")),
-            to_whole(record.get("parent_id")), record.get("children_id"),
+            _number(record.get("parent_id")), record.get("children_id"),
         )  # fmt: skip
         if row["queue_sizes"]:
             row["queue_average"] = to_known(record.get("output_queue_average_size"))
         rows.append(row)
     return rows
+
+
+def _number(value: object) -> int | None:
+    """The number of an operation; what is negative or beyond any pipeline is none."""
+    number = to_whole(value)
+    return number if number is not None and 0 <= number < MOST_OPERATIONS else None
 
 
 def _op(
@@ -179,7 +186,8 @@ def _op(
         "op_id": op_id, "type": operation_type(op_type), "workers": to_whole(workers), "queue_sizes": samples,
         "queue_capacity": to_whole(capacity), "queue_average": sum(samples) / len(samples) if samples else None,
         "sampling_interval_us": None if interval_ms is None else interval_ms * 1000.0,
-        "parent": parent, "children": tuple(int(child) for child in to_numbers(children) if child >= 0),
+        "parent": parent,
+        "children": tuple(int(child) for child in to_numbers(children) if 0 <= child < MOST_OPERATIONS),
     }  # fmt: skip
 
 
@@ -206,6 +214,9 @@ def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, no
         advice = "; ".join(map(str, document.get("bottleneck_suggestion") or ()))
         rows = []
         for index, op_id in enumerate(document["op_ids"]):
+            if _number(op_id) is None:
+                note(str(path), "an operation has no number and was left out")
+                continue
             name = str(_at(document, "pipeline_ops", index) or "")
             used, empty = (
                 to_known(_at(document, key, index)) for key in ("queue_utilization_pct", "queue_empty_freq_pct")

@@ -128,6 +128,10 @@ _DEVICE = {
 _SHARES = ("user_share", "system_share", "io_share", "idle_share")
 
 
+MOST_OPERATIONS = 1 << 30
+"""Operations are numbered from 0; no pipeline has as many."""
+
+
 def _every_second(series: dict[str, list[float | None]], samples: int) -> bool:
     """MindSpore 2.10 reads /proc/stat twice a sample: the second of each pair finds no ticks passed, and is 0."""
     longest = max((len(values) for values in series.values()), default=0)
@@ -175,7 +179,7 @@ def read_pipeline_cpu(reference: TableRef, columns: Sequence[str] | None, note: 
     rows = []
     for op in operations if isinstance(operations, list) else ():
         op_id = to_whole(op.get("op_id")) if isinstance(op, dict) else None
-        if op_id is None or op_id < 0:
+        if op_id is None or not 0 <= op_id < MOST_OPERATIONS:
             continue
         user = [v for v in _series(op.get("metrics"), "user_utilization") if v is not None]
         system = [v for v in _series(op.get("metrics"), "sys_utilization") if v is not None]
