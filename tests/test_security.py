@@ -461,6 +461,18 @@ def test_no_pattern_explodes() -> None:
     assert slow == []
 
 
+def test_serve_listens_on_loopback_unless_told() -> None:
+    """There is no login: another machine sees the reports only where the user names an address."""
+    import inspect
+
+    from advisor.cli import cli
+    from advisor.serve import LOOPBACK, serve
+
+    assert inspect.signature(serve).parameters["host"].default in LOOPBACK
+    given = {option.name: option.default for option in cli.commands["serve"].params}  # type: ignore[attr-defined]
+    assert given["host"] in LOOPBACK
+
+
 def test_every_promise_names_a_test_that_exists() -> None:
     """docs/security.md promises nothing that no test would miss."""
     tests = Path(__file__).parent
