@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from advisor.conformity import require
 from advisor.errors import UsageError
 from advisor.facts.base import FactSet, Measured
 from advisor.facts.registry import catalogue
@@ -36,14 +37,18 @@ def load(path: str | Path) -> Measured:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if str(document["schema_version"]).partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
             raise UsageError(f"written by another version ({document['schema_version']})", place=str(path))
-        return Measured(
+        measured = Measured(
             info_from_json(document["profile"]),
             FactSet(fact_from_json(item) for item in document["facts"]),
             [Problem(str(p["file"]), str(p["problem"])) for p in document["problems"]],
             frozenset(map(str, document["tables"])),
             tuple(map(str, document.get("unusable", ()))),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        require(measured.info, ProfileInfo, "profile")
+        for fact in measured.facts:
+            require(fact, Fact, fact.name)
+        return measured
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise UsageError(
             f"not a file of saved facts: {type(error).__name__}: {error}",
             place=str(path),

@@ -254,7 +254,7 @@ def report_from_json(document: str | bytes | Mapping[str, Any]) -> Report:
         report = _read_report(data)
         require(report, Report, "report")
         return report
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise UsageError(
             f"not a report of the advisor ({type(error).__name__}: {error})",
             hint="write one with: advisor advise PROFILE --format json:report.json",

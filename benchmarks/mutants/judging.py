@@ -23,6 +23,8 @@ _SHORTER = ("bytes.cut_lines", "csv.delete_rows", "db.delete_rows")
 """Mutations that leave a believable file of a shorter measurement: what it says then is its own evidence."""
 _CUT = ("bytes.cut", "bytes.zero_tail", "race.truncate", "race.swap")
 """The same, but seen: where a problem names the file, its verdicts rest on what the report says is left of it."""
+_ORDERED = ("ascend_cluster_analyse",)
+"""Files whose rows have no names: their order is their meaning."""
 _FOLLOWS = ("waiting-on-slow-rank",)
 """Verdicts that an absent rank changes rightly: those left wait for somebody who is not there to be blamed."""
 
@@ -110,7 +112,8 @@ def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -
     first = different[0]
     shown = f"{len(different)} facts differ, first {first}: {intact.facts.get(first)} → {mutant.facts.get(first)}"
     if mutation.effect == SAME:
-        yield "changed", shown
+        if not (mutation.name == "csv.shuffle_rows" and file.startswith(_ORDERED)):
+            yield "changed", shown
     elif mutation.effect == LESS:
         told = _is_told(file, mutant, intact)
         if mutation.name in _GONE:
