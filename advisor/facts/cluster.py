@@ -8,9 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.exposure import exposures
 from advisor.facts.lateness import Accounts, Lateness, accounts, extra_work, kernel_speeds, latenesses, slow_operators
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.peers import excess
+from advisor.facts.schedule import guess_micro_batches, pipeline_us
+from advisor.facts.stages import micro_batches
 from advisor.model import RUN, Fact, Source, Subject
 
 REPLAYS = 6
@@ -59,7 +62,7 @@ KINDS = (
          formula="replay of the step with the cause at its peers' median; without kernels the lateness above the next "
                  "late rank's", needs=_NEEDS),
     kind("rank.saving_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
-    kind("rank.saving_basis", "text", "rank", "replay or comparison", needs=_NEEDS),
+    kind("rank.saving_basis", "text", "rank", "replay, schedule or comparison", needs=_NEEDS),
     kind("host.slow_rank_share", "ratio", "host", "share of the host's ranks whose kernels are slower than elsewhere",
          needs="kernels"),
     kind("host.kernel_speed_ratio", "number", "host", "the same kernels take this many times as long on all its ranks",
@@ -228,8 +231,31 @@ def _savings(run: Run, late: dict[int, Lateness], layout: Partition) -> dict[int
             found[rank] = (replayed / len(alike), "replay")
             continue
         others = [late[r].late_us for r in late if r not in alike and layout.stage[r] == layout.stage[rank]]
-        found[rank] = (max(late[rank].late_us - max(others, default=0.0), 0.0) / len(alike), "comparison")
+        gain, basis = max(late[rank].late_us - max(others, default=0.0), 0.0), "comparison"
+        scheduled = _scheduled(run, [late[r] for r in alike], layout)
+        if scheduled is not None and scheduled < gain:
+            gain, basis = scheduled, "schedule"
+        found[rank] = (gain / len(alike), basis)
     return found
+
+
+def _scheduled(run: Run, late: list[Lateness], layout: Partition) -> float | None:
+    """What the pipeline's step gains where these ranks compute as long as their peers, by its schedule; None where the
+    ranks are late from something else, or where neither files nor bubbles tell the micro-batches."""
+    balance = accounts(run)
+    if balance is None or (layout.pipeline or 1) < 2 or {entry.cause for entry in late} != {"compute"}:
+        return None
+    over = {entry.rank: max(entry.parts["compute"], 0.0) for entry in late}
+    computing = {r: float(us) for r, us in zip(balance.ranks, np.nanmedian(balance.compute, axis=1), strict=True)}
+    stages = [[r for r in members if r in computing] for members in layout.peers().values()]
+    if len(stages) != layout.pipeline or not all(stages):
+        return None
+    now = [max(computing[r] for r in members) for members in stages]
+    then = [max(computing[r] - over.get(r, 0.0) for r in members) for members in stages]
+    found = exposures(run)
+    bubbles = [min((found[r].bubble for r in members if r in found), default=0.0) for members in stages]
+    micro = micro_batches(run) or guess_micro_batches(now, bubbles)
+    return pipeline_us(now, micro) - pipeline_us(then, micro) if micro else None
 
 
 def _facts_of_hosts(run: Run, layout: Partition) -> Iterator[Fact]:

@@ -311,7 +311,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
     for ex in exchanges.values():
         if not ex.transport:
             continue
-        own = np.array([layout.role.get(group, "data") == role for group in ex.groups])[ex.group]
+        own = np.array([layout.role_of(group) == role for group in ex.groups])[ex.group]
         usable = np.isfinite(ex.size_bytes) & (ex.transport_us > 0)
         rate = ex.size_bytes[usable] / ex.transport_us[usable] * 1e6
         parts.append(

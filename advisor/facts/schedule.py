@@ -1,0 +1,53 @@
+"""What a pipeline's step takes when one stage has more to do: the schedule itself, run from the stages' work.
+
+For profiles without kernels, which cannot be replayed. A slow stage fills part of its own bubble before it holds up
+the others, so the step grows by less than the stage does; with few micro-batches by much less. One forward, one
+backward: a stage takes in as many forwards as stages follow it, then alternates (PipeDream, "1F1B").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+BACKWARD_SHARE = 2 / 3
+"""Part of a micro-batch's work that is backward: twice that of forward."""
+
+
+def pipeline_us(work_us: Sequence[float], micro_batches: int) -> float:
+    """Duration of a step whose stages compute this long in all, microseconds; transfers take no time."""
+    stages, m = len(work_us), max(micro_batches, 1)
+    order = [_order(stage, stages, m) for stage in range(stages)]
+    cost = {True: 1 - BACKWARD_SHARE, False: BACKWARD_SHARE}
+    done: dict[tuple[int, bool, int], float] = {}
+    at, place = [0.0] * stages, [0] * stages
+    moved = True
+    while moved:
+        moved = False
+        for stage in range(stages):
+            while place[stage] < len(order[stage]):
+                forward, micro = order[stage][place[stage]]
+                source = stage - 1 if forward else stage + 1
+                ready = done.get((source, forward, micro), 0.0 if not 0 <= source < stages else None)
+                if ready is None:
+                    break
+                at[stage] = max(at[stage], ready) + work_us[stage] / m * cost[forward]
+                done[stage, forward, micro] = at[stage]
+                place[stage] += 1
+                moved = True
+    return max(at, default=0.0)
+
+
+def _order(stage: int, stages: int, m: int) -> list[tuple[bool, int]]:
+    """(forward, micro-batch) in the order in which a stage runs them."""
+    ahead = min(stages - 1 - stage, m)
+    order = [(True, i) for i in range(ahead)]
+    for i in range(m - ahead):
+        order += [(True, ahead + i), (False, i)]
+    return order + [(False, m - ahead + i) for i in range(ahead)]
+
+
+def guess_micro_batches(work_us: Sequence[float], bubble_us: Sequence[float]) -> int | None:
+    """Micro-batches from what the busiest stage waits: it fills and drains the others, one micro-batch of each."""
+    busiest = max(range(len(work_us)), key=lambda s: work_us[s])
+    others = sum(work_us) - work_us[busiest]
+    return max(round(others / bubble_us[busiest]), 1) if bubble_us[busiest] > 0 and others > 0 else None
