@@ -266,16 +266,14 @@ def _decode_around(data: bytes) -> tuple[list[Event], int]:
     try:
         return _decode(b"[" + data + b"]"), 0
     except (msgspec.DecodeError, UnicodeDecodeError):
-        middle = _BETWEEN.search(data, len(data) // 2) or _first_boundary(data)
-        if middle is None:
+        middle = _BETWEEN.search(data, len(data) // 2)
+        # else the last one before the middle: the first would take one event off a long piece at a time
+        cut = _last_boundary(data, len(data) // 2) if middle is None else (middle.start() + 1, middle.end())
+        if cut is None:
             return [], len(data)
-        left, lost_left = _decode_around(data[: middle.start() + 1])
-        right, lost_right = _decode_around(data[middle.end() :])
+        left, lost_left = _decode_around(data[: cut[0]])
+        right, lost_right = _decode_around(data[cut[1] :])
         return left + right, lost_left + lost_right
-
-
-def _first_boundary(data: bytes) -> re.Match[bytes] | None:
-    return _BETWEEN.search(data)
 
 
 def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:

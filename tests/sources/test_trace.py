@@ -176,3 +176,17 @@ def test_launches_of_all_operators_are_one_activity() -> None:
     assert short_name("Kernel::KernelLaunch::Default/net/MatMul-op1") == "Kernel::KernelLaunch"
     assert short_name("AscendCL@aclrtSynchronizeStream") == "AscendCL@aclrtSynchronizeStream"
     assert short_name("aten::item") == "aten::item"
+
+
+def test_a_number_without_end_between_events_costs_its_neighbours_only(tmp_path):
+    """A million digits among thousands of events: the others are read at once, in little memory."""
+    from advisor.sources.trace_events import stream
+
+    event = '{"ph":"X","name":"a","pid":1,"ts":"1.000","dur":1}'
+    for before, after in ((3000, 20), (20, 3000), (1500, 1500)):
+        path = tmp_path / f"{before}.json"
+        path.write_text("[" + ",".join([event] * before + ["9" * 1_000_000] + [event] * after) + "]")
+        told = []
+        found = sum(len(events) for events, _ in stream(path, lambda file, text: told.append(text)))
+        assert found >= before + after - 2
+        assert any("no events" in text for text in told)
