@@ -7,7 +7,7 @@ import pytest
 from advisor.engine.allclear import objection
 from advisor.engine.summary import summarise
 from advisor.facts.base import Fact, FactSet
-from advisor.model import RUN, Check, Outcome
+from advisor.model import RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Subject, Text
 
 WELL = {"run.world_size": 8, "step.time_us": 1e5, "step.idle_share": 0.02, "step.exposed_communication_share": 0.08}
 
@@ -52,3 +52,18 @@ def test_a_pipelines_bubble_and_sharded_layers_are_explained():
         communication__redistribution_share=0.2,
     )
     assert direction(known) == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("link", "en", "zh"),
+    [("3-*", "all links of rank 3", "rank 3的所有链路"), ("*-3", "all links into rank 3", "进入rank 3的所有链路"),
+     ("3-4", "link 3-4", "链路 3-4")],
+)  # fmt: skip
+def test_the_headline_names_the_links_of_a_card(link, en, zh):
+    """Nobody needs to know what a star in a link's name means."""
+    finding = Finding(
+        "F1", "COMM040", "slow-link", Direction.COMMUNICATION, Role.ROOT_CAUSE, Severity.HIGH, Confidence.HIGH,
+        Subject("link", link, (3,)), Text("A link is slow", "慢链路"), Text("", ""),
+    )  # fmt: skip
+    headline = summarise([finding], [], facts()).headline
+    assert en in headline.en and zh in headline.zh
