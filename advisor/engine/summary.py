@@ -105,11 +105,13 @@ def _headline(top: Finding, step_us: float | None) -> Text:
         about = Text(f": {kind.en} {top.subject.id}", f"：{kind.zh} {top.subject.id}")
         if top.subject.kind == "rank" and len(top.subject.ranks) > 1:
             about = Text(f": ranks {rank_list(top.subject.ranks)}", f"：rank {rank_list(top.subject.ranks)}")
-        source, _, destination = top.subject.id.partition("-")
-        if top.subject.kind == "link" and destination == "*":
-            about = Text(f": all links of rank {source}", f"：rank {source}的所有链路")
-        elif top.subject.kind == "link" and source == "*":
-            about = Text(f": all links into rank {destination}", f"：进入rank {destination}的所有链路")
+        elif top.subject.kind == "link" and "*" in top.subject.id:
+            ranks = rank_list(top.subject.ranks)
+            some = Text(f"ranks {ranks}" if len(top.subject.ranks) > 1 else f"rank {ranks}", f"rank {ranks}")
+            if top.subject.id.startswith("*"):
+                about = Text(f": all links into {some.en}", f"：进入{some.zh}的所有链路")
+            else:
+                about = Text(f": all links of {some.en}", f"：{some.zh}的所有链路")
     step = ("", "") if step_us is None else (f" Step: {show(step_us, 'us')}.", f"单步{show(step_us, 'us')}。")
     gain = ("", "")
     if top.saving is not None:

@@ -63,7 +63,7 @@ def test_the_headline_names_the_links_of_a_card(link, en, zh):
     """Nobody needs to know what a star in a link's name means."""
     finding = Finding(
         "F1", "COMM040", "slow-link", Direction.COMMUNICATION, Role.ROOT_CAUSE, Severity.HIGH, Confidence.HIGH,
-        Subject("link", link, (3,)), Text("A link is slow", "慢链路"), Text("", ""),
+        Subject("link", link, (3, 4) if link == "3-4" else (3,)), Text("A link is slow", "慢链路"), Text("", ""),
     )  # fmt: skip
     headline = summarise([finding], [], facts()).headline
     assert en in headline.en and zh in headline.zh
