@@ -95,9 +95,10 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
     PROFILE is a rank folder, a folder of rank folders, a cluster output, or single files of them.
     """
-    from advisor.execution import prepare
+    from advisor.execution import collect_seldom, prepare
     from advisor.pipeline import advise as run_advise
 
+    collect_seldom()
     _log(given["verbose"], given["quiet"])
     outputs = _outputs(given["formats"])
     prepare(profiles, given["jobs"], given["cluster"])

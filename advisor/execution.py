@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import os
@@ -83,7 +84,7 @@ def executor(ranks: int, size: int, jobs: int = 0, cluster: str | None = None) -
 @contextmanager
 def _local(processes: int) -> Iterator[ProcessPoolExecutor]:
     """A process pool that ends with its user: an interrupt stops the workers instead of waiting for them."""
-    pool = ProcessPoolExecutor(processes, _processes(), initializer=_ignore_interrupt)
+    pool = ProcessPoolExecutor(processes, _processes(), initializer=_start_worker)
     try:
         yield pool
     except BaseException:
@@ -95,8 +96,14 @@ def _local(processes: int) -> Iterator[ProcessPoolExecutor]:
     pool.shutdown()
 
 
-def _ignore_interrupt() -> None:
+def collect_seldom() -> None:
+    """Makes the search for cyclic garbage rare: there is next to none, and millions of objects to search."""
+    gc.set_threshold(200_000, 20, 100)
+
+
+def _start_worker() -> None:
     """Ctrl-C reaches the whole process group; only the process that the user started answers it."""
+    collect_seldom()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -138,7 +145,10 @@ def _processes() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pandas", "msgspec", "advisor.facts.registry", "advisor.sources.csvfiles"])
+    from advisor.facts.registry import MODULES
+
+    families = [f"advisor.facts.{module}" for module in MODULES]
+    context.set_forkserver_preload(["pandas", "advisor.pipeline", "advisor.sources.csvfiles", *families])
     return context
 
 
