@@ -8,7 +8,7 @@ queue (slanted links), and idle time before it has other reasons.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -96,6 +96,8 @@ class Links:
     interval_us: float | None
     kernel_us: float
     mode: str
+    covered: Floats
+    """1 where the timeline holds the step, 0 where it ends before or inside."""
     sources: tuple[Source, ...]
 
 
@@ -139,6 +141,7 @@ def reduce(rank: Rank) -> Links | None:
         float(np.median(interval)) if interval.size else None,
         float(kernels.duration[index].mean()),
         _mode(trace),
+        _covered(timeline.windows.end, trace),
         (rank.source("kernels", "start_ns", "duration_us"), trace_source(rank) or Source("")),
     )  # fmt: skip
 
@@ -151,6 +154,11 @@ def _matching(starts: Ints, wanted: Ints) -> Ints:
     left = np.maximum(right - 1, 0)
     best = np.where(np.abs(starts[left] - wanted) < np.abs(starts[right] - wanted), left, right)
     return np.where(np.abs(starts[best] - wanted) <= 1000, best, -1)
+
+
+def _covered(ends: Ints, trace: Trace) -> Floats:
+    inside = ends <= trace.started.max() if trace.cut else np.ones(ends.size, bool)
+    return (inside if inside.any() else np.ones(ends.size, bool)).astype(np.float64)
 
 
 def _mode(trace: Trace) -> str:
@@ -170,6 +178,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     by_step: dict[str, list[tuple[float, float, float, float, float]]] = {}
     for rank, links in found.items():
         per = scale(run, rank, links.steps)
+        if not links.covered.all() and (per.chosen * links.covered).any():
+            inside = per.chosen * links.covered
+            per = replace(per, chosen=inside, steps=float(inside.sum()))
         chosen = per.chosen.astype(bool)
         linked, window = per.per_step(links.linked), per.per_step(links.window_us)
         row = {

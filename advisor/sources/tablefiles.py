@@ -21,7 +21,7 @@ _FILES = (
     (r"l2_cache.*\.csv", ("l2_cache",), "csv.table"),
     (r"communication(?!_matrix|_group|_analyzer).*\.json", ("collectives", "transports"), "json."),
     (r"communication_matrix.*\.json", ("links",), "json."),
-    (r"(?:trace_view|msprof).*\.json", ("trace",), "trace.json"),
+    (r"(?:trace_view|msprof).*\.json(?:\.gz)?", ("trace",), "trace.json"),
 )
 """A reader that ends in a dot is completed by the table's name."""
 _EXACT = tuple((re.compile(pattern, re.IGNORECASE), tables, name) for pattern, tables, name in _FILES)
@@ -53,9 +53,10 @@ def newest_export(paths: Iterable[Path]) -> list[Path]:
 def find_tables(paths: Iterable[Path], *, loose: bool = False) -> dict[str, TableRef]:
     """table -> reference, from the files of one rank."""
     by_table: dict[str, tuple[str, list[Path]]] = {}
+    paths = list(paths)
     for path in paths:
         known = tables_of_file(path.name, loose=loose)
-        if known is None:
+        if known is None or (path.suffix == ".gz" and path.with_suffix("") in paths):  # the same once more
             continue
         for table in known[0]:
             reader = known[1] + (table if known[1].endswith(".") else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,23 @@ def test_a_slow_host_starves_the_device(tmp_path: Path) -> None:
     found = next(f for f in report.findings if f.verdict == "host-dispatch-bound")
     assert found.severity.rank >= Severity.HIGH.rank and found.saving is not None
     assert report.summary.direction == "scheduling"
+
+
+@pytest.mark.parametrize("form", ["cut", "gz"])
+def test_a_timeline_cut_or_compressed_gives_the_same_idle_time_a_step(tmp_path: Path, form: str) -> None:
+    """The steps that a cut file still holds are judged by themselves, not thinned out over those it lost."""
+    path = profile(tmp_path, host_us=300.0)
+    whole = measure([path], ["dispatch.starved_idle_share"], Options(jobs=1)).facts
+    trace = next(path.glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
+    data = trace.read_bytes()
+    trace.unlink()
+    if form == "cut":
+        trace.write_bytes(data[: len(data) * 6 // 10])
+    else:
+        trace.with_suffix(".json.gz").write_bytes(gzip.compress(data, 1))
+    found = measure([path], ["dispatch.starved_idle_share"], Options(jobs=1)).facts
+    expected = whole.value("dispatch.starved_idle_share", RUN)
+    assert expected > 0.5 and found.value("dispatch.starved_idle_share", RUN) == pytest.approx(expected, rel=0.05)
 
 
 def test_launches_that_take_longer_than_kernels_starve_the_device(
