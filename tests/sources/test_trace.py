@@ -186,7 +186,7 @@ def test_a_number_without_end_between_events_costs_its_neighbours_only(tmp_path)
     for before, after in ((3000, 20), (20, 3000), (1500, 1500)):
         path = tmp_path / f"{before}.json"
         path.write_text("[" + ",".join([event] * before + ["9" * 1_000_000] + [event] * after) + "]")
-        told = []
-        found = sum(len(events) for events, _ in stream(path, lambda file, text: told.append(text)))
+        told: list[str] = []
+        found = sum(len(events) for events, _ in stream(path, lambda file, text, told=told: told.append(text)))
         assert found >= before + after - 2
         assert any("no events" in text for text in told)
