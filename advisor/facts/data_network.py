@@ -183,6 +183,8 @@ def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     judged = Judged(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
     busy = {i: b for i, op in data.operations.items() if (b := judged.busy_share(op)) is not None}
     cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
+    if any(op.cpu_cores is None for op in data.operations.values()):
+        cpu = {}  # the one that nobody measured may be the hungriest
     return replace(
         judged,
         busiest=max(busy, key=lambda i: (busy[i], i)) if busy else None,

@@ -262,7 +262,7 @@ def _add_communication(ranks: Sequence[Rank], by_rank: Mapping[int, Files]) -> N
     paths = {rank.rank: by_rank[rank.rank]["hccl"][0] for rank in ranks if "hccl" in by_rank[rank.rank]}
     if not paths:
         return
-    own = {number: file_ids(path) for number, path in paths.items()}
+    own = {number: ids for number, path in paths.items() if (ids := file_ids(path))}
     is_global = len(own) > 1 and all(number in ids for number, ids in own.items())
     for rank in ranks:
         if rank.rank not in paths:

@@ -90,7 +90,8 @@ def _series(values: Any, *names: str) -> list[float | None]:
     values = values if isinstance(values, dict) else {}
     for name in names:
         if isinstance(values.get(name), list):
-            return [to_known(value) for value in values[name]]
+            numbers = (to_known(value) for value in values[name])
+            return [None if number is None or number > LARGEST else number for number in numbers]
     return []
 
 
