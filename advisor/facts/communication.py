@@ -162,7 +162,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
         return
     sources = times[known[0]].sources
     n = len(times[known[0]].steps)
-    exposed = np.array([float(np.nanmedian(times[r].phases["exposed"])) for r in known])
+    exposed = np.array([float(np.nanmean(times[r].phases["exposed"])) for r in known])
     bubble = np.array([found[r].bubble for r in known])
     yield from fact(
         "communication.exposed_without_bubble_share", RUN, float(np.mean(exposed - bubble)) / step, *sources, samples=n

@@ -75,6 +75,10 @@ class Course:
     kernels: Ints
     speed: dict[tuple[str, str], tuple[float, float]]
     """(type, input shapes) -> (kernels a step, median microseconds)."""
+    expected_us: Floats
+    """What the step's kernels take, each at the median of its type and shapes; NaN where shapes are not told."""
+    measured_us: Floats
+    """What these kernels took."""
     exposed_by_name: dict[str, float] = field(default_factory=dict)
     """Collective -> exposed microseconds a step."""
     chain: Chain | None = None
@@ -122,11 +126,12 @@ def reduce_course(rank: Rank) -> Course | None:
             name = kernels.names[kernels.name[i]]
             exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / len(order)
     columns = np.array(rows, float).T
+    work = placed & ~communication & ~fetch
     steps = tuple(kernels.steps[s] or "0" for s in order)
     middle = order[len(order) // 2]
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, placed & ~communication & ~fetch, len(order)), exposed_by_name,
+        _speeds(kernels, work, len(order)), *_expected(kernels, work, order), exposed_by_name,
         _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0"),
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),),
     )  # fmt: skip
@@ -149,6 +154,25 @@ def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict
             key = (kernels.signatures[index].type, kernels.signatures[index].input_shapes)
             found[key] = (mine.size / steps, float(np.median(mine)))
     return found
+
+
+def _expected(kernels: Kernels, chosen: npt.NDArray[np.bool_], order: list[int]) -> tuple[Floats, Floats]:
+    """Per step: the kernels at the median of their type and shapes, and as measured. A larger batch raises both, a
+    slower card only what is measured."""
+    shaped = np.array([bool(s.input_shapes.strip('";N/A')) for s in kernels.signatures])[kernels.signature]
+    if not (chosen & shaped).sum() > chosen.sum() / 2:
+        return np.full(len(order), np.nan), np.full(len(order), np.nan)
+    at = np.flatnonzero(chosen & shaped)
+    at = at[np.lexsort((kernels.duration[at], kernels.signature[at]))]
+    signature, duration = kernels.signature[at], kernels.duration[at]
+    _, first, count = np.unique(signature, return_index=True, return_counts=True)
+    median = (duration[first + (count - 1) // 2] + duration[first + count // 2]) / 2
+    step = kernels.step[at]
+    size = int(max(order)) + 1
+    sums = [
+        np.bincount(step, values, size).astype(np.float64)[order] for values in (np.repeat(median, count), duration)
+    ]
+    return sums[0], sums[1]
 
 
 def _communicator(name: str) -> str:

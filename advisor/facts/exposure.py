@@ -94,7 +94,7 @@ def _expose(run: Run) -> dict[int, Exposure]:
         phases = times[rank].phases if rank in times else {}
         # the older data-parallel trace tells no exposed time; nothing after backward hides what lies in the tail
         exposed = phases.get("exposed", phases.get("tail"))
-        total = float(np.nanmedian(exposed)) if exposed is not None else None
+        total = float(np.nanmean(exposed)) if exposed is not None else None
         if rank in courses and courses[rank].exposed_by_name and (pure.get(rank) or rank not in exchanges):
             found[rank] = _measured(courses[rank], pure[rank], total)
         else:
@@ -151,7 +151,7 @@ def _receiving(run: Run, rank: int) -> float | None:
     """Microseconds a step that the rank waits in Receive and batchSendRecv, from the step table or the collectives."""
     times = steady(run).get(rank)
     if times is not None and (bubble := times.phases.get("bubble")) is not None and np.nansum(bubble) > 0:
-        return float(np.nanmedian(bubble))
+        return float(np.nanmean(bubble))
     ex: Exchanges | None = run.each("communication").get(rank)
     if ex is None or not len(ex.name):
         return None

@@ -53,8 +53,8 @@ class Accounts:
 
     @property
     def step_us(self) -> float:
-        """Duration of a typical step."""
-        return float(np.nanmedian(self.time))
+        """Duration of a step on average, as `step.time_us` has it."""
+        return float(np.median(np.nanmean(self.time, axis=1)))
 
 
 def accounts(run: Run) -> Accounts | None:
@@ -77,27 +77,17 @@ def _balance(run: Run) -> Accounts | None:
     def table(phase: str) -> Floats:
         return np.array([_phase(times[rank], phase, steps) for rank in ranks])
 
-    time, computing, exposed, idle, preparing = (
-        table(p) for p in ("time", "computing", "exposed", "idle", "preparing")
-    )
+    time, computing, exposed, idle, gap = (table(p) for p in ("time", "computing", "exposed", "idle", "start_gap"))
     if not np.isfinite(computing).any():
         computing = table("fp_bp")
     interval = table("interval")
-    lead, fetching = _from_courses(courses, ranks, steps)
-    apart = np.zeros(time.shape)
+    fetching = _fetching(courses, ranks, steps)
     if np.isfinite(interval).any():
         data, host = interval, np.nan_to_num(idle)
-    elif np.isfinite(lead).all(axis=0).any() and not np.isfinite(preparing).all():
-        data, host = lead, np.maximum(np.nan_to_num(idle) - np.nan_to_num(lead), 0.0)
-    elif np.isfinite(preparing).any():
-        data = preparing
-        if _outside(time, preparing):
-            apart, host = np.nan_to_num(preparing), np.nan_to_num(idle)
-        else:
-            host = np.maximum(np.nan_to_num(idle) - np.nan_to_num(preparing), 0.0)
+    elif np.isfinite(gap).any():
+        data, host = gap, np.maximum(np.nan_to_num(idle) - np.nan_to_num(gap), 0.0)
     else:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
-    time = time + apart
     if np.isfinite(fetching).any():
         computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
     known = bool(np.isfinite(data).any())
@@ -112,33 +102,16 @@ def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:
     return values[[times.steps.index(s) for s in steps]].astype(float)
 
 
-def _from_courses(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> tuple[Floats, Floats]:
-    """Idle before the first kernel and time in GetNext, rank by step; NaN where not told."""
-    lead, fetching = np.full((len(ranks), len(steps)), np.nan), np.full((len(ranks), len(steps)), np.nan)
+def _fetching(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> Floats:
+    """Time in GetNext, rank by step; NaN where not told."""
+    fetching = np.full((len(ranks), len(steps)), np.nan)
     for row, rank in enumerate(ranks):
         course = courses.get(rank)
-        if course is None:
-            continue
-        place = {step: i for i, step in enumerate(course.steps)}
+        place = {} if course is None else {step: i for i, step in enumerate(course.steps)}
         for column, step in enumerate(steps):
-            if step in place:
-                lead[row, column] = course.lead_us[place[step]]
+            if course is not None and step in place:
                 fetching[row, column] = course.fetching_us[place[step]]
-    return lead, fetching
-
-
-def _outside(time: Floats, preparing: Floats) -> bool:
-    """Whether the wait before the first kernel lies outside computing + exposed + idle.
-
-    Ranks of one synchronous job have steps of one length, so the sum that differs less from rank to rank is the
-    whole step. Where that does not tell (one rank, no wait to speak of) the files' own definition holds: outside.
-    """
-    together = time + np.nan_to_num(preparing)
-    if len(time) < 2:
-        return True
-    without = float(np.mean(np.ptp(time, axis=0)))
-    within = float(np.mean(np.ptp(together, axis=0)))
-    return within <= without
+    return fetching
 
 
 @dataclass

@@ -6,13 +6,14 @@ Warm-up and incomplete steps are recognised here, once, and left out everywhere:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.start_gap import settle
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -33,9 +34,9 @@ CONTRADICTION = 0.5
 class StepTimes:
     """One rank's steps, microseconds. Phases that the files do not tell are absent from `phases`.
 
-    `computing + exposed + idle = time` where all three are known; `preparing` lies before the first kernel and
-    outside `time` in step_trace_time.csv; `interval + fp_bp + tail = time` in the older step trace. `computing` of the
-    older cluster trace includes idle time (`computing_has_idle`).
+    `computing + exposed + idle = time` where all three are known; `start_gap` is the part of `idle` before the first
+    kernel (see start_gap.py), `preparing` what the files say of it. `interval + fp_bp + tail = time` in the older step
+    trace. `computing` of the older cluster trace includes idle time (`computing_has_idle`).
     """
 
     steps: tuple[str, ...]
@@ -164,8 +165,7 @@ def exclude_odd_ends(times: StepTimes) -> StepTimes:
 
 def reduce(rank: Rank) -> StepTimes | None:
     """The rank's steps from the best table it has; None where no table tells."""
-    times = _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
-    return None if times is None else exclude_odd_ends(times)
+    return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
 
 
 def from_kernels(reduction: Any) -> StepTimes | None:
@@ -182,7 +182,7 @@ def from_kernels(reduction: Any) -> StepTimes | None:
     if not (time > 0).all():
         return None
     names = tuple(str(row.step) for row in rows)
-    return exclude_odd_ends(StepTimes(names, time, phases, "kernels", tuple(getattr(reduction, "sources", ()))))
+    return StepTimes(names, time, phases, "kernels", tuple(getattr(reduction, "sources", ())))
 
 
 def steady(run: Run) -> dict[int, StepTimes]:
@@ -196,6 +196,9 @@ def steady(run: Run) -> dict[int, StepTimes]:
         if rank not in times and (recomputed := from_kernels(reduction)) is not None:
             times[rank] = recomputed
     times = _told_apart(run, times)
+    frameworks = {rank.rank: rank.framework for rank in run.ranks}
+    times = settle(times, run.each("replay"), frameworks)
+    times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
     for reason in sorted(set(odd.values())):
         names = [name for name, why in odd.items() if why == reason]
@@ -227,9 +230,11 @@ _STEP = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("step.count", "count", _SCOPES, "steady steps the other figures rest on", needs=_STEP),
     kind("step.excluded_count", "count", _SCOPES, "warm-up and incomplete steps left out", needs=_STEP),
-    kind("step.time_us", "us", _SCOPES, "duration of a typical step",
-         formula="median over steady steps of computing + exposed communication + idle, or of the step trace's total; "
-                 "for the run: median over ranks", needs=_STEP),
+    kind("step.time_us", "us", _SCOPES, "duration of a step, on average: what the run's time divides into",
+         formula="mean over steady steps of computing + exposed communication + idle with the wait before the first "
+                 "kernel, or of the step trace's total; for the run: median over ranks", needs=_STEP),
+    kind("step.median_us", "us", _SCOPES, "duration of the middle step; below the average where few steps are slow",
+         formula="median over steady steps; for the run: median over ranks", needs=_STEP),
     kind("step.jitter", "ratio", _SCOPES, "how far the slow steps are above the typical one",
          formula="(95th percentile − median) ÷ median of steady steps, five at least", needs=_STEP),
     *(
@@ -238,7 +243,9 @@ KINDS = (
             ("computing", "time in which a compute kernel ran", "Computing"),
             ("exposed_communication", "time in which only communication ran (S20)", "Communication(Not Overlapped)"),
             ("overlapped", "communication hidden behind computation", "Overlapped"),
-            ("idle", "time in which neither computation nor communication ran", "Free"),
+            ("idle", "time in which neither computation nor communication ran", "Free, and the start gap"),
+            ("start_gap", "idle time before the step's first kernel: data, or the host between two steps (S01, S02)",
+             "idle from the step before to the first kernel, or Preparing where the host does not run ahead"),
             ("bubble", "waiting for other pipeline stages", "Bubble, or Receive alone in the older trace"),
             ("interval", "iteration gap: the wait for data before the step (S01, S02)", "iteration_interval"),
             ("fp_bp", "forward and backward", "fp_and_bp"),
@@ -258,30 +265,25 @@ KINDS = (
 
 _PHASE_OF = {
     "computing": "computing", "exposed_communication": "exposed", "overlapped": "overlapped", "idle": "idle",
-    "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp", "tail": "tail",
+    "start_gap": "start_gap", "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp", "tail": "tail",
 }  # fmt: skip
-
-
-@dataclass
-class _Totals:
-    time: float = 0.0
-    phases: dict[str, float] = field(default_factory=dict)
 
 
 def _facts_of_rank(rank: int, times: StepTimes) -> Iterator[Fact]:
     subject = Subject("rank", str(rank), (rank,))
-    typical = float(np.median(times.time))
+    mean = float(np.mean(times.time))
     n = len(times.steps)
     sources = times.sources
     yield from fact("step.count", subject, n, *sources, samples=n)
     yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
-    yield from fact("step.time_us", subject, typical, *sources, samples=n)
+    yield from fact("step.time_us", subject, mean, *sources, samples=n)
+    yield from fact("step.median_us", subject, float(np.median(times.time)), *sources, samples=n)
     yield from fact("step.jitter", subject, _jitter(times.time), *sources, samples=n)
     for name, phase in _PHASE_OF.items():
         share = times.share(phase)
         if share is not None:
             yield from fact(f"step.{name}_share", subject, share, *sources, samples=n)
-            yield from fact(f"step.{name}_us", subject, share * typical, *sources, samples=n)
+            yield from fact(f"step.{name}_us", subject, share * mean, *sources, samples=n)
     yield from fact("step.preparing_us", subject, _median(times.phases.get("preparing")), *sources, samples=n)
 
 
@@ -305,11 +307,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for rank, series in times.items():
         yield from _facts_of_rank(rank, series)
     sources = next(iter(times.values())).sources
-    typical = float(np.median([np.median(t.time) for t in times.values()]))
+    mean = float(np.median([np.mean(t.time) for t in times.values()]))
     n = int(np.median([len(t.steps) for t in times.values()]))
     yield from fact("step.count", RUN, n, *sources, samples=n)
     yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
-    yield from fact("step.time_us", RUN, typical, *sources, samples=n)
+    yield from fact("step.time_us", RUN, mean, *sources, samples=n)
+    median = float(np.median([np.median(t.time) for t in times.values()]))
+    yield from fact("step.median_us", RUN, median, *sources, samples=n)
     jitters = [j for t in times.values() if (j := _jitter(t.time)) is not None]
     yield from fact("step.jitter", RUN, float(np.median(jitters)) if jitters else None, *sources, samples=n)
     for name, phase in _PHASE_OF.items():
@@ -318,7 +322,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             total = sum(float(t.time.sum()) for t in known)
             share = sum((t.share(phase) or 0.0) * float(t.time.sum()) for t in known) / total
             yield from fact(f"step.{name}_share", RUN, share, *sources, samples=n)
-            yield from fact(f"step.{name}_us", RUN, share * typical, *sources, samples=n)
+            yield from fact(f"step.{name}_us", RUN, share * mean, *sources, samples=n)
     preparing = [p for t in times.values() if (p := _median(t.phases.get("preparing"))) is not None]
     yield from fact("step.preparing_us", RUN, float(np.median(preparing)) if preparing else None, *sources, samples=n)
     yield from fact("step.computing_includes_idle", RUN, any(t.computing_has_idle for t in times.values()), *sources)
@@ -341,6 +345,7 @@ FAMILIES = (
         measure,
         reduce,
         ("steps", "step_phases", "cluster_phases"),
+        uses=("replay",),
         fallbacks=("kernels", "data_pipeline"),
     ),
 )

@@ -13,8 +13,8 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.operators import scale
-from advisor.intervals import complement
-from advisor.model import RUN, Fact, Source, Subject
+from advisor.intervals import complement, covered, union
+from advisor.model import RUN, Fact, Source, Subject, Value
 from advisor.sources.base import Rank
 from advisor.sources.kernels import operator_name
 from advisor.sources.trace import Trace, load_trace
@@ -30,6 +30,9 @@ _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGN
 _FRAME = re.compile(
     r"^(ProfilerStep|Python::PythonObserved|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
 )
+
+_LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
+"""The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
 
 _BOTH = "run rank"
 KINDS = (
@@ -62,6 +65,34 @@ KINDS = (
     kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
     kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
     kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
+    kind(
+        "timeline.gc_stall_us",
+        "us",
+        "run",
+        "what it costs a step: the others wait for the rank that collects longest while its device idles",
+        formula="mean over steps of the highest rank's lesser of collecting and idling",
+        needs="trace",
+    ),
+    kind("timeline.gc_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
+    kind(
+        "timeline.loader_idle_us",
+        "us",
+        _BOTH,
+        "time per step in which nothing ran while the loop waited for the loader's next batch",
+        formula="idle stretches ∩ host events of DataLoader.__next__ or GetNext; 0 where the host's events tell of "
+        "something else",
+        needs="trace",
+    ),
+    kind("timeline.loader_idle_share", "ratio", _BOTH, "the same, share of the windows", needs="trace"),
+    kind(
+        "timeline.loader_stall_us",
+        "us",
+        "run",
+        "what it costs a step: the others wait for the rank whose loader is last",
+        formula="mean over steps of the highest rank",
+        needs="trace",
+    ),
+    kind("timeline.loader_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind(
         "timeline.core_mhz",
         "mhz",
@@ -105,6 +136,7 @@ class Idle:
     long_count: Floats
     gaps: tuple[Gap, ...]
     gc_us: Floats | None
+    loader_us: Floats | None
     clock: tuple[float, float, float] | None
     """(5th percentile, highest, mean) in MHz."""
     sources: tuple[Source, ...]
@@ -123,14 +155,16 @@ def reduce(rank: Rank) -> Idle | None:
     step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, steps - 1)
     length = (end - start) / 1000
     long = length >= LONG_US
+    gaps = tuple(_gaps(timeline, trace, start, end, step))
     return Idle(
         windows.names,
         (windows.end - windows.start) / 1000,
         sums(step, length, steps),
         sums(step[long], length[long], steps),
         sums(step[long], None, steps),
-        tuple(_gaps(timeline, trace, start, end, step)),
+        gaps,
         None if trace is None else _collections(timeline, trace),
+        None if trace is None else _loading(trace, gaps, start, end, step, steps),
         None if trace is None else _clock(trace),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
     )
@@ -176,6 +210,21 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
     return sums(step, length, len(windows.names))
 
 
+def _loading(
+    trace: Trace, gaps: tuple[Gap, ...], start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int
+) -> Floats | None:
+    """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps."""
+    host = trace.host
+    chosen = np.array([bool(_LOADER.search(name)) for name in host.names], bool)[host.name]
+    if not chosen.any() and not any(gap.host for gap in gaps):
+        return None
+    calls = union(host.start[chosen], host.end[chosen])
+    found = sums(step, (covered(calls, end) - covered(calls, start)) / 1000, steps)
+    if steps > 1:
+        found[-1] = np.nan  # a window ends with the next step's first kernel, and nothing follows the last
+    return found
+
+
 def _clock(trace: Trace) -> tuple[float, float, float] | None:
     time, mhz = trace.frequency
     if mhz.size < 2 or time[-1] <= time[0]:
@@ -208,6 +257,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["timeline.gc_us"] = per.per_step(idle.gc_us)
             if window > 0:
                 row["timeline.gc_share"] = row["timeline.gc_us"] / window
+        if idle.loader_us is not None and np.isfinite(waits := idle.loader_us[per.chosen.astype(bool)]).any():
+            row["timeline.loader_idle_us"] = float(np.nanmean(waits))
+            if window > 0:
+                row["timeline.loader_idle_share"] = row["timeline.loader_idle_us"] / window
         rows[rank] = row
         subject = Subject("rank", str(rank), (rank,))
         samples = int(per.steps)
@@ -225,8 +278,28 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
         yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+    yield from _stall_facts(run, found, facts.value("step.time_us", RUN))
     gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
     yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
+
+
+def _stall_facts(run: Run, found: dict[int, Idle], step_us: Value | None) -> Iterator[Fact]:
+    """What pauses of single ranks cost a step that all take together: the mean over steps of the longest one."""
+    sources = next(iter(found.values())).sources
+    values: dict[str, dict[str, list[float]]] = {"loader": defaultdict(list), "gc": defaultdict(list)}
+    for rank, idle in found.items():
+        per = scale(run, rank, idle.steps)
+        for i in np.flatnonzero(per.chosen).tolist():
+            if idle.loader_us is not None and np.isfinite(idle.loader_us[i]):
+                values["loader"][idle.steps[i]].append(float(idle.loader_us[i]))
+            if idle.gc_us is not None:
+                values["gc"][idle.steps[i]].append(float(min(idle.gc_us[i], idle.idle_us[i])))
+    for name, by_step in values.items():
+        if by_step:
+            stall = float(np.mean([max(of_ranks) for of_ranks in by_step.values()]))
+            yield from fact(f"timeline.{name}_stall_us", RUN, stall, *sources, samples=len(by_step))
+            if isinstance(step_us, (int, float)) and step_us > 0:
+                yield from fact(f"timeline.{name}_stall_share", RUN, stall / step_us, *sources, samples=len(by_step))
 
 
 def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:

@@ -64,7 +64,8 @@ def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str) -> float:
         if len(rows) > 1 and balance.synchronous(rows):
             own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
             part = balance.part(cause)[rows]
-            mended = own - np.maximum(part - np.nanmedian(part), 0.0)
+            usual = 0.0 if cause == "data" else float(np.nanmedian(part))
+            mended = own - np.maximum(part - usual, 0.0)
             known = np.isfinite(own).any(axis=0)
             gain = np.zeros(len(balance.steps))
             gain[known] = np.nanmax(own[:, known], axis=0) - np.nanmax(mended[:, known], axis=0)
@@ -89,7 +90,8 @@ KINDS = (
          needs=_NEEDS),
     kind("lateness.step_count", "count", "run", "steps judged", needs=_NEEDS),
     kind("lateness.saving_us", "us", "run", "what the mean step gains where nobody has more of the cause than usual",
-         formula="mean over steps of the largest own work now and with the cause at the median of all ranks and steps",
+         formula="mean over steps of the largest own work now and with the cause at the median of all ranks and steps, "
+                 "waits for data at 0",
          needs=_NEEDS),
 )  # fmt: skip
 
