@@ -2,8 +2,8 @@
 
 Medians hide what happens in a part of the steps. The steps fall into two groups where a gap far wider than the spread
 of the faster ones separates them; what the mean is above the median of the faster group is the cost of the slow ones.
-In each slow step the ranks whose own work (computing, waiting before the first kernel, idling between kernels) grew by at
-least half of what the step grew by have caused it: the others wait for them in collectives.
+In each slow step the ranks whose own work (computing, waiting before the first kernel, idling between kernels) grew by
+half of what the step grew by have caused it: the others wait for them in collectives.
 """
 
 from __future__ import annotations
