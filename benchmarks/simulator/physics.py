@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from benchmarks.simulator.scenario import IN_TURN, Scenario
+from benchmarks.simulator.scenario import IN_TURN, PARTIAL, Scenario
 
 LATENCY_US = {"HCCS": 12.0, "RDMA": 28.0}
 STALL_CHANCE = 0.3
@@ -90,6 +90,12 @@ class Simulation:
         first = min(span.begin for span in self.spans[0])
         lengths = np.diff([first, *ends])
         return float(np.median(lengths[1:] if len(lengths) > 2 else lengths))
+
+    @property
+    def mean_us(self) -> float:
+        """Mean step time of the run."""
+        first = min(span.begin for span in self.spans[0])
+        return (max(span.end for span in self.spans[-1]) - first) / len(self.spans)
 
 
 def groups_of(scenario: Scenario) -> dict[str, tuple[int, ...]]:
@@ -309,6 +315,7 @@ class _Course:
         batch_ready = begin.copy()
         data_us = np.full(world, 0.0)
         stalls = self.stalls()
+        partial = self.partial()
         all_ops: list[list[list[Op]]] = []
         spans: list[list[StepSpan]] = []
         previous_end = begin.copy()
@@ -344,6 +351,8 @@ class _Course:
                 batch_ready[rank] = max(ready, host) if index else host
                 waits.append(wait)
                 host += wait + 60.0 + float(rng.exponential(30.0 * s.noise))
+                slower, loading, pause = partial[index][rank]
+                step_speed, wait, host = step_speed * slower, wait + loading, host + loading + pause
                 for op, factor, cost in zip(ops, factors, launch_cost, strict=True):
                     op.work_us *= step_speed * factor
                     op.launch = host
@@ -377,6 +386,27 @@ class _Course:
             size = fault.size * (1.0 if kind == "uneven_work" else self.healthy_step()) if fault else 0.0
             found[kind] = hit * size
         return found
+
+    def partial(self) -> list[list[tuple[float, float, float]]]:
+        """Per step and rank what the faults of a part of the steps do: (factor on kernels, wait for the loader, pause
+        of the host before the first launch)."""
+        s = self.s
+        usual = self.healthy_step() if any(f.kind in PARTIAL for f in s.faults) else 0.0
+
+        def at(index: int, rank: int) -> tuple[float, float, float]:
+            slower, loading, pause = 1.0, 0.0, 0.0
+            for fault in s.faults:
+                if fault.kind == "failing_card" and rank == fault.where and index >= s.steps // 2 + 1:
+                    slower *= 1 + fault.size
+                elif fault.kind == "pauses" and rank == fault.where and index % 3 == 1:
+                    pause += (1 + fault.size) * usual
+                elif fault.kind == "checkpoints" and index % 5 == 3:
+                    pause += (2 + fault.size) * usual
+                elif fault.kind == "slow_storage":
+                    loading += fault.size * usual
+            return slower, loading, pause
+
+        return [[at(index, rank) for rank in range(s.world_size)] for index in range(s.steps)]
 
     def healthy_step(self) -> float:
         """Step time without faults: what one batch lasts."""

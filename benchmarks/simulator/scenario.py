@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 FAULTS = (
     "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_sending", "slow_node_network",
     "slow_node_compute", "slow_node_data", "slow_node_host", "stage_imbalance", "unsplit_allreduce", "small_packets",
-    "redistribution", "data_stalls", "uneven_work", "host_stalls",
+    "redistribution", "data_stalls", "uneven_work", "host_stalls", "failing_card", "pauses", "checkpoints",
+    "slow_storage",
 )  # fmt: skip
 NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 
+PARTIAL = ("failing_card", "pauses", "checkpoints", "slow_storage")
+"""Faults of a part of the steps, or of all ranks at once; their cost is that of the mean step."""
 
 IN_TURN = ("data_stalls", "uneven_work", "host_stalls")
 """Faults that hit another rank in each step."""
@@ -26,7 +29,10 @@ class Fault:
     slow_card, slow_sending (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by
     1 + size. stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution:
     present or not. data_stalls, uneven_work, host_stalls: in three of ten steps, each rank at random, the loader stalls
-    for `size` steps, kernels take 1 + size as long, or the host pauses once for `size` steps.
+    for `size` steps, kernels take 1 + size as long, or the host pauses once for `size` steps. failing_card:
+    kernels take 1 + size as long from the middle of the run on. pauses: the rank's host pauses for 1 + size steps before
+    every third step; checkpoints: all do for 2 + size before every fifth. slow_storage: every rank waits for data for
+    `size` steps before each step.
     """
 
     kind: str
@@ -150,6 +156,10 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "data_stalls": ("data-processing-bottleneck", ("run",)),
         "uneven_work": ("step-jitter", ("run",)),
         "host_stalls": ("host-dispatch-bound", ("run",)),
+        "failing_card": ("slow-compute-rank", (str(where),)),
+        "pauses": ("step-jitter", ("run",)),
+        "checkpoints": ("step-jitter", ("run",)),
+        "slow_storage": ("data-processing-bottleneck", ("run",)),
     }
     verdict, subjects = table[fault.kind]
     return Truth(verdict, tuple(subjects))
@@ -227,7 +237,7 @@ def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> S
             size = draw.uniform(2.0, 6.0) if kind == "slow_node_network" else size
         elif kind == "stage_imbalance":
             where, size = draw.randrange(scenario.pipeline), draw.uniform(0.4, 1.0)
-        elif kind in ("slow_compute", "slow_data", "slow_host"):
+        elif kind in ("slow_compute", "slow_data", "slow_host", "failing_card", "pauses"):
             where = ranks.pop()
         else:
             where = 0
@@ -238,6 +248,8 @@ def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> S
         scenario = replace(scenario, gradient_mb_per_layer=draw.uniform(2, 5))
     if set(kinds) & NETWORK:
         scenario = replace(scenario, gradient_mb_per_layer=scenario.gradient_mb_per_layer * 4)
+    if set(kinds) & set(PARTIAL):
+        scenario = replace(scenario, steps=draw.choice([12, 15, 20]))
     return replace(scenario, faults=tuple(faults))
 
 
