@@ -21,12 +21,16 @@ from advisor.model import RUN, Fact, Subject, Value
 
 Mask = npt.NDArray[np.bool_]
 
-FEWEST = 6
+FEWEST = 8
 """Fewer steps do not show which of them are usual."""
 APART = 5.0
 """Robust standard deviations of the usual steps that lie between them and the slow ones."""
 FLOOR = 0.005
 """Steps of the quietest run differ by this share."""
+LONELY = 3.0
+"""Slow steps must lie farther from the usual ones than these from each other. Fewer of either show less: up to this
+many slow ones, and among few usual ones, the distance must be a multiple of that. Of runs of eight steps that vary by
+normal noise of 5 %, one in twenty-five has slow steps that cost 3 % then, of twenty steps one in a thousand."""
 MOST_SLOW = 0.7
 """Where more of the steps are slow, the few fast ones are the exception that wants explaining."""
 CAUSES = 0.5
@@ -81,7 +85,9 @@ def split(times: Floats) -> Mask | None:
     usual, slow = order[:at], order[at:]
     middle = float(np.median(usual))
     noise = max(1.4826 * float(np.median(np.abs(usual - middle))), FLOOR * middle)
-    if len(slow) > MOST_SLOW * n or slow[0] - middle < APART * noise:
+    alone = max(LONELY / len(slow), 1.0) * (1 + LONELY / len(usual))
+    near = slow[0] - middle < APART * noise or slow[0] - usual[-1] < alone * (usual[-1] - usual[0])
+    if near or len(slow) > MOST_SLOW * n:
         return None
     mask: Mask = times > order[at - 1]
     return mask
@@ -210,9 +216,9 @@ _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("step.usual_us", "us", "run", "duration of the steps that are not slow",
          formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
-    kind("step.slow_count", "count", "run", "steps that are slow among others that are not; six steps at least",
+    kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least",
          formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
-                 "deviations above the usual ones", needs=_NEEDS),
+                 "deviations above the usual ones, and clearly farther from them than those from each other", needs=_NEEDS),
     kind("step.slow_cost_us", "us", "run", "what the slow steps cost, per step of the run", formula="mean − usual step",
          needs=_NEEDS),
     kind("step.slow_cost_share", "ratio", "run", "the same as a share of the run's time", needs=_NEEDS),

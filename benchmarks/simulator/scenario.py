@@ -30,9 +30,9 @@ class Fault:
     1 + size. stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution:
     present or not. data_stalls, uneven_work, host_stalls: in three of ten steps, each rank at random, the loader stalls
     for `size` steps, kernels take 1 + size as long, or the host pauses once for `size` steps. failing_card:
-    kernels take 1 + size as long from the middle of the run on. pauses: the rank's host pauses for 1 + size steps before
-    every third step; checkpoints: all do for 2 + size before every fifth. slow_storage: every rank waits for data for
-    `size` steps before each step.
+    kernels take 1 + size as long from the middle of the run on. pauses: the rank's host pauses for 1 + size steps
+    before every third step; checkpoints: all do for 2 + size before every fifth. slow_storage: every rank waits for
+    data for `size` steps before each step.
     """
 
     kind: str
