@@ -218,7 +218,8 @@ KINDS = (
          formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
     kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least",
          formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
-                 "deviations above the usual ones, and clearly farther from them than those from each other", needs=_NEEDS),
+                 "deviations above the usual ones, and clearly farther from them than those from each other",
+         needs=_NEEDS),
     kind("step.slow_cost_us", "us", "run", "what the slow steps cost, per step of the run", formula="mean − usual step",
          needs=_NEEDS),
     kind("step.slow_cost_share", "ratio", "run", "the same as a share of the run's time", needs=_NEEDS),
