@@ -75,14 +75,14 @@ class Course:
     kernels: Ints
     speed: dict[tuple[str, str], tuple[float, float]]
     """(type, input shapes) -> (kernels a step, median microseconds)."""
-    expected_us: Floats
-    """What the step's kernels take, each at the median of its type and shapes; NaN where shapes are not told."""
-    measured_us: Floats
-    """What these kernels took."""
     exposed_by_name: dict[str, float] = field(default_factory=dict)
     """Collective -> exposed microseconds a step."""
     chain: Chain | None = None
     sources: tuple[Source, ...] = ()
+    expected_us: Floats = field(default_factory=lambda: np.zeros(0))
+    """What the step's kernels take, each at the median of its type and shapes; NaN where shapes are not told."""
+    measured_us: Floats = field(default_factory=lambda: np.zeros(0))
+    """What these kernels took."""
 
 
 def reduce_course(rank: Rank) -> Course | None:
@@ -131,9 +131,9 @@ def reduce_course(rank: Rank) -> Course | None:
     middle = order[len(order) // 2]
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, work, len(order)), *_expected(kernels, work, order), exposed_by_name,
+        _speeds(kernels, work, len(order)), exposed_by_name,
         _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0"),
-        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),),
+        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
     )  # fmt: skip
 
 
