@@ -19,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 from benchmarks.simulator import Fault, Scenario, Truth, random_scenario, simulate, truths, write_profile
-from benchmarks.simulator.scenario import FAULTS, PARTIAL
+from benchmarks.simulator.scenario import FAULTS, IN_TURN, PARTIAL
 
 OBVIOUS = 0.05
 PAIRS = (
@@ -54,7 +54,7 @@ def draw(kind: str, seed: int, noise: float) -> tuple[Scenario, float, float] | 
         scenario = random_scenario(kind, seed * 1000 + attempt, noise)
         if kind == "healthy":
             return scenario, 0.0, 0.0
-        partial = any(fault.kind in PARTIAL for fault in scenario.faults)
+        partial = any(fault.kind in (*PARTIAL, *IN_TURN) for fault in scenario.faults)
         short = replace(scenario, steps=scenario.steps if partial else 3, warm_up=False)
         healthy = _length(replace(short, faults=()))
         costs = [_length(replace(short, faults=(fault,))) - healthy for fault in scenario.faults]
