@@ -123,7 +123,7 @@ def reduce(rank: Rank) -> Operators | None:
         return None
     kernels = timeline.kernels
     types, type_of = _types(kernels)
-    _compare_counts(rank, Counter(dict(zip(types, np.bincount(type_of).tolist(), strict=True))))
+    _compare_counts(rank, Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True))))
     steps = len(timeline.windows.names)
     segments = sweep(kernels)
     alone = alone_us(kernels, segments)

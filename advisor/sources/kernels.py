@@ -164,7 +164,7 @@ class _Collector:
         self.parts.append((
             frame["start_ns"].to_numpy(), duration, signature, self.names.encode(frame["name"]),
             self.steps.encode(frame["step"]), self.streams.encode(frame["stream"]),
-            frame["block_num"].to_numpy().astype(np.float32), frame["wait_us"].to_numpy().astype(np.float32),
+            _measured(frame["block_num"].to_numpy()), _measured(frame["wait_us"].to_numpy()),
         ))  # fmt: skip
         size = len(self.signatures.index)
         for pipe in pipes:
@@ -208,6 +208,11 @@ def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     for column in others:
         same[1:] &= column[1:] == column[:-1]
     return same
+
+
+def _measured(numbers: Floats) -> npt.NDArray[np.float32]:
+    """The numbers as float32, which holds no more than anything measures; what is beyond is unknown."""
+    return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan).astype(np.float32)
 
 
 def _grown(array: Floats, size: int) -> Floats:

@@ -143,3 +143,12 @@ def test_slices_are_one_table(tmp_path: Path) -> None:
 def test_an_operator_is_not_split_by_what_is_appended_to_its_name(name: str, operator: str) -> None:
     """Call stacks, launch ranges, groups and step suffixes are no part of an operator (S48)."""
     assert operator_name(name) == operator
+
+
+def test_numbers_beyond_any_measure_are_unknown(tmp_path: Path) -> None:
+    """1e300 as a wait or a number of blocks fits no column; the kernel counts all the same."""
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("Name,Type,Duration(us),Wait Time(us),Block Dim\na,A,1,1e300,1e300\nb,B,2,3,4\n")
+    found = load_kernels(rank_of(path))
+    assert found is not None and found.duration.tolist() == [1, 2]
+    assert np.isnan(found.wait[0]) and np.isnan(found.block[0]) and found.wait[1] == 3
