@@ -168,7 +168,7 @@ def test_baseline_commands(site, run, capsys, tmp_path):
     status, out, _ = run("baseline", "show")
     assert status == 0 and "step time: 100 ms" in out and "fails beyond 103 ms" in out and "commit=1" in out
     status, out, _ = run("baseline", "show", "--format", "json")
-    assert json.loads(out)["groups"][0]["metrics"][0]["level"] == 100_000.0
+    assert json.loads(out)["groups"][0]["metrics"][0]["level"] == pytest.approx(100_000, rel=1e-3)
     assert main(["baseline", "promote", f"{base}#next", f"{base}#main", "--reason", "new model"]) == 0
     assert main(["baseline", "freeze", f"{base}#main", "--reason", "release"]) == 0
     assert run("baseline", "add", good[0], "--baseline", base)[0] == 2
