@@ -81,13 +81,15 @@ def _counted(one: StepTimes, framework: str) -> bool:
 
 def _inside(one: StepTimes, course: Any) -> StepTimes:
     """MindSpore: the wait is part of Free. Its overlap analysis begins with the first kernel of all, so the wait before
-    that one is not, and is added."""
+    that one is not: as far as the first row is shorter than the others, it is added."""
     preparing = np.maximum(np.nan_to_num(one.phases["preparing"]), 0.0)
     idle = np.nan_to_num(one.phases.get("idle", np.zeros(len(one.time))))
     kernels = _from_kernels(one, course)
     gap = np.minimum(preparing if kernels is None else kernels, idle)
     added = np.zeros(len(gap))
-    gap[0] = added[0] = preparing[0]
+    short = float(np.median(one.time[1:]) - one.time[0]) if len(gap) > 1 else np.inf
+    added[0] = min(max(short, 0.0), preparing[0])
+    gap[0] = min(preparing[0], idle[0] + added[0])
     return _with_gap(one, gap, added)
 
 
