@@ -22,7 +22,9 @@ MOST_LOST = 0.02
 
 
 def _usable(rows: Sequence[tuple[Any, Any]]) -> list[tuple[int, int]]:
-    return [row for row in rows if isinstance(row[0], int) and isinstance(row[1], int) and 0 <= row[0] < 1 << 62]
+    return [
+        row for row in rows if isinstance(row[0], int) and isinstance(row[1], int) and 0 <= row[0] <= row[1] < 1 << 62
+    ]
 
 
 def _union(usable: Sequence[tuple[int, int]]) -> Intervals:

@@ -117,6 +117,8 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
                 note(str(path), "a quotation mark is never closed; what follows it was left out")
                 return
             raise _Untrusted
+        if line in block:
+            block = block.replace(line, b"")  # tables put one below the other: the heading is no kernel
         if b"\x00" in block:
             lines = block.split(b"\n")
             whole = [each for each in lines if b"\x00" not in each]
