@@ -183,11 +183,13 @@ def _lost(connection: sqlite3.Connection) -> Iterator[pl.DataFrame]:
     if {"globalTaskId"} <= columns_of(connection, "TASK") & columns_of(connection, "COMPUTE_TASK_INFO"):
         query = "SELECT COUNT(*) FROM COMPUTE_TASK_INFO WHERE globalTaskId NOT IN (SELECT globalTaskId FROM TASK)"
         lost += connection.execute(query).fetchone()[0]
+    plain = columns_of(connection, "COMMUNICATION_OP")
+    rows = connection.execute("SELECT COUNT(*) FROM COMMUNICATION_OP").fetchone()[0] if plain else 0
+    timed = rows if {"startNs", "endNs"} <= plain else 0
+    known = 0
     if columns_of(connection, "CommAnalyzerTime"):
         known = connection.execute("SELECT COUNT(*) FROM CommAnalyzerTime").fetchone()[0]
-        plain = columns_of(connection, "COMMUNICATION_OP")
-        found = connection.execute("SELECT COUNT(*) FROM COMMUNICATION_OP").fetchone()[0] if plain else 0
-        lost += max(known - found, 0)
+    lost += max(known, rows) - timed
     while lost > 0:
         count = min(lost, _ROWS)
         lost -= count
