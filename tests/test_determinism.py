@@ -55,7 +55,7 @@ def test_the_order_of_files_changes_nothing(profile: Path, tmp_path: Path, monke
     class Reversed:
         def __init__(self, path: object = ".") -> None:
             with scan(path) as entries:  # type: ignore[call-overload]
-                self._entries = sorted(entries, key=lambda entry: entry.name, reverse=True)
+                self._entries = iter(sorted(entries, key=lambda entry: entry.name, reverse=True))
 
         def __enter__(self) -> Reversed:
             return self
@@ -64,7 +64,10 @@ def test_the_order_of_files_changes_nothing(profile: Path, tmp_path: Path, monke
             return None
 
         def __iter__(self):  # type: ignore[no-untyped-def]
-            return iter(self._entries)
+            return self
+
+        def __next__(self):  # type: ignore[no-untyped-def]
+            return next(self._entries)
 
         def close(self) -> None:
             return None

@@ -19,8 +19,9 @@ _LEVELS = {"low": "note", "medium": "warning", "high": "error", "critical": "err
 
 def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
     """The report as a SARIF log. Symptoms are notes: their cause is what is to be fixed."""
-    rules = sorted({*(finding.rule for finding in report.findings), *(item.rule for item in report.checked)})
-    titles = {finding.rule: finding for finding in reversed(report.findings)}
+    checked = {printable(item.rule) for item in report.checked}
+    rules = sorted(checked | {printable(finding.rule) for finding in report.findings})
+    titles = {printable(finding.rule): finding for finding in reversed(report.findings)}
     run = {
         "tool": {
             "driver": {
@@ -31,7 +32,9 @@ def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
         },
         "language": "zh-CN" if lang == "zh" else "en-US",
         "columnKind": "unicodeCodePoints",
-        "results": [_result(report, finding, rules.index(finding.rule), lang) for finding in report.findings],
+        "results": [
+            _result(report, finding, rules.index(printable(finding.rule)), lang) for finding in report.findings
+        ],
         "invocations": [
             {
                 "executionSuccessful": bool(report.checked or report.findings),
@@ -58,10 +61,10 @@ def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
 
 
 def _rule(rule: str, finding: Finding | None, lang: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"id": printable(rule)}
+    entry: dict[str, Any] = {"id": rule}
     if finding is not None:
         entry["name"] = printable(finding.verdict)
-        entry["shortDescription"] = {"text": printable(finding.title.get(lang)) or printable(rule)}
+        entry["shortDescription"] = {"text": printable(finding.title.get(lang)) or rule}
         entry["properties"] = {"tags": ["performance", finding.direction.value]}
     return entry
 
