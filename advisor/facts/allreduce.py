@@ -106,9 +106,17 @@ class Gradients:
 
 
 def gradients(run: Run) -> Gradients | None:
-    """Collectives over which gradients are summed: AllReduce and ReduceScatter of data-parallel groups."""
+    """Collectives over which gradients are summed: AllReduce and ReduceScatter of data-parallel groups.
+
+    Where a member's file is missing and no transit time was recorded, all may be waiting for that one: those are left
+    out. Where they wait for it longer than they transfer, what is exposed is the waiting, and tells of no split.
+    """
     layout = partition(run)
-    chosen = [j for j in joints(run) if j.kind in GRADIENT_KINDS and layout.role_of(j.group) == "data"]
+    chosen = [
+        j for j in joints(run)
+        if j.kind in GRADIENT_KINDS and layout.role_of(j.group) == "data"
+        and ((j.complete and len(j.ranks) > 1) or np.isfinite(j.transit_us).any())
+    ]  # fmt: skip
     if not chosen:
         return None
     per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
@@ -127,7 +135,9 @@ def gradients(run: Run) -> Gradients | None:
     count, transfer, size = np.median(np.array(list(per_rank.values())), axis=0)
     found = exposures(run)
     # The last to arrive never waits, so what it exposes tells the order of work; the others are exposed by waiting.
-    exposed = [found[r].transfer.get("data", 0.0) for r in per_rank if r in found]
+    absent = sum(float((j.pure_us - j.transfer_us).sum()) * j.scale / len(set(j.steps)) for j in chosen)
+    awaited = absent > sum(float(j.transfer_us.sum()) * j.scale / len(set(j.steps)) for j in chosen)
+    exposed = [found[r].transfer.get("data", 0.0) for r in per_rank if r in found and not awaited]
     first = chosen[0]
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,
