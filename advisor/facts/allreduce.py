@@ -137,7 +137,9 @@ def gradients(run: Run) -> Gradients | None:
     # The last to arrive never waits, so what it exposes tells the order of work; the others are exposed by waiting.
     absent = sum(float((j.pure_us - j.transfer_us).sum()) * j.scale / len(set(j.steps)) for j in chosen)
     awaited = absent > sum(float(j.transfer_us.sum()) * j.scale / len(set(j.steps)) for j in chosen)
-    exposed = [found[r].transfer.get("data", 0.0) for r in per_rank if r in found and not awaited]
+    members = [found[r] for r in per_rank if r in found]
+    mixed = len({member.known for member in members}) > 1  # the last one's kernels may be those that are missing
+    exposed = [] if awaited or mixed else [member.transfer.get("data", 0.0) for member in members]
     first = chosen[0]
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,
