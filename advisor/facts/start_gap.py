@@ -4,6 +4,9 @@
 kernels, so the wait before them lies outside computing + exposed + free; MindSpore clips `Free` to the step's window
 and so counts it, except in the first row. Where the host runs ahead of the device, most of `Preparing` is the step
 before still running: kernels with their times tell, else ranks of one job do, whose steps are of one length.
+
+The first recorded step follows nothing that was recorded, and its `Preparing` also holds the profiler's own start: it is
+taken for no longer than the steps after it show, and a lone step is left as its table tells it.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ def settle(
     if guessed and _is_waiting([times[rank] for rank in guessed]):
         for rank in guessed:
             gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
+            gap[0] = min(gap[0], float(np.median(gap[1:])))
             found[rank] = _with_gap(times[rank], gap, gap)
     return found
 
@@ -95,7 +99,7 @@ def _inside(one: StepTimes, course: Any) -> StepTimes:
 
 def _from_kernels(one: StepTimes, course: Any) -> Series | None:
     """Idle from the end of the step before to the first kernel; None where the kernels are not those of these steps.
-    The first of consecutive steps has none before it: its `Preparing` stands."""
+    The first of consecutive steps has none before it: its `Preparing` stands, as far as the others show as much."""
     if course is None:
         return None
     place = {step: i for i, step in enumerate(course.steps)}
@@ -110,8 +114,9 @@ def _from_kernels(one: StepTimes, course: Any) -> Series | None:
         own = np.array([course.computing_us[i] if i >= 0 else np.nan for i in rows])
         if not abs(np.nansum(own) / max(float(computing[np.isfinite(own)].sum()), 1e-9) - 1) <= SAME_KERNELS:
             return None
-    instead = one.phases.get("preparing", np.full(len(gap), np.nanmedian(gap)))
-    return np.where(np.isfinite(gap), gap, np.maximum(np.nan_to_num(instead), 0.0))
+    usual = float(np.nanmedian(gap))
+    told = np.maximum(np.nan_to_num(one.phases.get("preparing", np.full(len(gap), usual))), 0.0)
+    return np.where(np.isfinite(gap), gap, np.minimum(told, usual))
 
 
 def _follows(before: str, step: str) -> bool:
@@ -124,10 +129,9 @@ def _is_waiting(times: list[StepTimes]) -> bool:
 
     Ranks of one synchronous job have steps of one length: if they wait differently long and the sum with the wait is
     what is equal, the wait is part of the step. Where they wait alike, a host that is (almost) a whole step ahead
-    shows that it runs ahead. The first step follows no other and is left out.
+    shows that it runs ahead. The first step follows no other and is left out; a lone step shows nothing.
     """
-    steps = [s for s in times[0].steps if all(s in t.steps for t in times)]
-    steps = steps[1:] or steps
+    steps = [s for s in times[0].steps if all(s in t.steps for t in times)][1:]
     length = np.array([[t.time[t.steps.index(s)] for s in steps] for t in times])
     wait = np.nan_to_num(np.array([[t.phases["preparing"][t.steps.index(s)] for s in steps] for t in times]))
     if not length.size:

@@ -66,7 +66,7 @@ def test_kernels_decide_where_there_are_some():
     """The device's own idle time stands before what the host's clock says."""
     course = Course(("1", "2", "3", "4"), np.array([np.nan, 3.0, 4.0, 3.0]), np.full(4, 90.0))
     (found,) = settle({0: rank(95)}, {0: course}, {0: "pytorch"}).values()
-    assert found.phases["start_gap"] == pytest.approx([95, 3, 4, 3])
+    assert found.phases["start_gap"] == pytest.approx([3, 3, 4, 3])
 
 
 def test_time_nobody_recorded_is_no_wait():
@@ -74,7 +74,15 @@ def test_time_nobody_recorded_is_no_wait():
     course = Course(("1", "2", "11", "12"), np.array([np.nan, 3.0, 9e5, 3.0]), np.full(4, 90.0))
     one = replace(rank(5), steps=("1", "2", "11", "12"))
     (found,) = settle({0: one}, {0: course}, {0: "pytorch"}).values()
-    assert found.phases["start_gap"] == pytest.approx([5, 3, 5, 3])
+    assert found.phases["start_gap"] == pytest.approx([3, 3, 3, 3])
+
+
+def test_lone_step_stays_as_its_table_tells_it():
+    """Nothing recorded before it shows whether the device waited, and the profiler itself has just started."""
+    times = {r: rank(w, exposed=100 - w, steps=1, first=50) for r, w in enumerate([10, 50])}
+    found = settle(times, {}, dict.fromkeys(times, "pytorch"))
+    assert [t.time[0] for t in found.values()] == pytest.approx([180, 140])
+    assert all("start_gap" not in t.phases for t in found.values())
 
 
 def test_one_row_for_a_whole_recording_has_no_step_to_start():
