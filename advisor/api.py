@@ -34,7 +34,7 @@ def load_rules(*directories: str | Path) -> RuleSet:
 def advise(path: str | Path | Sequence[str | Path], rules: RuleSet | None = None, jobs: int = 1) -> Report:
     """Analyses one profiler result. Where nothing was recognised the report has no ranks.
 
-    `jobs` above 1 starts processes: the calling script then needs the usual `if __name__ == "__main__":`.
+    `jobs` above 1 starts processes, 0 one a processor where the input is large; none runs the calling script again.
     """
     from advisor.pipeline import Options
     from advisor.pipeline import advise as run

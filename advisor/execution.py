@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import itertools
 import logging
+import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from advisor.errors import UsageError
@@ -38,7 +41,8 @@ def prepare(paths: Iterable[str | Path], jobs: int = 0, cluster: str | None = No
     large that they will be needed: it takes as long to start as the rules to read."""
     if cluster or (jobs or os.cpu_count() or 1) < 2 or not _is_large(paths):
         return
-    if _processes().get_start_method() == "forkserver":
+    _processes()
+    if _METHOD == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
         ensure_running()
@@ -138,17 +142,35 @@ def _alone(function: Callable[[Rank, Names], Result], rank: Rank, names: Names) 
         return {}, [*rank.problems, Problem(rank.relative(rank.root), text)]
 
 
+_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+_BASE: Any = multiprocessing.get_context(_METHOD)
+
+
+class _Worker(_BASE.Process):
+    """A process that does not run the caller's main module again: the advisor is called from training scripts, which
+    begin to train where nothing keeps them from it, and a worker needs nothing of them."""
+
+    def start(self) -> None:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(type(_BASE)):  # type: ignore[misc]
+    Process = _Worker
+
+
 def _processes() -> BaseContext:
     """Processes that share their imports where the system can fork from a server, else fresh ones."""
-    import multiprocessing
+    context: BaseContext = _Context()
+    if _METHOD == "forkserver":
+        from advisor.facts.registry import MODULES
 
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    from advisor.facts.registry import MODULES
-
-    families = [f"advisor.facts.{module}" for module in MODULES]
-    context.set_forkserver_preload(["pandas", "advisor.pipeline", "advisor.sources.csvfiles", *families])
+        families = [f"advisor.facts.{module}" for module in MODULES]
+        context.set_forkserver_preload(["pandas", "advisor.pipeline", "advisor.sources.csvfiles", *families])
     return context
 
 

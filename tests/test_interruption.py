@@ -27,7 +27,7 @@ def profile(tmp_path: Path) -> Path:
     for rank in range(2):
         output = tmp_path / "profile" / f"w_{rank}_20260101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True)
-        rows = "".join(f"{step},90000,1000,500,1500,9000\n" for step in range(5, 8))
+        rows = "".join(f"{step},{90000 + rank},1000,500,1500,9000\n" for step in range(5, 8))
         (output / "step_trace_time.csv").write_text(HEADING + rows)
     return tmp_path / "profile"
 
@@ -204,3 +204,19 @@ def test_a_broken_pool_is_what_a_killed_worker_gives() -> None:
     with pytest.raises(BrokenProcessPool), executor(2, 0, jobs=2) as pool:
         assert pool is not None
         pool.submit(os._exit, 1).result()
+
+
+SCRIPT = """
+import sys
+from advisor import advise, load_rules
+print("training starts")
+print(len(advise([sys.argv[1]], load_rules(), jobs=2).profile.ranks), "ranks")
+"""
+
+
+def test_a_training_script_is_not_run_again_in_the_workers(profile: Path, tmp_path: Path) -> None:
+    """Scripts that call the advisor after training have no guard around what they do."""
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, script, profile], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "training starts\n2 ranks\n", done.stderr

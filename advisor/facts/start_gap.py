@@ -5,8 +5,8 @@ kernels, so the wait before them lies outside computing + exposed + free; MindSp
 and so counts it, except in the first row. Where the host runs ahead of the device, most of `Preparing` is the step
 before still running: kernels with their times tell, else ranks of one job do, whose steps are of one length.
 
-The first recorded step follows nothing that was recorded, and its `Preparing` also holds the profiler's own start: it is
-taken for no longer than the steps after it show, and a lone step is left as its table tells it.
+The first recorded step follows nothing that was recorded, and its `Preparing` also holds the profiler's own start: it
+is taken for no longer than the steps after it show, and a lone step is left as its table tells it.
 """
 
 from __future__ import annotations
