@@ -11,8 +11,8 @@ from advisor.facts.base import FactKind, Family
 
 MODULES = (
     "run", "steps", "collection", "host", "data_pipeline", "getnext", "operators", "kernels", "timeline", "dispatch",
-    "memory", "compile", "parallelism", "communication", "replay", "cluster", "turns", "slow_steps", "links", "stages",
-    "allreduce", "environment", "transfers", "cores", "mindinsight",
+    "memory", "compile", "parallelism", "communication", "replay", "cluster", "slow_hosts", "turns", "slow_steps",
+    "links", "stages", "allreduce", "environment", "transfers", "cores", "mindinsight",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 
