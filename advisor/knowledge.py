@@ -43,7 +43,8 @@ class Encoding:
         return bool(self.rules or self.facts or self.checks)
 
 
-def _yaml(*parts: str) -> Any:
+def document(*parts: str) -> Any:
+    """A YAML file of the knowledge base, as it stands."""
     import yaml
 
     return yaml.safe_load(resource("knowledge_base", *parts).read_text(encoding="utf-8"))
@@ -54,7 +55,7 @@ def statements() -> dict[str, Statement]:
     """Every statement by id, in order. Raises ValueError where an id stands twice."""
     found: dict[str, Statement] = {}
     for path in sorted(resource("knowledge_base", "statements").glob("*.yaml")):
-        for entry in _yaml("statements", path.name):
+        for entry in document("statements", path.name):
             encoded = entry.get("encoded_by", [])
             statement = Statement(
                 entry["id"], entry["document"], entry["section"], entry["direction"], entry["kind"],
@@ -71,13 +72,13 @@ def statements() -> dict[str, Statement]:
 @lru_cache(maxsize=1)
 def documents() -> dict[str, dict[str, Any]]:
     """The documents by the word that references use."""
-    return dict(_yaml("documents.yaml"))
+    return dict(document("documents.yaml"))
 
 
 @lru_cache(maxsize=1)
 def other_tools() -> dict[str, Any]:
     """What other tools check, and which rules of ours do the same or why none does."""
-    return dict(_yaml("other_tools.yaml"))
+    return dict(document("other_tools.yaml"))
 
 
 def encodings(rules: RuleSet) -> dict[str, Encoding]:

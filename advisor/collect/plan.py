@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from advisor.knowledge import document
 from advisor.model import RUN, Report, Text
 from advisor.tables import FILES
 
@@ -25,12 +26,7 @@ class Evidence:
 @lru_cache(maxsize=1)
 def knowledge() -> dict[str, Any]:
     """knowledge_base/collection.yaml as it stands."""
-    import yaml
-
-    from advisor.resources import resource
-
-    document: dict[str, Any] = yaml.safe_load(resource("knowledge_base", "collection.yaml").read_text(encoding="utf-8"))
-    return document
+    return dict(document("collection.yaml"))
 
 
 def limit(name: str) -> float:

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.facts.base import FactSet
+from advisor.knowledge import document
 from advisor.model import RUN, Text
-from advisor.resources import resource
 from advisor.units import show
 
 _UNKNOWN = {
@@ -20,11 +20,11 @@ def objection(facts: FactSet) -> Text | None:
     """Why this profile cannot be called healthy although nothing was found; None where it can."""
     terms = _terms()
     for direction, names in terms["measured"].items():
-        alone = direction == "communication" and _number(facts, "run.world_size", 1.0) <= 1
+        alone = direction == "communication" and (facts.number("run.world_size", RUN) or 1) <= 1
         if not alone and all(facts.value(name, RUN) is None for name in names):
             unknown = _UNKNOWN[direction]
             return Text(f"{unknown.en} was not measured", f"未测得{unknown.zh}")
-    waiting = _number(facts, "data.wait_share", 0.0)
+    waiting = facts.number("data.wait_share", RUN) or 0.0
     if waiting >= terms["waiting"]["value"]:
         share = show(waiting, "ratio")
         return Text(
@@ -43,20 +43,13 @@ def objection(facts: FactSet) -> Text | None:
 
 def _unexplained(facts: FactSet) -> float:
     """Share of the step: exposed communication less bubble and sharded layers' own, plus idle."""
-    exposed = _number(facts, "communication.exposed_without_bubble_share", None)
+    exposed = facts.number("communication.exposed_without_bubble_share", RUN)
     if exposed is None:
-        exposed = _number(facts, "step.exposed_communication_share", 0.0)
-    sharded = _number(facts, "communication.redistribution_share", 0.0)
-    return max(exposed - sharded, 0.0) + _number(facts, "step.idle_share", 0.0)
-
-
-def _number(facts: FactSet, name: str, default: Any) -> Any:
-    value = facts.value(name, RUN)
-    return float(value) if isinstance(value, (int, float)) else default
+        exposed = facts.number("step.exposed_communication_share", RUN) or 0.0
+    sharded = facts.number("communication.redistribution_share", RUN) or 0.0
+    return max(exposed - sharded, 0.0) + (facts.number("step.idle_share", RUN) or 0.0)
 
 
 @lru_cache(maxsize=1)
 def _terms() -> dict[str, Any]:
-    import yaml
-
-    return dict(yaml.safe_load(resource("knowledge_base", "all_clear.yaml").read_text(encoding="utf-8")))
+    return dict(document("all_clear.yaml"))

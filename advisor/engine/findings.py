@@ -10,6 +10,7 @@ from typing import Any
 from advisor.engine.roots import lower
 from advisor.errors import RuleError
 from advisor.facts.base import FactKind, FactSet
+from advisor.knowledge import document
 from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
 from advisor.ruleset.board import Reached
 from advisor.ruleset.evaluate import Scope, evidence
@@ -31,12 +32,8 @@ class Draft:
 @lru_cache(maxsize=1)
 def materiality() -> dict[Severity, float]:
     """Least share of the step that must be at stake for each severity (knowledge_base/materiality.yaml)."""
-    import yaml
-
-    from advisor.resources import resource
-
-    document = yaml.safe_load(resource("knowledge_base", "materiality.yaml").read_text(encoding="utf-8"))
-    return {Severity(name): float(entry["value"]) for name, entry in document["least_share_of_step"].items()}
+    least = document("materiality.yaml")["least_share_of_step"]
+    return {Severity(name): float(entry["value"]) for name, entry in least.items()}
 
 
 def build(

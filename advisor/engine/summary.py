@@ -44,16 +44,12 @@ def summarise(
     """
     top = leading(findings)
     step_us = step_time(facts)
-    breakdown = {
-        name: float(value)
-        for name in _BREAKDOWN
-        if isinstance(value := facts.value(f"step.{name}_share", RUN), (int, float))
-    }
+    breakdown = {name: value for name in _BREAKDOWN if (value := facts.number(f"step.{name}_share", RUN)) is not None}
     if facts.value("step.computing_includes_idle", RUN) is True:
         breakdown = {name: share for name, share in breakdown.items() if name != "computing"}
-    waiting = facts.value("data.wait_share", RUN)
-    if not breakdown and step_us is not None and isinstance(waiting, (int, float)):
-        breakdown = {"data_wait": float(waiting), "own": 1.0 - float(waiting)}
+    waiting = facts.number("data.wait_share", RUN)
+    if not breakdown and step_us is not None and waiting is not None:
+        breakdown = {"data_wait": waiting, "own": 1.0 - waiting}
     if top is not None:
         return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
@@ -77,13 +73,11 @@ def summarise(
 def step_time(facts: FactSet) -> float | None:
     """Length of a step, microseconds. A recording without a schedule is one row for all its batches: then the time
     from batch to batch is the step."""
-    step, batch = facts.value("step.time_us", RUN), facts.value("data.step_us", RUN)
-    count, batches = facts.value("step.count", RUN), facts.value("data.batches", RUN)
-    numbers = [value for value in (batch, count, batches) if isinstance(value, (int, float))]
-    one_row = facts.value("step.interval_us", RUN) is None
-    if one_row and len(numbers) == 3 and count == 1 and numbers[2] > 1:
-        return float(numbers[0])
-    return float(step) if isinstance(step, (int, float)) else None
+    batch, batches = facts.number("data.step_us", RUN), facts.number("data.batches", RUN)
+    one_row = facts.value("step.interval_us", RUN) is None and facts.number("step.count", RUN) == 1
+    if one_row and batch is not None and batches is not None and batches > 1:
+        return batch
+    return facts.number("step.time_us", RUN)
 
 
 def leading(findings: Sequence[Finding]) -> Finding | None:

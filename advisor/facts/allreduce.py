@@ -122,7 +122,7 @@ def gradients(run: Run) -> Gradients | None:
     per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     alphas = []
     for joint in chosen:
-        part = joint.scale / len(set(joint.steps))
+        part = joint.per_step
         shortest = joint.transfer_us
         sizes = np.nanmean(joint.size_bytes, axis=1) if np.isfinite(joint.size_bytes).any() else None
         if sizes is not None and np.isfinite(sizes).all() and differ(sizes):
@@ -135,8 +135,8 @@ def gradients(run: Run) -> Gradients | None:
     count, transfer, size = np.median(np.array(list(per_rank.values())), axis=0)
     found = exposures(run)
     # The last to arrive never waits, so what it exposes tells the order of work; the others are exposed by waiting.
-    absent = sum(float((j.pure_us - j.transfer_us).sum()) * j.scale / len(set(j.steps)) for j in chosen)
-    awaited = absent > sum(float(j.transfer_us.sum()) * j.scale / len(set(j.steps)) for j in chosen)
+    absent = sum(float((j.pure_us - j.transfer_us).sum()) * j.per_step for j in chosen)
+    awaited = absent > sum(float(j.transfer_us.sum()) * j.per_step for j in chosen)
     members = [found[r] for r in per_rank if r in found]
     mixed = len({member.known for member in members}) > 1  # the last one's kernels may be those that are missing
     exposed = [] if awaited or mixed else [member.transfer.get("data", 0.0) for member in members]
@@ -201,8 +201,8 @@ KINDS = (
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the gradient collectives and the proposal."""
     found = gradients(run)
-    step_us = facts.value("step.time_us", RUN)
-    if found is None or not isinstance(step_us, (int, float)):
+    step_us = facts.number("step.time_us", RUN)
+    if found is None or step_us is None:
         return
     src, n = found.sources, found.samples
     yield from fact("allreduce.count", RUN, found.count, *src, samples=n)
@@ -222,8 +222,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     backward = BACKWARD_SHARE * float(np.median(computing))
     yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
-    micro = facts.value("pipeline.micro_batches", RUN)
-    last = backward / float(micro) if isinstance(micro, (int, float)) and micro else backward
+    last = backward / (facts.number("pipeline.micro_batches", RUN) or 1.0)
     split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0)
     if weights:
         yield from fact("allreduce.proposed_split", RUN, split.indices, *src)

@@ -8,6 +8,7 @@ never opened.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,6 +87,11 @@ class FactSet:
     def value(self, name: str, subject: Subject, default: Value | None = None) -> Value | None:
         fact = self.get(name, subject)
         return default if fact is None else fact.value
+
+    def number(self, name: str, subject: Subject) -> float | None:
+        """The fact as a finite number; None where it is absent or something else."""
+        value = self.value(name, subject)
+        return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
     def of(self, name: str) -> dict[Subject, Fact]:
         """All facts of this name by subject."""

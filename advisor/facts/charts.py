@@ -15,7 +15,6 @@ Plain lists, numbers and words only. A picture whose data were not measured is a
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -65,11 +64,6 @@ def charts(run: Run, facts: FactSet) -> dict[str, Any]:
 
 def _round(value: float) -> float:
     return float(f"{value:.4g}")
-
-
-def _number(facts: FactSet, name: str, subject: Subject) -> float | None:
-    value = facts.value(name, subject)
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _phases(times: Mapping[int, StepTimes]) -> tuple[tuple[str, str], ...]:
@@ -142,8 +136,8 @@ def _pipeline(run: Run, facts: FactSet) -> dict[str, Any] | None:
                 "type": op.type,
                 "name": op.name,
                 "workers": op.workers,
-                "busy": _number(facts, "pipeline_op.busy_share", subject),
-                "us": _number(facts, "pipeline_op.work_us", subject),
+                "busy": facts.number("pipeline_op.busy_share", subject),
+                "us": facts.number("pipeline_op.work_us", subject),
             }
         )
     queues = {key: operations[key].output for key in drawn}
@@ -170,7 +164,7 @@ def _operator_types(run: Run, facts: FactSet) -> list[dict[str, Any]]:
             "name": subject.id,
             "us": _round(us),
             "share": _round(us / total),
-            "count": _number(facts, "operator_type.count", subject),
+            "count": facts.number("operator_type.count", subject),
             "core": facts.value("operator_type.core", subject),
         }
         for subject, us in costliest
@@ -212,9 +206,9 @@ def _links(run: Run, facts: FactSet) -> dict[str, Any] | None:
 def _stages(run: Run, facts: FactSet) -> list[dict[str, Any]]:
     rows = []
     for subject in facts.subjects("stage"):
-        compute = _number(facts, "stage.computing_us", subject)
+        compute = facts.number("stage.computing_us", subject)
         if compute is not None and subject.id.isdigit():
-            bubble = _number(facts, "stage.bubble_us", subject)
+            bubble = facts.number("stage.bubble_us", subject)
             rows.append(
                 {"stage": int(subject.id), "ranks": list(subject.ranks), "compute_us": compute, "bubble_us": bubble}
             )

@@ -114,8 +114,7 @@ KINDS = (
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the run, of each role and kind of collective, and of ranks."""
-    step_us = facts.value("step.time_us", RUN)
-    step = float(step_us) if isinstance(step_us, (int, float)) else None
+    step = facts.number("step.time_us", RUN)
     together = joints(run)
     sources = together[0].sources if together else ()
     yield from _exposed(run, step)
@@ -127,7 +126,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     counts: dict[int, float] = defaultdict(float)
     for joint in together:
         for rank in joint.ranks:
-            counts[rank] += len(joint.names) * joint.scale / len(set(joint.steps))
+            counts[rank] += len(joint.names) * joint.per_step
     yield from fact("communication.count", RUN, float(np.median(list(counts.values()))), *sources, samples=n)
     _only_exposed(run, sums, facts)
     absent = sum(s.absent for s in sums.values())
@@ -201,7 +200,7 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
     sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
     for joint in together:
         total = sums[layout.role_of(joint.group), joint.kind]
-        part = joint.scale / len(set(joint.steps))
+        part = joint.per_step
         pure = joint.pure_us
         with np.errstate(invalid="ignore"):
             transit = np.nanmax(np.where(np.isfinite(joint.transit_us), joint.transit_us, -1.0), axis=1)
@@ -233,12 +232,12 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
 
 def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -> None:
     """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing."""
-    left = facts.value("step.exposed_communication_us", RUN)
+    left = facts.number("step.exposed_communication_us", RUN)
     for (role, kind_), total in sums.items():
         measured = _exposed_of(run, role, kind_, waiting=True)
         most = measured if measured is not None else left
-        if isinstance(most, (int, float)):
-            total.absent = min(total.absent, float(most))
+        if most is not None:
+            total.absent = min(total.absent, most)
 
 
 def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float], dict[int, float], dict[int, float]]:
@@ -248,7 +247,7 @@ def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float]
     totals: dict[int, float] = defaultdict(float)
     pure: dict[int, float] = defaultdict(float)
     for joint in together:
-        part = joint.scale / len(set(joint.steps))
+        part = joint.per_step
         wait = joint.wait_us
         last = np.argmin(joint.elapsed_us, axis=1)
         whole = wait.sum(axis=1)
@@ -349,7 +348,7 @@ def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for joint in joints(run):
         if joint.kind == kind_ and layout.role_of(joint.group) == role:
-            part = joint.scale / len(set(joint.steps))
+            part = joint.per_step
             shortest = joint.transfer_us
             for rank in joint.ranks:
                 for name, lasts in zip(joint.names, shortest, strict=True):

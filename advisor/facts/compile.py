@@ -127,10 +127,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         where += list(mine)
     sources = next(iter(found.values())).sources
     mean = float(np.mean(per_rank))
-    step = facts.value("step.time_us", RUN)
+    step = facts.number("step.time_us", RUN)
     yield from fact("compile.steady_us", RUN, mean, *sources, samples=len(per_rank))
-    if isinstance(step, (int, float)) and step > 0:
-        yield from fact("compile.steady_share", RUN, mean / float(step), *sources, samples=len(per_rank))
+    if step:
+        yield from fact("compile.steady_share", RUN, mean / step, *sources, samples=len(per_rank))
     yield from fact("compile.steady_count", RUN, float(np.mean(counts)), *sources, samples=len(per_rank))
     yield from fact("compile.steps", RUN, ", ".join(dict.fromkeys(where)) or None, *sources)
     names_of = [seen.name for seen in found.values() if seen.name]

@@ -191,6 +191,11 @@ class Joint:
     sources: tuple[Source, ...] = field(default=())
 
     @property
+    def per_step(self) -> float:
+        """What sums over all rows are multiplied with to be those of one step."""
+        return self.scale / len(set(self.steps))
+
+    @property
     def pure_us(self) -> Floats:
         """The transfer without the waiting for ranks at hand: how long the last to arrive was inside."""
         return np.nanmin(self.elapsed_us, axis=1)

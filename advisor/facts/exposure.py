@@ -80,13 +80,11 @@ def _expose(run: Run) -> dict[int, Exposure]:
     pure: dict[int, dict[str, tuple[str, float, float]]] = defaultdict(dict)
     for joint in joints(run):
         role = purpose(joint.kind, layout.role_of(joint.group))
-        steps = len(set(joint.steps))
-        shortest, elapsed = joint.transfer_us, joint.elapsed_us
+        part, shortest, elapsed = joint.per_step, joint.transfer_us, joint.elapsed_us
         for column, rank in enumerate(joint.ranks):
             known = pure[rank]
             for row, name in enumerate(joint.names):
                 before = known.get(name, (role, 0.0, 0.0))
-                part = joint.scale / steps
                 known[name] = (role, before[1] + shortest[row] * part, before[2] + elapsed[row, column] * part)
     times = steady(run)
     found = {}

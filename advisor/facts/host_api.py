@@ -115,12 +115,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         subject = Subject("rank", str(rank), (rank,))
         known = times.get(rank)
         steps = len(known.steps) + len(known.excluded) if known is not None else 1
-        step_us = facts.value("step.time_us", subject)
+        step_us = facts.number("step.time_us", subject)
         row: dict[str, float] = {}
         for purpose, (us, count, _) in host.by.items():
             row[f"host_api.{purpose}_us"], row[f"host_api.{purpose}_count"] = us / steps, count / steps
-            if isinstance(step_us, (int, float)) and step_us > 0:
-                row[f"host_api.{purpose}_share"] = us / steps / float(step_us)
+            if step_us:
+                row[f"host_api.{purpose}_share"] = us / steps / step_us
         launches = host.by.get("launch")
         if launches and launches[1] and "synchronize" in host.by:
             row["host_api.synchronize_per_launch"] = host.by["synchronize"][1] / launches[1]

@@ -117,7 +117,7 @@ def _cut(network: _Network, name: Collective, ratio: Mapping[Key, float]) -> tup
 def _lasting(run: Run) -> dict[Collective, float]:
     found: dict[Collective, float] = defaultdict(float)
     for joint in joints(run):
-        found[joint.group, joint.kind] += float(joint.transfer_us.sum()) * joint.scale / len(set(joint.steps))
+        found[joint.group, joint.kind] += float(joint.transfer_us.sum()) * joint.per_step
     return found
 
 

@@ -85,8 +85,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     found = {key: link for key, link in links_of(run).items() if link.ratio is not None}
     if not found:
         return
-    step_us = facts.value("step.time_us", RUN)
-    step = float(step_us) if isinstance(step_us, (int, float)) else None
+    step = facts.number("step.time_us", RUN)
     hosts = hosts_of(run, found)
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)

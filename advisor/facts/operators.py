@@ -74,8 +74,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     scales = {rank: scale(run, rank, o.steps) for rank, o in found.items()}
     whole = all(o.whole for o in found.values())
-    step = facts.value("step.time_us", RUN) if whole else None
-    step_us = float(step) if isinstance(step, (int, float)) and step > 0 else None
+    step_us = facts.number("step.time_us", RUN) or None if whole else None
     yield from _type_facts(found, scales, step_us)
     yield from _operator_facts(found, scales, step_us)
     yield from _run_facts(found, scales, step_us, facts)
@@ -226,8 +225,8 @@ def _run_facts(
     rows: dict[int, dict[str, float]] = {}
     for rank, o in found.items():
         per = scales[rank]
-        own = facts.value("step.time_us", Subject("rank", str(rank), (rank,)))
-        step = float(own) if isinstance(own, (int, float)) and own > 0 and step_us else None
+        own = facts.number("step.time_us", Subject("rank", str(rank), (rank,)))
+        step = own if own and step_us else None
         rows[rank] = dict(_of_rank(o, per, step))
         subject = Subject("rank", str(rank), (rank,))
         for name, value in rows[rank].items():

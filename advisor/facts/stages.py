@@ -151,11 +151,10 @@ KINDS = (
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of every stage and of the pipeline."""
-    step_us = facts.value("step.time_us", RUN)
+    step = facts.number("step.time_us", RUN)
     found = stages_of(run)
-    if len(found) < 2 or not isinstance(step_us, (int, float)):
+    if len(found) < 2 or step is None:
         return
-    step = float(step_us)
     times = steady(run)
     sources = next(iter(times.values())).sources
     n = min(len(t.steps) for t in times.values())

@@ -14,7 +14,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.operators import scale
 from advisor.intervals import complement, covered, union
-from advisor.model import RUN, Fact, Source, Subject, Value
+from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.kernels import operator_name
 from advisor.sources.trace import Trace, load_trace
@@ -278,12 +278,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
         yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
-    yield from _stall_facts(run, found, facts.value("step.time_us", RUN))
+    yield from _stall_facts(run, found, facts.number("step.time_us", RUN))
     gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
     yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
 
 
-def _stall_facts(run: Run, found: dict[int, Idle], step_us: Value | None) -> Iterator[Fact]:
+def _stall_facts(run: Run, found: dict[int, Idle], step_us: float | None) -> Iterator[Fact]:
     """What pauses of single ranks cost a step that all take together: the mean over steps of the longest one."""
     sources = next(iter(found.values())).sources
     values: dict[str, dict[str, list[float]]] = {"loader": defaultdict(list), "gc": defaultdict(list)}
@@ -298,7 +298,7 @@ def _stall_facts(run: Run, found: dict[int, Idle], step_us: Value | None) -> Ite
         if by_step:
             stall = float(np.mean([max(of_ranks) for of_ranks in by_step.values()]))
             yield from fact(f"timeline.{name}_stall_us", RUN, stall, *sources, samples=len(by_step))
-            if isinstance(step_us, (int, float)) and step_us > 0:
+            if step_us:
                 yield from fact(f"timeline.{name}_stall_share", RUN, stall / step_us, *sources, samples=len(by_step))
 
 
