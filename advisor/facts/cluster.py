@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from advisor.facts.accounts import Accounts, accounts
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.exposure import exposures
-from advisor.facts.lateness import Accounts, Lateness, accounts, extra_work, latenesses, slow_operators
+from advisor.facts.lateness import Lateness, extra_work, latenesses, slow_operators
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.peers import excess
 from advisor.facts.replay import what_if_late

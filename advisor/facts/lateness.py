@@ -1,117 +1,20 @@
-"""Each rank's step as an account, and each rank against its peers (S15-S18, S21, S25, S29, S34, S35, S37).
+"""Each rank against its peers (S15-S18, S21, S25, S29, S34, S35, S37).
 
-A step is computation, exposed communication, idling between kernels and waiting for data. In a synchronous step all
-peers take equally long, so a late rank has more of its own work and less exposed communication than its peers: the
-others wait for it. What it has more of is why it is late.
+In a synchronous step all peers take equally long, so a late rank has more of its own work and less exposed
+communication than its peers: the others wait for it. What it has more of is why it is late.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.facts.accounts import PARTS, Accounts, accounts
 from advisor.facts.base import Run
 from advisor.facts.course import Course
-from advisor.facts.exchanges import Floats
 from advisor.facts.parallelism import partition
 from advisor.facts.peers import excess, others_median, spread
-from advisor.facts.steps import StepTimes, steady
-from advisor.model import Source
-
-ONE_JOB = 1.5
-"""Ranks whose steps differ in length by more than this factor are not of one synchronous job."""
-PARTS = ("compute", "data", "host")
-"""What a rank can be late from by itself."""
-
-
-@dataclass
-class Accounts:
-    """Where each rank's time goes: rows are ranks, columns steady steps common to all, microseconds."""
-
-    ranks: list[int]
-    steps: list[str]
-    time: Floats
-    compute: Floats
-    data: Floats
-    host: Floats
-    exposed: Floats
-    idle: Floats
-    data_known: bool
-    sources: dict[int, tuple[Source, ...]] = field(default_factory=dict)
-
-    def synchronous(self, rows: list[int]) -> bool:
-        """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared."""
-        if len(rows) < 2:
-            return True
-        lengths = self.time[rows]
-        return bool((np.nanmax(lengths, axis=0) <= ONE_JOB * np.nanmin(lengths, axis=0)).any())
-
-    def part(self, name: str) -> Floats:
-        """compute, data or host."""
-        return {"compute": self.compute, "data": self.data, "host": self.host}[name]
-
-    @property
-    def step_us(self) -> float:
-        """Duration of a step on average, as `step.time_us` has it."""
-        return float(np.median(np.nanmean(self.time, axis=1)))
-
-
-def accounts(run: Run) -> Accounts | None:
-    """The accounts of this run, worked out once; None where no rank has steps."""
-    if not hasattr(run, "_accounts"):
-        run._accounts = _balance(run)  # type: ignore[attr-defined]
-    return run._accounts  # type: ignore[attr-defined]
-
-
-def _balance(run: Run) -> Accounts | None:
-    times: dict[int, StepTimes] = steady(run)
-    courses: dict[int, Course] = run.each("replay")
-    if not times:
-        return None
-    steps = [s for s in next(iter(times.values())).steps if all(s in t.steps for t in times.values())]
-    if not steps:
-        return None
-    ranks = list(times)
-
-    def table(phase: str) -> Floats:
-        return np.array([_phase(times[rank], phase, steps) for rank in ranks])
-
-    time, computing, exposed, idle, gap = (table(p) for p in ("time", "computing", "exposed", "idle", "start_gap"))
-    if not np.isfinite(computing).any():
-        computing = table("fp_bp")
-    interval = table("interval")
-    fetching = _fetching(courses, ranks, steps)
-    if np.isfinite(interval).any():
-        data, host = interval, np.nan_to_num(idle)
-    elif np.isfinite(gap).any():
-        data, host = gap, np.maximum(np.nan_to_num(idle) - np.nan_to_num(gap), 0.0)
-    else:
-        data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
-    if np.isfinite(fetching).any():
-        computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
-    known = bool(np.isfinite(data).any())
-    sources = {rank: times[rank].sources for rank in ranks}
-    return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources)
-
-
-def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:
-    values = times.time if phase == "time" else times.phases.get(phase)
-    if values is None:
-        return np.full(len(steps), np.nan)
-    return values[[times.steps.index(s) for s in steps]].astype(float)
-
-
-def _fetching(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> Floats:
-    """Time in GetNext, rank by step; NaN where not told."""
-    fetching = np.full((len(ranks), len(steps)), np.nan)
-    for row, rank in enumerate(ranks):
-        course = courses.get(rank)
-        place = {} if course is None else {step: i for i, step in enumerate(course.steps)}
-        for column, step in enumerate(steps):
-            if course is not None and step in place:
-                fetching[row, column] = course.fetching_us[place[step]]
-    return fetching
 
 
 @dataclass
@@ -166,13 +69,14 @@ def _compare(run: Run) -> dict[int, Lateness]:
         first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
         starved = first and balance.data_known and all(anywhere["data"][r] > 0 for r in rows)
         peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
+        alone = len(rows) == 1 and not set(members) & set(balance.left_out)
         for r in rows:
             rank = balance.ranks[r]
             entry = peers.get(rank)
-            if len(rows) == 1 or slow_stage or starved:
-                alone = _alone(balance, r, speeds.get(rank), {p: float(v[r]) for p, v in anywhere.items()})
-                if entry is None or alone.own_us > max(entry.own_us, 0.0):
-                    entry = alone
+            if alone or slow_stage or starved:
+                other = _alone(balance, r, speeds.get(rank), {p: float(v[r]) for p, v in anywhere.items()})
+                if entry is None or other.own_us > max(entry.own_us, 0.0):
+                    entry = other
             if entry is not None:
                 found[rank] = entry
     return dict(sorted(found.items()))

@@ -114,7 +114,7 @@ def _first_segment(chain: Chain) -> int:
 
 def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
     """Microseconds a step gains where these ranks' causes are at their peers' median; None without a replay."""
-    from advisor.facts.lateness import accounts
+    from advisor.facts.accounts import accounts
 
     found, balance = model(run), accounts(run)
     if found is None or balance is None:

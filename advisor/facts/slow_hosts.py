@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.lateness import Lateness, accounts, kernel_speeds, latenesses
+from advisor.facts.accounts import accounts
+from advisor.facts.lateness import Lateness, kernel_speeds, latenesses
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.replay import what_if_late
 from advisor.model import RUN, Fact, Subject

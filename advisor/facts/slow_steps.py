@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from advisor.facts.accounts import PARTS, Accounts, Floats, accounts
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.course import Course
-from advisor.facts.lateness import PARTS, Accounts, Floats, accounts
 from advisor.model import RUN, Fact, Subject, Value
 
 Mask = npt.NDArray[np.bool_]

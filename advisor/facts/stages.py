@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.facts.accounts import accounts
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.exchanges import Exchanges
 from advisor.facts.exposure import exposures, step_names
-from advisor.facts.lateness import accounts, kernel_speeds
+from advisor.facts.lateness import kernel_speeds
 from advisor.facts.parallelism import partition
 from advisor.facts.steps import steady
 from advisor.model import RUN, Fact, Source, Subject

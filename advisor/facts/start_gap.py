@@ -47,29 +47,29 @@ def settle(
         if one.table == "kernels":
             gap = _from_kernels(one, courses.get(rank))
             if gap is not None:
-                found[rank] = _with_gap(one, gap, None)
+                found[rank] = _with_gap(one, gap, None, "kernels")
         elif one.table == "steps" and "preparing" in one.phases and one.steps not in (("0",), ("",)):
             if _counted(one, frameworks.get(rank, "unknown")):
                 found[rank] = _inside(one, courses.get(rank))
             elif (gap := _from_kernels(one, courses.get(rank))) is not None:
-                found[rank] = _with_gap(one, gap, gap)
+                found[rank] = _with_gap(one, gap, gap, "kernels")
             else:
                 guessed.append(rank)
     if guessed and _is_waiting([times[rank] for rank in guessed]):
         for rank in guessed:
             gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
             gap[0] = min(gap[0], float(np.median(gap[1:])))
-            found[rank] = _with_gap(times[rank], gap, gap)
+            found[rank] = _with_gap(times[rank], gap, gap, "preparing")
     return found
 
 
-def _with_gap(one: StepTimes, gap: Series, added: Series | None) -> StepTimes:
+def _with_gap(one: StepTimes, gap: Series, added: Series | None, gap_from: str) -> StepTimes:
     phases = {**one.phases, "start_gap": gap}
     if added is None:
-        return replace(one, phases=phases)
+        return replace(one, phases=phases, gap_from=gap_from)
     if "idle" in phases:
         phases["idle"] = phases["idle"] + added
-    return replace(one, phases=phases, time=one.time + added)
+    return replace(one, phases=phases, time=one.time + added, gap_from=gap_from)
 
 
 def _counted(one: StepTimes, framework: str) -> bool:
@@ -94,7 +94,7 @@ def _inside(one: StepTimes, course: Any) -> StepTimes:
     short = float(np.median(one.time[1:]) - one.time[0]) if len(gap) > 1 else np.inf
     added[0] = min(max(short, 0.0), preparing[0])
     gap[0] = min(preparing[0], idle[0] + added[0])
-    return _with_gap(one, gap, added)
+    return _with_gap(one, gap, added, "preparing" if kernels is None else "kernels")
 
 
 def _from_kernels(one: StepTimes, course: Any) -> Series | None:

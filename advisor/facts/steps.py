@@ -47,6 +47,8 @@ class StepTimes:
     excluded: tuple[tuple[str, str, float], ...] = ()
     """(step, reason, its time in microseconds)"""
     computing_has_idle: bool = False
+    gap_from: str = ""
+    """What `start_gap` rests on: kernels or preparing."""
 
     def without(self, names: Iterable[str], reason: str) -> StepTimes:
         """The same without these steps, which are noted as excluded."""

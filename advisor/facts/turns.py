@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.facts.accounts import PARTS, Accounts, accounts
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.lateness import PARTS, Accounts, accounts
 from advisor.facts.parallelism import partition
 from advisor.facts.peers import others_median
 from advisor.model import RUN, Fact, Subject

@@ -10,6 +10,7 @@ from clusters import PIPELINE, SMALL, facts_of
 from advisor.facts.course import Course
 from advisor.facts.lateness import extra_work
 from advisor.model import RUN, Subject
+from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault, simulate
 
 
@@ -155,3 +156,19 @@ def test_extra_work_is_told_by_type_and_shape():
     more, where = extra_work(run, 1, [0, 1, 2])
     assert more == pytest.approx(10 * 125 + 30 - 10 * 100)
     assert where == ("MatMul (5,4)", "TopK (9)")
+
+
+@pytest.mark.parametrize("spoil", ["lost", "column"])
+def test_ranks_measured_in_another_way_are_not_compared(tmp_path, spoil):
+    """A rank whose step table is lost, or tells no Preparing, differs by what is counted: nobody is late for that."""
+    facts_of(replace(SMALL, framework="pytorch"), tmp_path)
+    table = sorted(tmp_path.rglob("step_trace_time.csv"))[1]
+    if spoil == "lost":
+        table.unlink()
+    else:
+        table.write_text(table.read_text().replace("Preparing", "Prepared"))
+    measured = measure([tmp_path], None, Options(jobs=1))
+    compared = {subject.ranks[0] for subject in measured.facts.of("rank.idle_excess_share")}
+    assert compared == {0, 2, 3}
+    assert all(fact.value < 0.03 for fact in measured.facts.of("rank.lateness_share").values())
+    assert any("measured in another way" in problem.problem for problem in measured.problems)

@@ -8,7 +8,7 @@ from clusters import SMALL, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.facts.lateness import Accounts
+from advisor.facts.accounts import Accounts
 from advisor.facts.turns import _gain, last_ones
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise
