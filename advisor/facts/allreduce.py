@@ -138,8 +138,9 @@ def gradients(run: Run) -> Gradients | None:
     absent = sum(float((j.pure_us - j.transfer_us).sum()) * j.per_step for j in chosen)
     awaited = absent > sum(float(j.transfer_us.sum()) * j.per_step for j in chosen)
     members = [found[r] for r in per_rank if r in found]
-    mixed = len({member.known for member in members}) > 1  # the last one's kernels may be those that are missing
-    exposed = [] if awaited or mixed else [member.transfer.get("data", 0.0) for member in members]
+    # the last one's kernels may be those that are missing
+    unclear = len({member.known for member in members}) > 1 or not all(member.told for member in members)
+    exposed = [] if awaited or unclear else [member.transfer.get("data", 0.0) for member in members]
     first = chosen[0]
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,

@@ -187,7 +187,7 @@ def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None)
     of AllGather and AlltoAll changes layouts.
     """
     mine = {kind_: total.pure for (role, kind_), total in sums.items() if role == "tensor"}
-    exposed = [e.transfer.get("tensor", 0.0) for e in exposures(run).values()]
+    exposed = [e.transfer.get("tensor", 0.0) for e in exposures(run).values() if e.told]
     if not step or not exposed or sum(mine.values()) <= 0:
         return None
     moved = mine.get("alltoall", 0.0) + max(mine.get("allgather", 0.0) - mine.get("reducescatter", 0.0), 0.0)

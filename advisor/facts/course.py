@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from advisor.facts.kernel_time import timeline_of
 from advisor.intervals import complement, covered, measure, subtract, union
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -76,7 +77,7 @@ class Course:
     speed: dict[tuple[str, str], tuple[float, float]]
     """(type, input shapes) -> (kernels a step, median microseconds)."""
     exposed_by_name: dict[str, float] = field(default_factory=dict)
-    """Collective -> exposed microseconds a step."""
+    """Collective -> exposed microseconds a step; empty where kernels are missing that may have hidden it."""
     chain: Chain | None = None
     sources: tuple[Source, ...] = ()
     expected_us: Floats = field(default_factory=lambda: np.zeros(0))
@@ -94,6 +95,8 @@ def reduce_course(rank: Rank) -> Course | None:
     placed = kernels.start >= 0
     if not placed.any():
         return None
+    timeline = timeline_of(rank)
+    whole = timeline is not None and timeline.whole
     order = list(dict.fromkeys(kernels.step[placed].tolist()))
     fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
@@ -129,10 +132,10 @@ def reduce_course(rank: Rank) -> Course | None:
     work = placed & ~communication & ~fetch
     steps = tuple(kernels.steps[s] or "0" for s in order)
     middle = order[len(order) // 2]
+    chain = _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0")
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, work, len(order)), exposed_by_name,
-        _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0"),
+        _speeds(kernels, work, len(order)), exposed_by_name if whole else {}, chain if whole else None,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
     )  # fmt: skip
 

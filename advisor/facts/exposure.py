@@ -64,6 +64,8 @@ class Exposure:
     bubble: float = 0.0
     known: bool = True
     """From kernels; else estimated from sums."""
+    told: bool = True
+    """Whether kernels or a step table tell how much is exposed at all; else it may be anything up to these sums."""
 
 
 def exposures(run: Run) -> dict[int, Exposure]:
@@ -126,7 +128,7 @@ def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: 
 def _estimated(pure: dict[str, tuple[str, float, float]], total: float | None, receiving: float | None) -> Exposure:
     """From sums: waiting is exposed first, then what the layers wait for (all else), then gradients; together no more
     than the exposed time."""
-    result = Exposure(known=False)
+    result = Exposure(known=False, told=total is not None)
     sums: dict[str, float] = defaultdict(float)
     for role, shortest, elapsed in pure.values():
         sums[role] += shortest

@@ -83,7 +83,7 @@ def reduce(rank: Rank) -> HostTime | None:
         usable = [(str(n), float(us), float(c)) for n, us, c in rows if isinstance(n, str) and us == us and c == c]
         return HostTime(_by_purpose(usable), (rank.source("host_api", "name", "total_us", "count"),))
     trace = load_trace(rank)
-    if trace is None:
+    if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
     found: dict[str, tuple[float, float, str]] = {}
     for layer in ("MindSpore", "CANN"):

@@ -18,7 +18,7 @@ from advisor.sources.base import Note, TableRef
 from advisor.sources.frames import LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
 from advisor.sources.textfiles import lines_of, open_text
-from advisor.tables import TABLES, Column, Table
+from advisor.tables import MOST_COLUMNS, TABLES, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,6 +169,9 @@ def read_columns(
     heading = next(rows, None)
     if heading is None:
         note(file, "is empty")
+        return None
+    if len(heading) > MOST_COLUMNS:
+        note(file, f"its heading has {len(heading)} cells; no table of a profile has so many columns")
         return None
     positions = pick(heading)
     if positions is None:

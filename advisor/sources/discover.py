@@ -12,11 +12,12 @@ from pathlib import Path
 
 from advisor.errors import UsageError
 from advisor.model import Parallelism, Problem
-from advisor.sources import ascend, cluster_output, loose, msprof
+from advisor.sources import ascend, cluster_output, legacy, loose, msprof
 from advisor.sources.base import Profile, Rank
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.metadata import infer_parallelism
+from advisor.sources.textfiles import why_unreadable
 from advisor.sources.topology import resolve_groups
 
 log = logging.getLogger("advisor")
@@ -116,6 +117,11 @@ def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recogniti
     found: list[Rank] = []
     walk = Walk(root)
     for listing in walk:
+        if listing.path != root and (loose.is_known(listing.name) or legacy.is_known(listing.name)):
+            walk.prune(listing.path)  # what lies in it took a file's place, and is no capture of its own
+            problem = Problem(_relative(listing.path, base), why_unreadable(IsADirectoryError()))
+            profile.problems.append(problem)
+            continue
         try:
             found += _ranks_in(listing, walk, base, seen)
         except OSError as error:

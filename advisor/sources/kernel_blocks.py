@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.sources.base import Note, TableRef
 from advisor.sources.textfiles import detect_encoding
-from advisor.tables import TABLES
+from advisor.tables import MOST_COLUMNS, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 22
 """Bytes parsed at once: bounds memory; larger blocks are no faster."""
+LONG_LINE = 1 << 20
+"""Bytes; a longer line is looked at before a parser sees it, which needs some 500 bytes for each of its cells."""
 
 SIGNATURE = ("type", "core", "state", "input_shapes", "input_dtypes", "input_formats", "output_shapes", "output_dtypes")
 PIPES = (
@@ -107,7 +109,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         raise _Untrusted
     width = line.count(b",") + 1
     handed = False
-    bad_starts = holes = 0
+    bad_starts = holes = wide = 0
     for column, shown, effect in _VITAL:
         if column not in positions:
             note(str(path), f"lacks the column {shown}: {effect}")
@@ -124,6 +126,11 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             whole = [each for each in lines if b"\x00" not in each]
             holes += len(lines) - len(whole)
             block = b"\n".join(whole)
+        if _has_long_line(block):
+            lines = block.split(b"\n")
+            fit = [each for each in lines if len(each) < LONG_LINE or each.count(b",") <= MOST_COLUMNS]
+            wide += len(lines) - len(fit)
+            block = b"\n".join(fit)
         frame = _parse(block, positions, width)
         if frame is None:
             if not handed:
@@ -138,8 +145,20 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         note(str(path), "has a heading but no rows")
     if holes:
         note(str(path), f"{holes} lines hold zero bytes, as where a block never reached the disk; they were left out")
+    if wide:
+        note(str(path), f"{wide} lines have more than {MOST_COLUMNS} cells, which no kernel has; they were left out")
     if bad_starts:
         note(str(path), f"{bad_starts} kernels have no usable start time: they count in sums, not in the timeline")
+
+
+def _has_long_line(block: bytes) -> bool:
+    """Whether a line is longer than LONG_LINE; those of half that length may be taken for it."""
+    size = len(block)
+    for at in range(0, size, LONG_LINE // 2):
+        end = block.find(b"\n", at)
+        if (end if end >= 0 else size) - at > LONG_LINE // 2:
+            return True
+    return False
 
 
 def _whole_lines(path: Path, skip: int, width: int, note: Note) -> Iterator[bytes | None]:

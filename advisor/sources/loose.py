@@ -14,19 +14,20 @@ from advisor.sources.metadata import Metadata, as_int, read_metadata
 
 def judge(listing: Listing) -> Judgement:
     """Whether files of a profile lie in the folder itself."""
-    known = [name for name in listing.files if _is_known(name)]
+    known = [name for name in listing.files if is_known(name)]
     if known:
         return Judgement("files", True, f"it holds {known[0]}" + (f" and {len(known) - 1} more" if known[1:] else ""))
     return Judgement("files", False, "none of its files has the name of a profiler's file")
 
 
-def _is_known(name: str) -> bool:
+def is_known(name: str) -> bool:
+    """Whether a file of this name is one of a profile's, also with a prefix that users added."""
     return bool(tablefiles.tables_of_file(name, loose=True) or re.fullmatch(tablefiles.DATABASE, name, re.IGNORECASE))
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
     """All files of a profile in this folder as one rank."""
-    files = [listing.path / name for name in listing.files if _is_known(name)]
+    files = [listing.path / name for name in listing.files if is_known(name)]
     return [build_rank(listing.path, files, base)] if files else []
 
 

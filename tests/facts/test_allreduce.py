@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.allreduce import exposed_after, propose_split
 from advisor.model import RUN
+from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault
 
 WEIGHTS = st.integers(2, 500)
@@ -61,3 +62,25 @@ def test_unsplit_and_split_gradients(tmp_path):
     assert split.value("allreduce.hidden_share", RUN) > 0.5
     assert unsplit.value("allreduce.saving_us", RUN) > 0.4 * unsplit.value("allreduce.exposed_us", RUN)
     assert unsplit.value("allreduce.weight_count", RUN) == 6
+
+
+def test_kernels_without_the_compute_ones_show_no_overlap(tmp_path):
+    """A rank that lost its compute kernels would seem to hide nothing: it is not said of the run."""
+    facts_of(replace(SMALL, framework="pytorch"), tmp_path)
+    table = min(tmp_path.rglob("kernel_details.csv"))
+    heading, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([heading, *(row for row in rows if "hcom_" in row), ""]))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("allreduce.transfer_us", RUN) > 0
+    assert facts.value("allreduce.exposed_share", RUN) is None
+
+
+def test_collectives_of_ranks_without_steps_are_not_all_exposed(tmp_path):
+    """Collectives alone do not tell what computation hides, and another rank's step is no measure of it."""
+    facts_of(replace(SMALL, framework="pytorch"), tmp_path)
+    first, *others = sorted(tmp_path.iterdir())
+    for lost in (*first.rglob("communication*.json"), *(path for o in others for path in o.rglob("*.csv"))):
+        lost.unlink()
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("allreduce.transfer_us", RUN) > 0
+    assert facts.value("allreduce.exposed_share", RUN) is None

@@ -102,13 +102,15 @@ def test_a_first_step_that_compiles_is_told_and_left_out(tmp_path: Path) -> None
 
 
 def test_a_cut_timeline_still_tells_the_launches_before_the_cut(tmp_path: Path) -> None:
-    """Half of trace_view.json: the links of that half, and a line that says so."""
+    """Half of trace_view.json: the links of that half, no calls a step, and a line that says so."""
     path = profile(tmp_path)
+    assert measure([path], None, Options(jobs=1)).facts.value("host_api.launch_count", RUN) > 0
     (file,) = path.rglob("trace_view.json")
     data = file.read_bytes()
     file.write_bytes(data[: len(data) // 2])
     result = measure([path], None, Options(jobs=1))
     assert 0 < result.facts.value("dispatch.linked_count", RUN) < 650
+    assert result.facts.value("host_api.launch_count", RUN) is None
     assert any("ends in the middle" in p.problem for p in result.problems)
 
 

@@ -67,6 +67,18 @@ def test_of_several_captures_of_a_rank_the_newest_counts_and_the_others_are_name
     assert "a_1_20250101000000000_ascend_pt" in problems(profile)
 
 
+def test_a_folder_called_like_a_file_is_no_capture(tmp_path):
+    """A copy that lies in a folder under the file's name counts for nothing, and the folder is told."""
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "step_trace_raw_0_detail_time.csv").write_text("step_num,total\n1,2\n")
+    odd = old / "framework_raw_0.csv"
+    odd.mkdir()
+    (odd / "step_trace_raw_0_detail_time.csv").write_text("step_num,total\n1,2\n")
+    assert load_profile([old]).ranks[0].root == old
+    assert any("is a folder where" in p.problem for p in load_profile([old]).problems)
+
+
 def test_dynamic_profiling_folders_carry_the_rank_in_their_name(make_rank, tmp_path):
     """rank2_start10_stop20 is rank 2, and of two ranges the later counts."""
     make_rank("rank2_start10_stop20")

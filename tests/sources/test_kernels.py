@@ -152,3 +152,11 @@ def test_numbers_beyond_any_measure_are_unknown(tmp_path: Path) -> None:
     found = load_kernels(rank_of(path))
     assert found is not None and found.duration.tolist() == [1, 2]
     assert np.isnan(found.wait[0]) and np.isnan(found.block[0]) and found.wait[1] == 3
+
+
+def test_a_line_of_a_million_cells_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would cost gigabytes; a call of as many bytes in one cell is kept, and the rows around them too."""
+    monkeypatch.setattr(module, "LONG_LINE", 1 << 16)
+    found, rank = load(tmp_path, row(), "," * (1 << 20), row(name="x" * (1 << 17)), row())
+    assert len(found) == 3
+    assert any("more than 10000 cells" in p.problem for p in rank.problems)
