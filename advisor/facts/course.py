@@ -122,7 +122,7 @@ def reduce_course(rank: Rank) -> Course | None:
             )
         )
         previous = high
-        talks = np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES]
+        talks = _once(kernels, np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES])
         begin, end = kernels.start[talks], kernels.end[talks]
         exposed = (end - begin - covered(busy, end) + covered(busy, begin)) / 1000
         for i, own in zip(talks.tolist(), exposed.tolist(), strict=True):
@@ -144,6 +144,12 @@ def _communication(kernels: Kernels) -> npt.NDArray[np.bool_]:
     by_signature = np.array([s.core in COMMUNICATION_CORES for s in kernels.signatures], bool)
     by_name = np.array([n.rpartition("/")[2].lower().startswith("hcom") for n in kernels.names], bool)
     return by_signature[kernels.signature] | by_name[kernels.name]
+
+
+def _once(kernels: Kernels, rows: Ints) -> Ints:
+    """The rows without those that repeat another one's name and times: the same time is exposed once."""
+    same = np.stack((kernels.name[rows], kernels.start[rows], kernels.end[rows]))
+    return np.sort(rows[np.unique(same, axis=1, return_index=True)[1]])
 
 
 def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict[tuple[str, str], tuple[float, float]]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.accounts import accounts
+from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.lateness import Lateness, kernel_speeds, latenesses
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.replay import what_if_late

@@ -74,6 +74,13 @@ class StepTimes:
         return float(values[known].sum() / self.time[known].sum())
 
 
+def _in_order(frame: Any) -> Any:
+    """The rows by step where steps are numbers: the first step and the one before are told by their place."""
+    if frame is None or "step" not in frame or not all(str(step).isdecimal() for step in frame["step"]):
+        return frame
+    return frame.iloc[np.argsort([int(step) for step in frame["step"]], kind="stable")].reset_index(drop=True)
+
+
 def _rows(frame: Any, columns: dict[str, str], time: Series) -> tuple[Any, Series, dict[str, Series]]:
     usable = np.isfinite(time) & (time > 0)
     phases: dict[str, Series] = {}
@@ -86,7 +93,7 @@ def _rows(frame: Any, columns: dict[str, str], time: Series) -> tuple[Any, Serie
 
 
 def _from_step_trace(rank: Rank) -> StepTimes | None:
-    frame = rank.read("steps")
+    frame = _in_order(rank.read("steps"))
     if frame is None or frame.empty:
         return None
     parts = [frame[c].to_numpy(float, na_value=np.nan) for c in ("computing_us", "exposed_us", "free_us")]
@@ -104,7 +111,7 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
 
 
 def _from_phases(rank: Rank) -> StepTimes | None:
-    frame = rank.read("step_phases")
+    frame = _in_order(rank.read("step_phases"))
     if frame is None or frame.empty:
         return None
     time = frame["total_us"].to_numpy(float, na_value=np.nan)
@@ -122,7 +129,7 @@ def _from_phases(rank: Rank) -> StepTimes | None:
 
 def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | None:
     """Adds the older cluster trace: exposed and receive time; its computation includes idle time."""
-    frame = rank.read("cluster_phases")
+    frame = _in_order(rank.read("cluster_phases"))
     if frame is None or frame.empty:
         return times
     columns = {"computing": "computation_us", "exposed": "exposed_us", "stage": "stage_us", "bubble": "receive_us"}

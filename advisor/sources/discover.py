@@ -119,8 +119,7 @@ def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recogniti
     for listing in walk:
         if listing.path != root and (loose.is_known(listing.name) or legacy.is_known(listing.name)):
             walk.prune(listing.path)  # what lies in it took a file's place, and is no capture of its own
-            problem = Problem(_relative(listing.path, base), why_unreadable(IsADirectoryError()))
-            profile.problems.append(problem)
+            profile.problems.append(Problem(_relative(listing.path, base), why_unreadable(IsADirectoryError())))
             continue
         try:
             found += _ranks_in(listing, walk, base, seen)

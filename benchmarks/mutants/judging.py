@@ -89,6 +89,10 @@ def _verdicts(
             continue  # a collective that waits: its own text sends the reader to whom it waits for
         if verdict in _FOLLOWS and any(verdict == told for told, _ in accusations(intact)):
             continue  # somebody is waited for in both; which collective shows it most rests on what is left
+        if subject.startswith("pipeline_op") and (verdict, subject) in {
+            (told, re.sub(r" \S*(?=\(\d+\)$)", " ", of)) for told, of in accusations(intact)
+        }:
+            continue  # the same operation, whose type is lost: only its number is left
         if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
             continue  # the same verdict, less exactly placed
         shorter = mutation.name in _SHORTER or (mutation.name in _CUT and _is_told(file, mutant, intact))

@@ -84,3 +84,14 @@ def test_collectives_of_ranks_without_steps_are_not_all_exposed(tmp_path):
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert facts.value("allreduce.transfer_us", RUN) > 0
     assert facts.value("allreduce.exposed_share", RUN) is None
+
+
+def test_a_collective_that_stands_there_twice_is_exposed_once(tmp_path):
+    """Repeated rows are of the same time."""
+    before, _ = facts_of(replace(SMALL, gradient_mb_per_layer=30.0, buckets=2), tmp_path)
+    for table in tmp_path.rglob("kernel_details.csv"):
+        heading, *rows = table.read_text().splitlines()
+        table.write_text("\n".join([heading, *rows, *(row for row in rows if "hcom_" in row), ""]))
+    after = measure([tmp_path], None, Options(jobs=1)).facts
+    expected = before.value("allreduce.exposed_share", RUN)
+    assert expected > 0 and after.value("allreduce.exposed_share", RUN) == pytest.approx(expected, rel=1e-4)

@@ -9,6 +9,7 @@ from clusters import SMALL, facts_of
 from advisor.facts.start_gap import settle
 from advisor.facts.steps import StepTimes
 from advisor.model import RUN
+from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault, simulate
 
 
@@ -101,3 +102,14 @@ def test_slow_storage_is_in_the_step_of_both_frameworks(tmp_path, framework, ker
     run = simulate(scenario)
     assert facts.value("step.time_us", RUN) == pytest.approx(run.mean_us, rel=0.03)
     assert facts.value("step.start_gap_us", RUN) == pytest.approx(run.spans[2][0].data_wait, rel=0.1)
+
+
+def test_the_order_of_the_rows_means_nothing(tmp_path):
+    """The first recorded step is told by its number, wherever its row stands."""
+    before, _ = facts_of(SMALL, tmp_path)
+    for table in tmp_path.rglob("step_trace_time.csv"):
+        heading, first, *rows = table.read_text().splitlines()
+        table.write_text("\n".join([heading, *rows[::-1], first, ""]))
+    after = measure([tmp_path], ["step.time_us", "step.start_gap_us"], Options(jobs=1)).facts
+    for name in ("step.time_us", "step.start_gap_us"):
+        assert after.value(name, RUN) == pytest.approx(before.value(name, RUN))
