@@ -9,7 +9,7 @@ import numpy as np
 from advisor.facts.accounts import Accounts, accounts
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.exposure import exposures
-from advisor.facts.lateness import Lateness, extra_work, latenesses, slow_operators
+from advisor.facts.lateness import ALIKE, Lateness, extra_work, latenesses, slow_operators
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.peers import excess
 from advisor.facts.replay import what_if_late
@@ -135,7 +135,7 @@ def _savings(run: Run, late: dict[int, Lateness], layout: Partition) -> dict[int
     worst = sorted((r for r in late if late[r].late_us > 0), key=lambda r: -late[r].late_us)
     replays: dict[tuple[int, ...], float | None] = {}
     for rank in worst:
-        alike = tuple(sorted(r for r in worst if 2 * late[r].late_us >= late[rank].late_us >= late[r].late_us / 2))
+        alike = tuple(sorted(r for r in worst if 1 / ALIKE <= late[rank].late_us / late[r].late_us <= ALIKE))
         if alike not in replays and len(replays) < REPLAYS:
             replays[alike] = what_if_late(run, [late[r] for r in alike])
         replayed = replays.get(alike)

@@ -16,6 +16,9 @@ from advisor.facts.course import Course
 from advisor.facts.parallelism import partition
 from advisor.facts.peers import excess, others_median, spread
 
+ALIKE = 2.0
+"""Ranks whose lateness differs by more than this factor are not late from one thing."""
+
 
 @dataclass
 class Lateness:

@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.facts.accounts import accounts
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.lateness import Lateness, kernel_speeds, latenesses
+from advisor.facts.lateness import ALIKE, Lateness, kernel_speeds, latenesses
 from advisor.facts.parallelism import Partition, partition
 from advisor.facts.replay import what_if_late
 from advisor.model import RUN, Fact, Subject
@@ -26,7 +26,7 @@ KINDS = (
     kind("host.late_cause", "text", "host",
          "compute, data or host: what most of its ranks are late from, where others wait for them", needs=_NEEDS),
     kind("host.late_rank_share", "ratio", "host", "share of its ranks that others wait for because of that",
-         needs=_NEEDS),
+         formula="ranks late half as long as the host's median and longer", needs=_NEEDS),
     kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
     kind("host.elsewhere_share", "ratio", "host", "share of the ranks of other hosts that others wait for",
          needs=_NEEDS),
@@ -90,7 +90,8 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
     worst = sorted(found, key=lambda host: (-found[host][1], host))[:REPLAYS]
     for host, (cause, over) in found.items():
         ranks = members[host]
-        slow = [late[r] for r in ranks if late[r].late_us > 0 and late[r].cause == cause]
+        guilty = [late[r] for r in ranks if late[r].late_us > 0 and late[r].cause == cause]
+        slow = [entry for entry in guilty if entry.parts[cause] >= over / ALIKE]
         others = [late[r] for r in late if layout.host.get(r) != host]
         gain = _joint_saving(run if host in worst else None, slow, others)
         subject, n = Subject("host", host, tuple(ranks)), len(ranks)
@@ -98,7 +99,7 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         yield from fact("host.rank_count", subject, n)
         yield from fact("host.late_rank_share", subject, len(slow) / n, samples=n)
         yield from fact(
-            "host.elsewhere_share", subject, sum(o.late_us > over / 2 for o in others) / max(len(others), 1)
+            "host.elsewhere_share", subject, sum(o.late_us > over / ALIKE for o in others) / max(len(others), 1)
         )
         yield from fact("host.excess_us", subject, over, samples=n)
         yield from fact("host.excess_share", subject, over / step_us, samples=n)

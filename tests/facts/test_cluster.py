@@ -123,6 +123,15 @@ def test_a_host_whose_ranks_are_all_late_is_one_fault(tmp_path, kind, cause, ker
     )
 
 
+def test_one_slow_rank_of_two_is_no_slow_host(tmp_path):
+    """The other rank of its host is late by noise only."""
+    scenario = replace(SMALL, ranks_per_host=2, faults=(Fault("slow_compute", 1, 0.3),))
+    facts, _ = facts_of(scenario, tmp_path)
+    hosts = facts.of("host.late_rank_share")
+    assert hosts
+    assert all(fact.value <= 0.5 for fact in hosts.values())
+
+
 def test_a_first_stage_that_waits_for_data_as_a_whole_is_the_data_pipeline(tmp_path):
     """No rank of it is later than the others, yet all later stages wait behind it."""
     scenario = replace(PIPELINE, data=4, ranks_per_host=2)
