@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.execution import executor, input_sizes, run_each
 from advisor.facts.base import FactSet, Family, Measured, Run
+from advisor.facts.origins import Origins
 from advisor.facts.registry import catalogue, families, plan
 from advisor.model import Problem, Report
 from advisor.sources.base import Profile, Rank, say_once
@@ -86,10 +87,12 @@ def measure(
         )
     tables = frozenset(table for rank in profile.ranks for table in rank.tables)
     chosen = plan(catalogue() if names is None else [*names, *_ALWAYS], tables)
+    log.info("%s: %d ranks, tables: %s", profile.path, len(profile.ranks), ", ".join(sorted(tables)) or "none")
     run = reduce_all(profile, chosen, options)
-    facts = FactSet()
+    facts, origins = FactSet(), Origins(run)
     for family in chosen:
-        _measure_family(family, run, facts)
+        _measure_family(family, run, facts, origins)
+    log.info("%d facts measured by %d families", len(facts), len(chosen))
     problems = say_once([*profile.problems, *(p for r in profile.ranks for p in r.problems)])
     return Measured(describe(run, facts), facts, problems, tables, _unusable(run, facts), run)
 
@@ -113,10 +116,11 @@ _ALWAYS = ("step.time_us", "run.rank_count")
 """The report's summary needs these whatever the rules ask for."""
 
 
-def _measure_family(family: Family, run: Run, facts: FactSet) -> None:
+def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins) -> None:
+    kinds = {kind.name: kind for kind in family.kinds}
     try:
         for item in family.measure(run, facts):
-            facts.add(item)
+            facts.add(origins.traced(item, kinds.get(item.name), family.tables))
     except Exception as error:
         log.debug("family %s", family.name, exc_info=True)
         run.profile.problems.append(

@@ -43,7 +43,11 @@ KINDS = (
 
 
 def _source(run: Run) -> Source:
-    return Source("profiler_info_*.json", ("profiler_parameters",))
+    for rank in run.ranks:
+        entry = "config" if rank.framework == "pytorch" else "profiler_parameters"
+        if source := rank.source_of_info("profiler_info", entry):
+            return source
+    return Source("")
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

@@ -41,7 +41,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Only what was recorded: a variable the profile does not name is unknown, not unset."""
     del facts
     found = variables(run)
-    source = Source("profiler_metadata.json", ("ENV_VARIABLES",))
+    told = (rank.source_of_info("profiler_metadata", "ENV_VARIABLES") for rank in run.ranks)
+    source = next(filter(None, told), Source(""))
     yield from fact("environment.log_level", RUN, _number(found.get("ASCEND_GLOBAL_LOG_LEVEL")), source)
     yield from fact("environment.operator_cache_limit", RUN, _number(found.get("ACLNN_CACHE_LIMIT")), source)
     if "ASCEND_LAUNCH_BLOCKING" in found:

@@ -12,7 +12,7 @@ from advisor.sources import tablefiles
 from advisor.sources.base import Rank, TableRef
 from advisor.sources.dbfile import find_database_tables
 from advisor.sources.folders import Judgement, Listing, is_folder, list_folder
-from advisor.sources.metadata import Metadata, add_metadata, as_int, read_metadata
+from advisor.sources.metadata import INFO_ENTRY, METADATA_ENTRY, Metadata, add_metadata, as_int, read_metadata
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 INFO = r"profiler_info(_\d+)?\.json"
@@ -57,7 +57,9 @@ def build_rank(listing: Listing, base: Path) -> Rank:
     output = list_folder(root / OUTPUT) if is_folder(root / OUTPUT) else Listing(root / OUTPUT)
     if output.problem:
         note(str(output.path), output.problem)
-    metadata = read_metadata(listing.find(INFO), listing.find(METADATA) + output.find(METADATA), note)
+    infos, metadatas = listing.find(INFO), listing.find(METADATA) + output.find(METADATA)
+    rank.told_by = first_of(infos, metadatas)
+    metadata = read_metadata(infos, metadatas, note)
     files = [output.path / name for name in output.files]
     rank.tables = tablefiles.find_tables(files)
     databases = [*output.find(tablefiles.DATABASE), *listing.find(tablefiles.DATABASE)]
@@ -80,6 +82,11 @@ def build_rank(listing: Listing, base: Path) -> Rank:
     return rank
 
 
+def first_of(infos: list[Path], metadatas: list[Path]) -> dict[str, Path]:
+    """The files that `Rank.told_by` names."""
+    return {name: paths[0] for name, paths in ((INFO_ENTRY, infos), (METADATA_ENTRY, metadatas)) if paths}
+
+
 def noter(rank: Rank) -> Callable[[str, str], None]:
     """note(file, problem) into the rank's own list, with files named as the user knows them."""
     return lambda file, text: rank.note(rank.relative(Path(file)), text)
@@ -100,6 +107,7 @@ def add_databases(
             entries[name] = value
     if entries:
         raw = metadata.raw.get("profiler_metadata")
+        rank.told_by.setdefault(METADATA_ENTRY, paths[0])
         add_metadata(metadata, {**entries, **(raw or {})})
     return identity
 

@@ -15,6 +15,7 @@ from advisor.sources.topology import joined
 
 Groups = dict[str, tuple[int, ...]]
 
+INFO_ENTRY, METADATA_ENTRY = "profiler_info", "profiler_metadata"
 _FLAGS = (
     "profile_memory", "l2_cache", "data_process", "with_stack", "with_modules", "with_flops", "record_shapes",
     "data_simplification", "parallel_strategy", "hbm_ddr", "pcie", "sys_io", "sys_interconnection", "mstx", "msprof_tx",
@@ -163,7 +164,7 @@ def add_info(metadata: Metadata, info: Any) -> None:
         metadata.framework = "pytorch"
     metadata.versions.update(_versions(info))
     metadata.settings.update(normalise_settings(info))
-    metadata.raw["profiler_info"] = info
+    metadata.raw[INFO_ENTRY] = info
 
 
 def add_metadata(metadata: Metadata, data: Any) -> None:
@@ -188,7 +189,7 @@ def add_metadata(metadata: Metadata, data: Any) -> None:
         add_group(metadata.groups, metadata.group_names, group, str(entry.get("group_name") or ""), ranks)
     if any(sizes.values()):
         metadata.parallelism = Parallelism(**sizes, source="distributed_args in profiler_metadata.json")
-    metadata.raw["profiler_metadata"] = data
+    metadata.raw[METADATA_ENTRY] = data
 
 
 def ranks_of(value: Any) -> tuple[int, ...]:

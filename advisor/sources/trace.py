@@ -311,7 +311,7 @@ _NO_DIGITS = str.maketrans("", "", "0123456789\n")
 def trace_source(rank: Rank) -> Source | None:
     """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
     if rank.has("trace"):
-        return Source(rank.relative(rank.tables["trace"].paths[0]))
+        return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
     reference = rank.tables.get("kernels")
     if reference is not None and reference.reader == "kernels.db":
         return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
