@@ -132,6 +132,8 @@ def _leaf(scope: Scope, expr: Expr) -> Iterator[Evidence]:
 def _condition(scope: Scope, expr: Expr) -> str:
     if isinstance(expr, Compare):
         left, right = expr.operands[0], expr.operands[1]
+        if isinstance(left, FactRef) and (bare := _bare(scope.value(right))):
+            return f"{expr.ops[0]} {bare}" + ("" if isinstance(right, (Literal, Param)) else f" ({text_of(right)})")
         threshold = _threshold(scope, expr.ops[0], left, right)
         if isinstance(left, FactRef):
             return threshold
@@ -143,6 +145,11 @@ def _condition(scope: Scope, expr: Expr) -> str:
     if isinstance(expr, Call) and expr.function == "known":
         return ""  # that it was measured is no expectation to print
     return text_of(expr)
+
+
+def _bare(value: Any) -> str:
+    """A limit as a number in its fact's own unit, so that scripts can hold the value against it."""
+    return f"{value:.12g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
 
 
 def _is_fact(expr: Expr) -> bool:

@@ -137,7 +137,7 @@ def test_a_when_that_stays_unknown_is_no_data() -> None:
 
 
 def test_evidence_holds_every_breached_clause_with_threshold() -> None:
-    """The reader sees all that is wrong at once, each against its limit, in the unit people use."""
+    """The reader sees all that is wrong at once, each against its limit, in the unit of the value beside it."""
     made = rule(
         "params: {share: {value: 0.1, unit: ratio, origin: sample}}\n"
         "when:\n  - any: [step.idle_share > $share, step.time_us > 5e6, not: run.world_size >= 8]\n"
@@ -145,7 +145,7 @@ def test_evidence_holds_every_breached_clause_with_threshold() -> None:
     )
     found = facts({"step.idle_share": 0.5, "step.time_us": 3.0, "run.world_size": 4})
     seen = {each.fact: each.condition for each in evidence(Scope(made, RUN, found, CATALOGUE))}
-    assert seen == {"step.idle_share": "> 10 %, >= 20 %, < 90 %", "run.world_size": "< 8"}
+    assert seen == {"step.idle_share": "> 0.1, >= 0.2, < 0.9", "run.world_size": "< 8"}
 
 
 def test_the_trace_shows_silent_clauses_too() -> None:
