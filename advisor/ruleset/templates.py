@@ -103,6 +103,9 @@ class Unknown:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __bool__(self) -> bool:
+        return False
+
 
 class Namespace:
     """Facts of one subject by the parts of their dotted names."""

@@ -81,3 +81,12 @@ def test_placeholders_are_the_names_a_text_mentions() -> None:
     """Both languages can be checked for the same values."""
     text = "{{ step.time_us.value }} {% for v in run.versions %}{{ v }}{% endfor %} {{ proposed }} {{ param.share }}"
     assert placeholders(text) == {"step.time_us", "run.versions", "proposed", "param.share"}
+
+
+def test_an_unknown_value_is_no_truth() -> None:
+    """`{% if proposed %}` without a proposal takes the other way, so that no snippet says "unknown"."""
+    text = "x={% if proposed %}{{ proposed }}{% else %}8{% endif %}"
+    made = rule("when: step.time_us > 1")
+    variables = Scope(made, RUN, facts({"step.time_us": 3.0}), CATALOGUE).variables()
+    assert render(text, variables.with_values({"proposed": None}, {}), lenient=True) == "x=8"
+    assert render(text, variables.with_values({"proposed": 4}, {}), lenient=True) == "x=4"
