@@ -124,8 +124,7 @@ def gradients(run: Run) -> Gradients | None:
     for joint in chosen:
         part = joint.per_step
         shortest = joint.transfer_us
-        sizes = np.nanmean(joint.size_bytes, axis=1) if np.isfinite(joint.size_bytes).any() else None
-        if sizes is not None and np.isfinite(sizes).all() and differ(sizes):
+        if np.isfinite(joint.size_bytes).any(axis=1).all() and differ(sizes := np.nanmean(joint.size_bytes, axis=1)):
             alphas.append(fit(sizes, shortest)[0])
         for rank in joint.ranks:
             entry = per_rank[rank]
