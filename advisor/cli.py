@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
 SEVERITIES = ("low", "medium", "high", "critical")
 
+MODEL = "Apply the section [models.NAME] of the configuration."
+
 DONE, FAILED, USAGE, NO_VERDICT, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
@@ -43,7 +45,7 @@ def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
                          help="advisor.toml [default: found from here upwards]."),
             click.option("--select", multiple=True, metavar="RULES", help="Only these: ids, prefixes, verdicts."),
             click.option("--ignore", multiple=True, metavar="RULES", help="Not these."),
-            click.option("--model", metavar="NAME", help="Apply the section [models.NAME] of the configuration."),
+            click.option("--model", metavar="NAME", help=MODEL),
             click.option("--fail-on", type=click.Choice(SEVERITIES), help="Exit 1 on a finding this severe."),
             click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores]."),
             click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, tcp://host:port."),
@@ -114,7 +116,18 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
         with _progress(given["quiet"]) as tell:
             report = run_advise(profiles, rules, _options(given, config, tell))
     _write(report, outputs, given["lang"] or config.lang or "en")
-    return _status(report, given["fail_on"])
+    return told_broken(rules, _status(report, given["fail_on"]))
+
+
+def told_broken(rules: RuleSet, status: int) -> int:
+    """The status, or 2 where rules are wrong and nothing failed: what they ask for was not judged.
+
+    A rule without the facts of an extractor that cannot be used is not wrong.
+    """
+    for error in rules.errors:
+        print(f"advisor: {error}", file=sys.stderr)
+    wrong = rules.errors and all(error.level == "error" for error in rules.errors)
+    return USAGE if wrong and status != FAILED else status
 
 
 def _status(report: Report, fail_on: str | None) -> int:
@@ -171,6 +184,7 @@ def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, qui
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
     """What was recognised, and what is missing.
@@ -192,6 +206,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int:
     """A rule, its thresholds and their origin.
@@ -281,7 +296,8 @@ def _write(report: Report, outputs: Sequence[tuple[str, str]], lang: str) -> Non
             text = render(report, name, lang, color=_colour(), width=_width())
             click.echo(text, nl=not text.endswith("\n"), color=True)
         else:
-            write_atomically(path, render(report, name, lang))
+            text = render(report, name, lang)
+            write_atomically(path, text if text.endswith("\n") else text + "\n")
 
 
 def _colour() -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from advisor.cli import MODEL
 
 if TYPE_CHECKING:
     from advisor.ruleset.loader import RuleSet
@@ -24,26 +27,33 @@ _LANG = click.option("--lang", type=click.Choice(["en", "zh"]), help="Language o
 @click.argument("after", metavar="AFTER")
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write there instead.")
-@click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N")
+@click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
 @_RULES
 @_CONFIG
+@click.option("--model", metavar="NAME", help=MODEL)
 @_LANG
-def compare(before: str, after: str, form: str, output: str | None, jobs: int, **given: Any) -> int:
+@click.option("-v", "--verbose", count=True, help="Say more; twice: debug.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no log.")
+def compare(
+    before: str, after: str, form: str, output: str | None, jobs: int, verbose: int, quiet: bool, **given: Any
+) -> int:
     """What a change did.
 
     Metrics, findings resolved, remaining and new, and whether each remedy had its promised effect.
     BEFORE and AFTER are profiles, reports (`advise --format json:FILE`) or saved facts. Ends with 3 where the two
     cannot be compared.
     """
-    from advisor.cli import load_ruleset
+    from advisor.cli import _log, _progress, load_ruleset
     from advisor.compare import compare as run_compare
     from advisor.compare import read_report
     from advisor.compare.show import render_comparison
     from advisor.pipeline import Options
 
+    _log(verbose, quiet)
     config, rules = load_ruleset(given)
-    options = Options(jobs=jobs, engine=config.engine)
-    sides = read_report(before, rules, options), read_report(after, rules, options)
+    with _progress(quiet) as tell:
+        options = Options(jobs=jobs, engine=config.engine, progress=tell)
+        sides = read_report(before, rules, options), read_report(after, rules, options)
     comparison = run_compare(*sides)
     lang = given["lang"] or config.lang or "en"
     if form == "html":
@@ -122,14 +132,16 @@ def show(rule: str, **given: Any) -> int:
 
 
 def _folders(paths: Sequence[str]) -> list[Path]:
-    """Folders or files named, or the shipped rules."""
+    """Folders or files named, or the shipped rules; a file of cases stands for its rule."""
     from advisor.errors import UsageError
     from advisor.resources import resource
 
     missing = [path for path in paths if not Path(path).exists()]
     if missing:
         raise UsageError("no such file or folder", place=missing[0])
-    return [Path(path) for path in paths] or [resource("rules")]
+    rules = (Path(path.removesuffix(".test.yaml") + ".yaml") for path in paths if path.endswith(".test.yaml"))
+    files = [Path(path) for path in paths if not path.endswith(".test.yaml")]
+    return list(dict.fromkeys([*files, *rules])) or [resource("rules")]
 
 
 @rules.command(name="lint")
@@ -175,21 +187,38 @@ def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None) -
     return FAILED if failed else DONE
 
 
+class _Asked(click.Option):
+    """Asked for where it was not given; where nobody answers, its default or an error that names it."""
+
+    def prompt_for_value(self, ctx: click.Context) -> Any:
+        try:
+            return super().prompt_for_value(ctx)
+        except click.Abort:
+            if sys.stdin is not None and sys.stdin.isatty():
+                raise
+        default = self.get_default(ctx)
+        if not isinstance(default, str):
+            raise click.MissingParameter(ctx=ctx, param=self)
+        return self.type_cast_value(ctx, default)
+
+
 @rules.command()
 @click.argument("directory", type=click.Path(file_okay=False))
-@click.option("--id", "name", prompt="Rule id, e.g. ACME001")
-@click.option("--verdict", prompt="Verdict: a known word, or your own such as acme/slow-save")
+@click.option("--id", "name", cls=_Asked, prompt="Rule id, e.g. ACME001")
+@click.option("--verdict", cls=_Asked, prompt="Verdict: a known word, or your own such as acme/slow-save")
 @click.option(
     "--direction",
     type=click.Choice(["computation", "scheduling", "communication", "evidence"]),
     help="What it is about [default: as the verdict, else computation].",
 )
-@click.option("--fact", prompt="Fact (advisor facts list)")
-@click.option("--op", type=click.Choice([">", ">=", "<", "<="]), default=">", prompt="Fires where the fact is")
-@click.option("--threshold", type=float, prompt="Threshold")
-@click.option("--origin", prompt="Where the threshold comes from", default="chosen because …")
-@click.option("--title", prompt="Title in English")
-@click.option("--title-zh", prompt="Title in Chinese", default="")
+@click.option("--fact", cls=_Asked, prompt="Fact (advisor facts list)")
+@click.option(
+    "--op", type=click.Choice([">", ">=", "<", "<="]), default=">", cls=_Asked, prompt="Fires where the fact is"
+)
+@click.option("--threshold", type=float, cls=_Asked, prompt="Threshold")
+@click.option("--origin", cls=_Asked, prompt="Where the threshold comes from", default="chosen because …")
+@click.option("--title", cls=_Asked, prompt="Title in English")
+@click.option("--title-zh", cls=_Asked, prompt="Title in Chinese", default="")
 def new(directory: str, name: str, **answers: Any) -> int:
     """Writes a rule and its cases from a few answers; both load and pass as they are."""
     from advisor.cli import extend_catalogue

@@ -14,6 +14,7 @@ import click
 from advisor.cli import (
     DONE,
     FAILED,
+    MODEL,
     NO_VERDICT,
     _colour,
     _log,
@@ -22,6 +23,7 @@ from advisor.cli import (
     _progress,
     _shared,
     load_ruleset,
+    told_broken,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ..
             _options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
         )  # fmt: skip
     _write(decision, outputs, given["lang"] or config.lang or "en")
-    return {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value]
+    return told_broken(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
 
 
 @click.group()
@@ -88,7 +90,7 @@ def baseline() -> None:
 @click.option("--baseline", "reference", metavar="REF", help="[default: `baseline` of the policy]")
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
-@click.option("--model", metavar="NAME", help="Apply the section [models.NAME] of the configuration.")
+@click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
 @click.option("-q", "--quiet", is_flag=True)
 @_described

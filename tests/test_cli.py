@@ -48,6 +48,57 @@ def test_a_folder_without_a_profile_gives_3_and_a_report_that_says_what_was_soug
     assert report["summary"]["direction"] == "undetermined" and report["problems"]
 
 
+BROKEN = """
+id: ACME001
+title: {en: Too long, zh: 过长}
+verdict: acme/too-long
+direction: computation
+kind: cause
+for: run
+needs: [step.time_us]
+when: [step.time_us >]
+severity: high
+message: {en: Too long., zh: 过长。}
+"""
+
+
+def test_a_wrong_rule_ends_with_2_and_the_rest_is_judged_all_the_same(profile, tmp_path, capsys):
+    """A pipeline must not take a rule that was never judged for one that holds; what failed before it has failed."""
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "ACME001-long.yaml").write_text(BROKEN, encoding="utf-8")
+    arguments = ("advise", profile, "--rules", tmp_path / "pack", "--format", "json")
+    status, out = run(capsys, *arguments)
+    outcomes = {check["rule"]: check["outcome"] for check in json.loads(out.out)["checked"]}
+    assert status == 2 and outcomes["ACME001"] == "error" and "pass" in outcomes.values()
+    assert "ACME001-long.yaml:9: " in out.err
+
+
+def test_verbose_tells_what_was_read_on_standard_error(profile, capsys):
+    """Standard output stays the report."""
+    _, quiet = run(capsys, "advise", profile)
+    _, out = run(capsys, "advise", profile, "-v")
+    assert out.out == quiet.out and quiet.err == ""
+    assert "1 ranks" in out.err and "facts measured" in out.err
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html", "markdown", "sarif", "junit", "github"])
+def test_a_file_holds_what_standard_output_would(profile, tmp_path, capsys, form):
+    """Byte for byte, with the last line ended."""
+    _, out = run(capsys, "advise", profile, "--format", form, "--format", f"{form}:{tmp_path / 'out'}")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == out.out
+
+
+def test_every_command_that_judges_a_profile_knows_the_models_of_the_configuration(profile, tmp_path, capsys):
+    """What `advise --model` judges can be explained, compared and examined."""
+    config = tmp_path / "c.toml"
+    config.write_text("[models.small]\nparams = {SCHED020 = {share = 0.42}}\n")
+    given = ("--config", config, "--model", "small")
+    assert "share = 42 %" in run(capsys, "explain", "SCHED020", *given)[1].out
+    assert run(capsys, "doctor", profile, *given)[0] == 0
+    assert run(capsys, "compare", profile, profile, "-q", *given)[0] == 0
+    assert run(capsys, "explain", "SCHED020", "--config", config, "--model", "large")[0] == 2
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["advise"], ["advise", "/no/such/folder"], ["advise", ".", "--format", "pdf"], ["advise", ".", "--select", "NOPE"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -65,6 +66,17 @@ def test_a_new_rule_loads_and_holds_as_it_is(tmp_path, capsys):
     rule.write_text(rule.read_text().replace("step.idle_share", "step.idle_shar"))
     assert main(["rules", "lint", str(tmp_path)]) == 2
     assert "step.idle_shar" in capsys.readouterr().out
+
+
+def test_a_new_rule_needs_nobody_to_answer(tmp_path, capsys, monkeypatch):
+    """In a script what has a default takes it, and what has none is named."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    given = ["--id", "ACME001", "--verdict", "acme/slow-save", "--fact", "step.idle_share", "--title", "Idle"]
+    assert main(["rules", "new", str(tmp_path), *given]) == 2
+    assert "--threshold" in capsys.readouterr().err
+    assert main(["rules", "new", str(tmp_path), *given, "--threshold", "0.5"]) == 0
+    (cases,) = tmp_path.glob("*.test.yaml")
+    assert main(["rules", "test", str(cases)]) == 0
 
 
 def test_wrong_paths_end_with_usage(tmp_path):
