@@ -364,15 +364,19 @@ def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float
 def _sizes(run: Run) -> Iterator[Fact]:
     exchanges: dict[int, Exchanges] = run.each("communication")
     layout = partition(run)
-    moved = {}
+    moved, untold = {}, {}
     for rank, ex in exchanges.items():
         names = step_names(run, list(ex.steps))
-        inside = np.array([s in names for s in ex.steps])[ex.step] & np.isfinite(ex.size_bytes)
-        inside &= ~np.isin(ex.kinds(), POINT_TO_POINT)
-        if inside.any():
-            moved[rank] = float(ex.size_bytes[inside].sum()) * ex.scale / max(len(names), 1)
+        inside = np.array([s in names for s in ex.steps])[ex.step] & ~np.isin(ex.kinds(), POINT_TO_POINT)
+        sized = inside & np.isfinite(ex.size_bytes)
+        if sized.any():
+            moved[rank] = float(ex.size_bytes[sized].sum()) * ex.scale / max(len(names), 1)
+            untold[rank] = int((inside & ~sized & (ex.transit_us > 0)).sum()) * ex.scale
     for members in layout.peers().values():
         known = [r for r in members if r in moved]
+        # a rank that tells fewer sizes of what it moved than the others would seem to move less
+        least = min((untold[r] for r in known), default=0)
+        known = [r for r in known if untold[r] == least]
         for rank in known:
             subject = Subject("rank", str(rank), (rank,))
             yield from fact("rank.transfer_bytes", subject, moved[rank], *exchanges[rank].sources)

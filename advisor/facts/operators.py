@@ -83,6 +83,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
     compute = {r: scales[r].per_step(o.compute_us) for r, o in found.items()}
     total = sum(compute.values())
+    talk = sum(scales[r].per_step(t.total_us) for r, o in found.items() for t in o.types.values() if t.communication)
     names = dict.fromkeys(n for o in found.values() for n, row in o.types.items() if not row.communication)
     timed = [r for r, o in found.items() if any(np.isfinite(row.alone_us).any() for row in o.types.values())]
     for name in names:
@@ -102,6 +103,10 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         yield from fact("operator_type.count", subject, count, *source, samples=samples)
         yield from fact(
             "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
+        )
+        device = total + talk if np.isfinite(talk) else total
+        yield from fact(
+            "operator_type.device_share", subject, time * ranks / device if device else None, *source, samples=samples
         )
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]

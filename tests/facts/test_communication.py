@@ -1,5 +1,6 @@
 """Waiting is told from transferring by who was inside a collective shortest, wherever the profiler books it."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ from clusters import PIPELINE, SMALL, facts_of
 
 from advisor.facts.exchanges import kind_of
 from advisor.model import RUN, Subject
-from advisor.pipeline import Options, advise
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.loader import load_rules
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
@@ -66,3 +67,22 @@ def test_small_packets_of_larger_messages_are_told(tmp_path):
     assert "in packets of 62.5 kB" in found[0].message.en
     longer = simulate(ring).step_us - simulate(replace(ring, buckets=10)).step_us
     assert found[0].saving is not None and found[0].saving.us_per_step == pytest.approx(longer, rel=0.3)
+
+
+def test_a_rank_that_lacks_a_size_is_not_compared(tmp_path):
+    """One size is lost on one of two ranks: the other one does not move twice as much for that."""
+    facts_of(replace(SMALL, data=2, framework="pytorch", steps=2), tmp_path)
+    file = max(tmp_path.rglob("communication.json"))
+    content = json.loads(file.read_text())
+    entries = [
+        entry
+        for step in content.values()
+        for name, operation in step["collective"].items()
+        if not name.startswith("Total")
+        for entry in operation["Communication Bandwidth Info"].values()
+    ]
+    for entry in entries[: len(entries) // 2]:
+        entry["Transit Size(MB)"] = None
+    file.write_text(json.dumps(content))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert len(facts.of("rank.transfer_bytes")) == 1 and not facts.of("rank.transfer_ratio")

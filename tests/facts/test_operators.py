@@ -11,7 +11,8 @@ from advisor.facts.operator_kinds import inserted_by_framework, is_aicpu, is_cub
 from advisor.facts.operator_work import float32_ratio, matmul, slow_case, unaligned, unaligned_rows, work
 from advisor.facts.operators import explain_difference, time_by_type
 from advisor.model import RUN, Subject
-from advisor.pipeline import Options, measure
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.loader import load_rules
 from advisor.sources.kernels import Signature
 from tests.facts.large import AICPU, CONVERSIONS, LAYER, Workload, write
 
@@ -175,3 +176,21 @@ def test_the_longest_call_of_a_type_can_be_found_in_a_viewer(tmp_path: Path) -> 
     table = next(profile.glob("*/ASCEND_PROFILER_OUTPUT/kernel_details.csv")).read_text().splitlines()
     row = next(line for line in table if start.removesuffix(" us") in line)
     assert f"{name}/Long" in row and row.startswith(step.removeprefix("step ") + ",")
+
+
+def test_without_a_start_a_type_counts_by_its_share_of_all_device_time(tmp_path: Path) -> None:
+    """A sixth of the computation is little where nearly all of the device's time is communication."""
+    rows = [
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us)",
+        *(f"a{i},MatMul,AI_CORE,-5,40" for i in range(10)), "b,TransData,AI_VECTOR_CORE,-5,80",
+        "hcom_allReduce_,hcom_allReduce_,HCCL,-5,9520",
+    ]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    conversion = Subject("operator_type", "TransData")
+    assert facts.value("operator_type.compute_share", conversion) == pytest.approx(80 / 480)
+    assert facts.value("operator_type.device_share", conversion) == pytest.approx(0.008)
+    found = [
+        f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.verdict == "conversion-overhead"
+    ]
+    assert [f.severity.value for f in found] == ["low"]
