@@ -163,10 +163,12 @@ OPERATOR_TYPES = Table(
         _c("avg_us", "float", "Avg Time(us)"),
         _c("max_us", "float", "Max Time(us)"),
         _c("share", "float", "Ratio(%)", scale=0.01),
+        _c("steps", "float"),
     ),
     _LEVEL1,
 )
-"""`share` is the file's own 0..1 of the device time: files may list only a part of the types."""
+"""`share` is the file's own 0..1 of the device time: files may list only a part of the types. `steps` is 1 where a
+row is one step's average."""
 
 OPERATORS = Table(
     "operators",

@@ -55,7 +55,7 @@ CASES: dict[str, Known] = {
     "mindinsight-run2_alexnet_data_starved": Known(
         roots=(("data-processing-bottleneck", None),), direction="scheduling", confidence="low"
     ),
-    "mindinsight-run1_lenet_operators": Known(present=(("operator-hotspot", "MatMul"),)),
+    "mindinsight-run1_lenet_operators": Known(present=(("float32-heavy", "MatMul"),)),
     "mindinsight-step_trace_interval_bound": Known(direction="scheduling", absent=("slow-compute-rank",)),
     "mindinsight-oracle_mindspore_bottleneck/A_map_cpu_bound": bottleneck("Map(2)"),
     "mindinsight-oracle_mindspore_bottleneck/B_reader_io_bound": bottleneck("ImageFolder(3)"),

@@ -140,7 +140,8 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     """The step and its wait for data, microseconds.
 
     The loop's wait in GetNext, or the device's iteration gap where batches are sunk, or else the sending thread's wait
-    for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the idle time.
+    for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the time in
+    which the device idles or is left alone with GetNext, in which it waits for an empty queue.
     """
     times = data.times
     device: Any = facts.value("step.time_us", subject)
@@ -159,7 +160,8 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     if step is None:
         step = device
     if wait is not None and step and idle is not None:
-        wait = min(wait, idle * step)
+        alone = facts.number("getnext.alone_share", subject) or 0.0
+        wait = min(wait, (idle + alone) * step)
     return step, wait
 
 

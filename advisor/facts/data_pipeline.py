@@ -162,6 +162,7 @@ def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fa
 FAMILIES = (
     Family(
         "data_pipeline", KINDS, measure, reduce,
-        ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"), uses=("steps", "host_cpu"),
+        ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
+        uses=("steps", "host_cpu", "getnext"),
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.kernel_time import timeline_of
 from advisor.intervals import intersect, measure, union
-from advisor.model import Fact, Source, Subject
+from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
 _GETNEXT = re.compile(r"(?i)(?:^|[/_-])(?:dynamic)?get_?next")
@@ -21,12 +21,17 @@ _DEVICE_CORES = re.compile(r"(?i)ai_?core|vector|mix|ai_cpu_cube|cube")
 
 @dataclass(frozen=True)
 class GetNext:
-    """GetNext of one rank: executions, their mean time, and the part of it in which compute kernels ran beside it."""
+    """GetNext of one rank: executions, their median time, and the part of all in which compute kernels ran beside it.
+
+    The median: the first executions wait for the pipeline to start.
+    """
 
     count: int
     time_us: float | None
     overlap: float | None
     sources: tuple[Source, ...]
+    alone_us: float | None = None
+    """Over the profile: no compute kernel ran beside it."""
 
 
 def _is_getnext(names: Any) -> Any:
@@ -54,11 +59,12 @@ def _from_kernels(rank: Rank) -> GetNext | None:
     compute = known & ~own & device
     mine = union(kernels.start[own], kernels.end[own])
     total = measure(mine)
-    overlap = None
+    overlap = alone = None
     if total and compute.any():
         overlap = measure(intersect(mine, union(kernels.start[compute], kernels.end[compute]))) / total
+        alone = total * (1 - overlap) / 1000
     source = rank.source("kernels", "name", "duration_us")
-    return GetNext(int(own.sum()), float(kernels.duration[own].mean()), overlap, (source,))
+    return GetNext(int(own.sum()), float(np.median(kernels.duration[own])), overlap, (source,), alone)
 
 
 def _from_aicpu(rank: Rank) -> GetNext | None:
@@ -68,7 +74,7 @@ def _from_aicpu(rank: Rank) -> GetNext | None:
     times = frame.loc[_is_getnext(frame["name"]).to_numpy(bool), "total_us"].dropna()
     if times.empty:
         return None
-    return GetNext(len(times), float(times.mean()), None, (rank.source("aicpu", "name", "total_us"),))
+    return GetNext(len(times), float(times.median()), None, (rank.source("aicpu", "name", "total_us"),))
 
 
 def _from_queue(rank: Rank) -> GetNext | None:
@@ -82,16 +88,21 @@ def _from_queue(rank: Rank) -> GetNext | None:
 _NEEDS = "kernels|aicpu"
 KINDS = (
     kind("getnext.count", "count", "operator", "executions of GetNext", needs="kernels|aicpu|data_queue"),
-    kind("getnext.time_us", "us", "operator", "mean time of GetNext", needs=_NEEDS),
+    kind("getnext.time_us", "us", "operator", "median time of GetNext", needs=_NEEDS),
     kind("getnext.share_of_step", "ratio", "operator", "time of GetNext as a share of the step", needs=_NEEDS,
-         formula="mean time × executions per step ÷ step time"),
+         formula="median time × executions per step ÷ step time"),
     kind("getnext.overlap_share", "ratio", "operator", "part of GetNext's time in which compute kernels ran (S12)",
          formula="|GetNext ∩ kernels on cube and vector cores| ÷ |GetNext|, by interval unions", needs="kernels"),
+    kind("getnext.alone_share", "ratio", "run rank", "part of the step in which only GetNext ran: the device waits in "
+         "it while its data queue is empty, and the step table counts that as computing",
+         formula="|GetNext − kernels on cube and vector cores| ÷ steps ÷ step time; of the run: mean of the ranks",
+         needs="kernels"),
 )  # fmt: skip
 
 
 def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
     """GetNext of every rank as one operator each."""
+    alone = []
     for rank, found in run.each("getnext").items():
         of_rank = Subject("rank", str(rank), (rank,))
         subject = Subject("operator", "GetNext", (rank,))
@@ -100,11 +111,17 @@ def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
         excluded: Any = facts.value("step.excluded_count", of_rank, 0)
         each = max(1.0, found.count / (steps + excluded)) if steps else 1.0
         spent = None if found.time_us is None else each * found.time_us
+        share = spent / step if step and spent is not None else None
         for name, value in (
-            ("count", found.count), ("time_us", found.time_us),
-            ("share_of_step", spent / step if step and spent is not None else None), ("overlap_share", found.overlap),
+            ("count", found.count), ("time_us", found.time_us), ("share_of_step", share),
+            ("overlap_share", found.overlap),
         ):  # fmt: skip
             yield from fact(f"getnext.{name}", subject, value, *found.sources, samples=found.count)
+        if step and steps and found.alone_us is not None:
+            alone.append(found.alone_us / (steps + excluded) / step)
+            yield from fact("getnext.alone_share", of_rank, alone[-1], *found.sources, samples=found.count)
+    if alone:
+        yield from fact("getnext.alone_share", RUN, float(np.mean(alone)), samples=len(alone))
 
 
 FAMILIES = (Family("getnext", KINDS, measure_getnext, reduce, ("kernels", "aicpu", "data_queue"), uses=("steps",)),)

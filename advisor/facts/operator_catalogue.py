@@ -60,7 +60,13 @@ KINDS = (
         needs="kernels",
     ),
     kind("operator_type.core", "text", _TYPE, "core on which most of the type's time is spent", needs=_NEEDS),
-    kind("operator_type.category", "text", _TYPE, "cube, attention, vector, conversion, update, aicpu", needs=_NEEDS),
+    kind(
+        "operator_type.category",
+        "text",
+        _TYPE,
+        "cube, attention, vector, conversion, update, fetch, aicpu",
+        needs=_NEEDS,
+    ),
     kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),
     kind("operator_type.shapes", "text", _TYPE, "input shapes of its costliest kernels", needs="kernels"),
     kind(
@@ -70,6 +76,10 @@ KINDS = (
         "part of the type's time with float32 as first input (S09)",
         needs="kernels",
     ),
+    kind(
+        "operator_type.float32_call", "text", _TYPE, "operator and input shapes that take most of that", needs="kernels"
+    ),
+    kind("operator_type.float32_dtypes", "text", _TYPE, "data types of its inputs", needs="kernels"),
     kind(
         "operator_type.float32_ratio",
         "ratio",

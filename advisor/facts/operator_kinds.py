@@ -19,7 +19,7 @@ _UPDATE = re.compile(
     r"Lars|^SGD|Ftrl|AdaFactor"
 )
 _FUSED_UPDATE = re.compile(r"Adam|Momentum|SGD|Lamb|Lion|Lars|Ftrl|Adagrad|RMSProp|Adadelta|AdaFactor")
-_FETCH = re.compile(r"^(GetNext|DequeueOp|QueueDequeue|GetDynamicDims|.*IteratorGetNext)")
+_FETCH = re.compile(r"^(GetNext|InitData|EndOfSequence|DequeueOp|QueueDequeue|GetDynamicDims|.*IteratorGetNext)")
 _FRAMEWORK_NAME = re.compile(
     r"^trans_|(^|/)trans_|TransData-op|_TransData_\d+$|(^|/)Cast-op\d+$.*|InsertCast|_autocast|^atomic_"
 )
@@ -92,7 +92,7 @@ def is_aicpu(signature: Signature) -> bool:
 
 
 def is_fetch(kind: str) -> bool:
-    """Whether the type fetches a batch from the device's data queue."""
+    """Whether the type serves the device's data queue: opens it, fetches a batch, sees its end."""
     return bool(_FETCH.match(kind))
 
 

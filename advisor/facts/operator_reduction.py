@@ -75,6 +75,9 @@ class TypeRow:
     unaligned: UnalignedRows | None = None
     in_half: tuple[float, float] | None = None
     """Time of float32 multiplications, and what half-precision ones of the type would take."""
+    float32_call: str = ""
+    """Operator and input shapes that take most of the float32 time."""
+    float32_dtypes: str = ""
     longest_call: str = ""
     """Operator, step and start of the longest call, as a timeline shows them."""
 
@@ -113,6 +116,8 @@ class Operators:
     changing: tuple[tuple[str, int, float], ...] = ()
     """(operator, shapes, total microseconds) of operators that change shape."""
     whole: bool = True
+    averaged: bool = False
+    """Whether the sums are one step's average rather than the whole profile's."""
     problems: tuple[str, ...] = field(default_factory=tuple)
 
 
@@ -247,13 +252,16 @@ def _row(
     core_us: Counter[str] = Counter()
     float32 = known = aicpu = padding = 0.0
     worst_padding, padded = 0.0, None
+    worst_float32, full = 0.0, None
     aicpu_dtypes: Counter[str] = Counter()
-    for s, us in zip(signatures, times, strict=True):
+    for member, s, us in zip(members, signatures, times, strict=True):
         core_us[s.core] += us  # type: ignore[assignment]
         kinds = dtypes(s.input_dtypes)
         if kinds:
             known += us
-            float32 += us if kinds[0] in FULL else 0.0
+            if kinds[0] in FULL:
+                float32 += us
+                worst_float32, full = max((worst_float32, full), (us, member), key=lambda pair: pair[0])
         if is_aicpu(s):
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
@@ -278,8 +286,17 @@ def _row(
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
+        float32_call="" if full is None else _call(kernels, full),
+        float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
         longest_call=place,
     )  # fmt: skip
+
+
+def _call(kernels: Kernels, signature: int) -> str:
+    """The operator that spends most time with this signature, and its input shapes."""
+    mine = kernels.signature == signature
+    longest = int(np.bincount(kernels.name[mine], kernels.duration[mine]).argmax())
+    return f"{operator_name(kernels.names[longest])[-80:]}, {kernels.signatures[signature].input_shapes}"
 
 
 def _place(timeline: Timeline, index: int) -> str:

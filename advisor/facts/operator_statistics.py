@@ -1,16 +1,21 @@
-"""Operator types from tables that sum kernels up: op_statistic.csv and the tables of older MindSpore."""
+"""Operator types from tables that sum kernels up: op_statistic.csv and the tables of older MindSpore.
+
+The former holds the whole profile, most of the latter one step's average, with the AI CPU's operators in a table of
+their own.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advisor.facts.kernel_time import is_communication
-from advisor.facts.operator_kinds import AICPU_CORES, is_conversion, is_cube, is_fetch
+from advisor.facts.operator_kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch
 from advisor.facts.operator_patterns import MOST, SmallRuns
 from advisor.facts.operator_reduction import OperatorRow, Operators, TypeRow
+from advisor.facts.operator_work import FULL as FLOAT32
 from advisor.sources.base import Rank
 from advisor.sources.kernels import Signature, operator_name
 
@@ -46,6 +51,13 @@ def from_statistics(rank: Rank) -> Operators | None:
         cores[name][core if isinstance(core, str) else ""] += float(us)
     if not total:
         return None
+    averaged = table == "operators" or bool("steps" in frame and (frame["steps"] == 1).all())
+    extra = _aicpu_rows(rank) if averaged else {}
+    for name, (times, us) in extra.items():
+        total[name] += us
+        count[name] += times
+        cores[name]["AI_CPU"] += us
+    told = _inputs(rank)
     types = {}
     for name in sorted(total, key=lambda n: (-total[n], n)):
         core = max(cores[name], key=cores[name].__getitem__)
@@ -54,15 +66,49 @@ def from_statistics(rank: Rank) -> Operators | None:
         types[name] = TypeRow(
             name, core, np.array([count[name]]), np.array([total[name]]), np.array([np.nan]),
             communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
-            aicpu_us=0.0 if is_fetch(name) else aicpu,
+            aicpu_us=0.0 if is_fetch(name) else aicpu, **told.get(name, {}),
         )  # fmt: skip
-    compute = _whole(frame) or sum(us for name, us in total.items() if not types[name].communication)
+    compute = sum(us for name, us in total.items() if not types[name].communication)
+    if whole := _whole(frame):
+        compute = whole + sum(us for _, us in extra.values())
     unknown = np.full(1, np.nan)
     return Operators(
         ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),
         unknown, unknown, unknown, unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
-        (rank.source(table, "type", "total_us"),), has_shapes=False,
+        (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
     )  # fmt: skip
+
+
+def _aicpu_rows(rank: Rank) -> dict[str, tuple[float, float]]:
+    """AI CPU operator -> (calls, microseconds) per step; empty where the number of steps is not told."""
+    frame = rank.read("aicpu") if rank.has("aicpu") else None
+    phases = rank.read("step_phases") if rank.has("step_phases") else None
+    if frame is None or phases is None or not len(phases):
+        return {}
+    usable = frame[frame["total_us"].notna() & (frame["total_us"] > 0)]
+    sums = usable.groupby("name")["total_us"].agg(["count", "sum"]) / len(phases)
+    return {str(name): (float(times), float(us)) for name, times, us in sums.itertuples()}
+
+
+def _inputs(rank: Rank) -> dict[str, dict[str, Any]]:
+    """Type -> what the table of single operators says of its inputs, as fields of a type's row."""
+    frame = _device_rows(rank, "operators") if rank.has("operators") else None
+    if frame is None or "input_dtypes" not in frame:
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    known = frame[frame["total_us"].notna() & (frame["input_dtypes"].fillna("") != "")]
+    for name, rows in known.groupby("type"):
+        longest = rows.loc[rows["total_us"].idxmax()]
+        full = rows[[dtypes(kinds)[0] in FLOAT32 for kinds in rows["input_dtypes"]]]
+        found[str(name)] = {
+            "known_dtype_us": float(rows["total_us"].sum()), "float32_us": float(full["total_us"].sum()),
+            "dtype_text": longest["input_dtypes"], "shape_text": longest["input_shapes"],
+        }  # fmt: skip
+        if len(full):
+            top = full.loc[full["total_us"].idxmax()]
+            place = f"{operator_name(top['name'])[-80:]}, {top['input_shapes']}"
+            found[str(name)] |= {"float32_call": place, "float32_dtypes": top["input_dtypes"]}
+    return found
 
 
 def _device_rows(rank: Rank, table: str) -> pd.DataFrame | None:

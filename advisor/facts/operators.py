@@ -13,7 +13,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.kernel_time import Floats
 from advisor.facts.operator_catalogue import KINDS
-from advisor.facts.operator_kinds import SLOW_DTYPES, is_attention, is_update
+from advisor.facts.operator_kinds import SLOW_DTYPES, is_attention, is_fetch, is_update
 from advisor.facts.operator_reduction import Operators, TypeRow
 from advisor.facts.operator_reduction import reduce as reduce_kernels
 from advisor.facts.operator_statistics import from_statistics
@@ -52,12 +52,16 @@ def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
     return _Scale(chosen, float(chosen.sum()))
 
 
+def _scale_of(run: Run, rank: int, found: Operators) -> _Scale:
+    return _Scale(np.ones(1), 1.0) if found.averaged else scale(run, rank, found.steps)
+
+
 def time_by_type(run: Run, rank: int) -> dict[str, float]:
     """Operator type -> device time per steady step on this rank, communication left out."""
     found: Operators | None = run.each("operators").get(rank)
     if found is None:
         return {}
-    per = scale(run, rank, found.steps)
+    per = _scale_of(run, rank, found)
     return {name: per.per_step(row.total_us) for name, row in found.types.items() if not row.communication}
 
 
@@ -72,7 +76,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     found: dict[int, Operators] = run.each("operators")
     if not found:
         return
-    scales = {rank: scale(run, rank, o.steps) for rank, o in found.items()}
+    scales = {rank: _scale_of(run, rank, o) for rank, o in found.items()}
     whole = all(o.whole for o in found.values())
     step_us = facts.number("step.time_us", RUN) or None if whole else None
     yield from _type_facts(found, scales, step_us)
@@ -130,6 +134,9 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         if known:
             share = sum(row.float32_us for row in rows.values()) / known
             yield from fact("operator_type.float32_share", subject, share, *source, samples=samples)
+            most = max(rows.values(), key=lambda row: row.float32_us)
+            yield from fact("operator_type.float32_call", subject, most.float32_call or None, *source)
+            yield from fact("operator_type.float32_dtypes", subject, most.float32_dtypes or None, *source)
         in_half = [row.in_half for row in rows.values() if row.in_half]
         if half := sum(pair[1] for pair in in_half):
             ratio = sum(pair[0] for pair in in_half) / half
@@ -173,6 +180,8 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
 def _category(row: TypeRow) -> str:
     if row.aicpu_us > 0.5 * float(row.total_us.sum()):
         return "aicpu"
+    if is_fetch(row.type):
+        return "fetch"
     if row.conversion:
         return "conversion"
     if is_attention(row.type):

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from advisor.facts.base import FactKind, Family
 
 MODULES = (
-    "run", "steps", "collection", "host", "data_pipeline", "getnext", "operators", "kernels", "timeline", "dispatch",
+    "run", "steps", "collection", "host", "getnext", "data_pipeline", "operators", "kernels", "timeline", "dispatch",
     "memory", "compile", "parallelism", "communication", "replay", "cluster", "slow_hosts", "turns", "slow_steps",
     "links", "stages", "allreduce", "environment", "transfers", "cores", "mindinsight",
 )  # fmt: skip

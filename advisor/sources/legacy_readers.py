@@ -127,7 +127,9 @@ def _step_names(count: int) -> list[str]:
 
 @reader("legacy.operator_types")
 def read_operator_types(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """aicore_intermediate_*_type.csv, pynative_op_intermediate_*_type.csv -> operator_types, one step's worth.
+    """aicore_intermediate_*_type.csv, pynative_op_intermediate_*_type.csv -> operator_types.
+
+    One step's average where the time is called execution_time, the whole profile where it is called total_time.
 
     `share` is the file's own percent: rows may have been left out of the file, so it can't be had from the rows.
     """
@@ -150,6 +152,7 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
         "type": names, "core": "AI_CORE", "count": count, "total_us": total,
         "avg_us": None if count is None else total / count.where(count > 0),
         "share": _as_ratio(numbers(frame, ("percent",), path, note)),
+        "steps": [1.0] * len(frame) if "execution_time" in frame else None,
     }  # fmt: skip
     return assemble("operator_types", data, columns)[(total.notna() & (names != "")).to_numpy()]
 

@@ -194,3 +194,35 @@ def test_without_a_start_a_type_counts_by_its_share_of_all_device_time(tmp_path:
         f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.verdict == "conversion-overhead"
     ]
     assert [f.severity.value for f in found] == ["low"]
+
+
+def test_older_tables_hold_one_step_and_name_inputs_and_the_ai_cpu(tmp_path: Path) -> None:
+    """execution_time is a step's average whatever number of steps was recorded; framework_raw tells the data types, and
+    the AI CPU's operators lie in a table of their own."""
+    (tmp_path / "aicore_intermediate_0_type.csv").write_text(
+        "op_type,execution_time,execution_frequency,percent\nMatMul,9.0,24,75\nConv2D,3.0,6,25\n"
+    )
+    (tmp_path / "aicore_intermediate_0_detail.csv").write_text(
+        "full_op_name,execution_time\nDefault/net/MatMul-op1,9.0\nDefault/net/Conv2D-op2,3.0\n"
+    )
+    info = '"{""input_0"": {""data_type"": ""NUMBER_TYPE_%s"", ""shape"": ""64,64""}}"'
+    (tmp_path / "framework_raw_0.csv").write_text(
+        "task_id,full_op_name,op_name,op_type,subgraph,op_info\n"
+        f"1,Default/net/MatMul-op1,MatMul-op1,MatMul,Default,{info % 'FLOAT32'}\n"
+        f"2,Default/net/Conv2D-op2,Conv2D-op2,Conv2D,Default,{info % 'FLOAT16'}\n"
+    )
+    aicpu = [f"{n},{kind},3.0,0.1,2.9,{n * 100},{n * 100 + 3}" for n in range(4) for kind in ("GetNext", "Unique")]
+    head = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end"
+    (tmp_path / "aicpu_intermediate_0.csv").write_text("\n".join([head, *aicpu]) + "\n")
+    rows = [f"{n},{n * 10**6},{(n + 1) * 10**6},1000000,{n * 10**6},{n * 10**6 + 9},0,900000,100000" for n in range(5)]
+    head = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+    (tmp_path / "step_trace_raw_0_detail_time.csv").write_text("\n".join([head, *rows]) + "\n")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    matmul_type, unique = Subject("operator_type", "MatMul"), Subject("operator_type", "Unique")
+    assert facts.value("operator_type.time_us", matmul_type) == pytest.approx(9000)
+    assert facts.value("operator_type.count", matmul_type) == 24
+    assert facts.value("operator_type.float32_share", matmul_type) == 1.0
+    assert facts.value("operator_type.float32_call", matmul_type) == "Default/net/MatMul-op1, 64,64"
+    assert facts.value("operator_type.float32_share", Subject("operator_type", "Conv2D")) == 0.0
+    assert facts.value("operator_type.aicpu_us", unique) == pytest.approx(3000)
+    assert facts.value("operator_type.aicpu_us", Subject("operator_type", "GetNext")) is None
