@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from advisor.facts.base import FactSet
 from advisor.knowledge import document
-from advisor.model import RUN, Text
+from advisor.model import RUN, Finding, Text
 from advisor.units import show
 
 _UNKNOWN = {
@@ -16,9 +17,16 @@ _UNKNOWN = {
 }
 
 
-def objection(facts: FactSet) -> Text | None:
-    """Why this profile cannot be called healthy although nothing was found; None where it can."""
+def objection(facts: FactSet, findings: Sequence[Finding] = ()) -> Text | None:
+    """Why this profile cannot be called healthy although no finding has weight; None where it can."""
     terms = _terms()
+    doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms["doubted"]["value"]]
+    if doubted:
+        title, share = doubted[0].title, show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
+        return Text(
+            f"{share} of the step may be at stake ({title.en}), and the evidence is thin",
+            f"单step可能有{share}的损失（{title.zh}），证据不足",
+        )
     for direction, names in terms["measured"].items():
         alone = direction == "communication" and (facts.number("run.world_size", RUN) or 1) <= 1
         if not alone and all(facts.value(name, RUN) is None for name in names):

@@ -55,7 +55,7 @@ def summarise(
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
-    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, objection(facts))
+    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, objection(facts, findings))
     if direction == "healthy" and unusable:
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"

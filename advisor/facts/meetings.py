@@ -60,7 +60,8 @@ def build(run: Run) -> Model | None:
     complete = (run.profile.world_size or len(chains)) <= len(chains)
     handovers = {rank: _handovers(chain, exchanges.get(rank), layout) for rank, chain in chains.items()}
     pairs, missed = pair_up(handovers, layout.chains)
-    if missed > MOST_MISSED * sum(map(len, handovers.values())):
+    passed_on = sum(map(len, handovers.values()))
+    if missed > MOST_MISSED * passed_on or (complete and passed_on and not pairs):
         return None
     for events in pairs:
         meetings["", f"p2p {len(meetings)}"] = events

@@ -33,6 +33,8 @@ class Partition:
     pipeline: int | None = None
     expert: int | None = None
     source: str = "assumed: no partition is told"
+    guessed: bool = False
+    """The stages are what the ranks' times look like; no file names them."""
     sharded: bool = False
     """Operators are sharded, over a number of ranks that is not told."""
     stage: dict[int, int] = field(default_factory=dict)
@@ -148,8 +150,10 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
         found.stage = {rank: rank // share for rank in ranks}
         return
     if shaped := _shape(run, ranks):
-        found.stage = shaped
+        found.stage, found.guessed = shaped, True
         found.pipeline = max(shaped.values()) + 1
+        if found.pipeline == len(ranks):
+            found.chains = [tuple(ranks)]
         if found.source.startswith("assumed"):
             found.source = "bubbles and computation of neighbouring ranks"
         return
@@ -210,7 +214,8 @@ def _senders(found: Partition, exchanges: dict[int, Exchanges]) -> set[tuple[int
 
 
 def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:
-    """Contiguous equal blocks of ranks, where some ranks report a bubble: the blocks that are most alike inside."""
+    """Contiguous equal blocks of ranks, where some ranks report a bubble: the blocks that are most alike inside. One
+    odd rank makes no block of its own: a block's spread is that of its middle rank."""
     times = steady(run)
     if len(times) < 2 or set(times) != set(ranks) or list(ranks) != list(range(len(ranks))):
         return None
@@ -227,7 +232,8 @@ def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:
         if len(ranks) % stages:
             continue
         blocks = np.stack([computing, bubble]).reshape(2, stages, -1)
-        inside = float(np.abs(blocks - np.median(blocks, axis=2, keepdims=True)).sum())
+        off = np.abs(blocks - np.median(blocks, axis=2, keepdims=True))
+        inside = float(np.median(off, axis=2).sum()) * blocks.shape[2]
         cost = inside + stages * 0.02 * float(computing.sum())
         if cost < best_cost:
             best, best_cost = stages, cost
@@ -259,7 +265,7 @@ KINDS = (
     kind("parallelism.pipeline", "count", "run", "pipeline stages"),
     kind("parallelism.expert", "count", "run", "expert-parallel size"),
     kind("parallelism.source", "text", "run", "where the sizes were read"),
-    kind("parallelism.is_told", "bool", "run", "the sizes were read somewhere and not assumed"),
+    kind("parallelism.is_told", "bool", "run", "the sizes were read somewhere, neither guessed nor assumed"),
     kind("parallelism.strategy", "text", "run", "pipeline, model, data or single: which cluster metrics apply (S32)"),
     kind("rank.stage", "number", "rank", "pipeline stage of the rank, from 0"),
     kind("rank.peer_group", "text", "rank", "ranks with the same word do the same work and may be compared"),
@@ -277,7 +283,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("parallelism.pipeline", RUN, found.pipeline)
     yield from fact("parallelism.expert", RUN, found.expert)
     yield from fact("parallelism.source", RUN, found.source)
-    yield from fact("parallelism.is_told", RUN, not found.source.startswith("assumed"))
+    yield from fact("parallelism.is_told", RUN, not (found.guessed or found.source.startswith("assumed")))
     yield from fact("parallelism.strategy", RUN, found.strategy)
     peers = found.peers()
     for rank, stage in sorted(found.stage.items()):

@@ -79,10 +79,10 @@ def _turned(clause: str, evidence: Evidence) -> str:
 
 
 def _clauses(condition: str) -> list[str]:
-    """Parts between commas that stand in no parentheses."""
+    """Parts between commas that stand in no parentheses or brackets."""
     parts, depth, start = [], 0, 0
     for index, character in enumerate(condition):
-        depth += (character == "(") - (character == ")")
+        depth += (character in "([") - (character in ")]")
         if character == "," and depth <= 0:
             parts.append(condition[start:index].strip())
             start = index + 1

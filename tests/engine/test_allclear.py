@@ -7,7 +7,7 @@ import pytest
 from advisor.engine.allclear import objection
 from advisor.engine.summary import summarise
 from advisor.facts.base import Fact, FactSet
-from advisor.model import RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Subject, Text
+from advisor.model import RUN, Check, Confidence, Direction, Finding, Outcome, Role, Saving, Severity, Subject, Text
 
 WELL = {"run.world_size": 8, "step.time_us": 1e5, "step.idle_share": 0.02, "step.exposed_communication_share": 0.08}
 
@@ -42,6 +42,22 @@ def test_a_step_that_is_mostly_waiting_is_not_healthy_because_no_rule_knows_why(
     lost = facts(step__exposed_communication_share=0.92)
     assert direction(lost) == "undetermined"
     assert "94 %" in objection(lost).en
+
+
+def finding(share):
+    stake = Saving(share * WELL["step.time_us"], share, Text("", ""))
+    return Finding(
+        id="F1", rule="X1", verdict="exposed-communication", direction=Direction.COMMUNICATION, role=Role.ROOT_CAUSE,
+        severity=Severity.LOW, confidence=Confidence.LOW, subject=RUN, title=Text("t", "t"), message=Text("m", "m"),
+        saving=stake,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.14, "healthy"), (0.16, "undetermined")])
+def test_a_finding_held_low_for_want_of_evidence_is_no_all_clear(share, verdict):
+    """Communication that may be a pipeline's bubble, or may not."""
+    found = summarise([finding(share)], [Check("X1", Outcome.FAIL)], facts())
+    assert found.direction == verdict
 
 
 def test_a_pipelines_bubble_and_sharded_layers_are_explained():

@@ -108,6 +108,16 @@ def replace_missing(run):
     return run
 
 
+def test_saving_of_a_slow_card_where_kernels_alone_tell_the_stages(tmp_path):
+    """Level 0 and no metadata: who hands on to whom follows from one rank a stage."""
+    scenario = replace(
+        PIPELINE, data=1, level=0, metadata=False, framework="pytorch", faults=(Fault("slow_compute", 1, 0.3),)
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
+    assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
+
+
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize(("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")])
 def test_a_host_whose_ranks_are_all_late_is_one_fault(tmp_path, kind, cause, kernels):

@@ -7,6 +7,7 @@ from clusters import PIPELINE, facts_of
 
 from advisor.facts.parallelism import _in_order
 from advisor.model import RUN, Subject
+from benchmarks.simulator import Fault
 
 
 @pytest.mark.parametrize("pairwise", [False, True])
@@ -44,8 +45,6 @@ def test_stage_order_follows_the_sender():
 
 def test_stages_from_step_times_alone(tmp_path):
     """With step tables only, ranks that report bubbles are put into contiguous equal blocks of equal ranks."""
-    from benchmarks.simulator import Fault
-
     scenario = replace(
         PIPELINE,
         kernels=False,
@@ -56,4 +55,15 @@ def test_stages_from_step_times_alone(tmp_path):
     )
     facts, _ = facts_of(scenario, tmp_path)
     assert facts.value("parallelism.pipeline", RUN) == 2
+    assert facts.value("parallelism.is_told", RUN) is False
     assert facts.value("rank.stage", Subject("rank", "3", (3,))) == 1
+
+
+def test_a_slow_rank_makes_no_stage_of_its_own(tmp_path):
+    """Four ranks a stage of which one computes longer: the others of its stage still do the same work."""
+    scenario = replace(
+        PIPELINE, data=4, kernels=False, level=0, metadata=False, steps=4, faults=(Fault("slow_compute", 1, 0.2),)
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("parallelism.pipeline", RUN) == 2
+    assert facts.value("rank.late_cause", Subject("rank", "1", (1,))) == "compute"

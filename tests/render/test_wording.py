@@ -62,6 +62,7 @@ def test_a_text_that_was_asked_for_has_no_opposite():
     """ "late cause: compute (expected ≠ compute)" says nothing; what a text should have been does."""
     assert expected(Evidence("rank.late_cause", "compute", "text", "== compute")) == ""
     assert expected(Evidence("run.mode", "pynative", "text", "!= graph")) == "= graph"
+    assert expected(Evidence("collection.level", "Level0", "text", "in [Level0, LevelNone]")) == ""
 
 
 def test_subjects_and_ranks():
