@@ -22,9 +22,9 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 advise: $(VENV)/.installed
-	@mkdir -p $(dir $(REPORT))
-	@$(BIN)/advisor advise "$(PROFILE)" --format text --format html:$(REPORT)
-	@echo "Report: $(abspath $(REPORT))"
+	@mkdir -p "$$(dirname "$(REPORT)")"
+	@$(BIN)/advisor advise "$(PROFILE)" --format text --format "html:$(REPORT)"
+	@echo "Report: $$(realpath "$(REPORT)")"
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ARGS)
