@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from advisor.sources import ascend, tablefiles
@@ -46,8 +47,8 @@ def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:
         if number is not None:
             rank.rank, rank.rank_known = number, True
     for table, ref in ascend.find_host_tables(folder, rank.rank if rank.rank_known else None, note).items():
-        if set(ref.paths) <= set(files):
-            rank.tables.setdefault(table, ref)
+        if named := tuple(path for path in ref.paths if path in files):
+            rank.tables.setdefault(table, replace(ref, paths=named))
     ascend.link_ranks(rank)
     return rank
 

@@ -340,3 +340,14 @@ def test_ranks_that_are_all_their_groups_are_the_world(make_rank, tmp_path, abse
                 json.dumps({"parallel_group_info": {"g0": group}})
             )
     assert load_profile([tmp_path]).world_size == (4 if absent is None else 12)
+
+
+@pytest.mark.parametrize("name", ["minddata_pipeline_summary_0.json", "minddata_pipeline_summary_0.csv"])
+def test_one_of_two_files_that_hold_the_same_is_read_alone(make_rank, name):
+    """What lies beside the file that was named does not keep it from being read."""
+    document = {"op_ids": [0], "op_names": ["Batch"], "pipeline_ops": ["Batch(id=0)"], "num_workers": [1]}
+    rows = "".join(f"{key},{values[0]}\n" for key, values in document.items())
+    files = {"minddata_pipeline_summary_0.json": json.dumps(document), "minddata_pipeline_summary_0.csv": rows}
+    path = make_rank("a_ascend_ms", 0, **files) / "ASCEND_PROFILER_OUTPUT" / name
+    profile = load_profile([path])
+    assert [reference.paths for reference in profile.ranks[0].tables.values()] == [(path,)]
