@@ -1,6 +1,6 @@
 """Golden samples of every format in `reports/samples`: what users see changes only where somebody looked at it.
 
-`UPDATE_SAMPLES=1 pytest tests/render/test_samples.py` writes them anew from `report.json`.
+They show the bundled example. `UPDATE_SAMPLES=1 pytest tests/render/test_samples.py` writes them anew.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import os
 
 import pytest
 
+from advisor.config import Config
+from advisor.pipeline import Options, advise
 from advisor.render import FORMATS, render
 from advisor.render.json import report_from_json, tool_version
 from advisor.resources import resource
+from advisor.ruleset.loader import load_rules
 
 FILES = {
     ("text", "en"): "report.txt",
@@ -23,6 +26,20 @@ FILES = {
     ("junit", "en"): "report.junit.xml",
     ("github", "en"): "report.github.txt",
 }
+
+
+def _findings(report):
+    return [(f.rule, f.verdict, f.subject, f.role, f.severity, f.because) for f in report.findings]
+
+
+def test_the_sample_is_the_report_on_the_bundled_example(monkeypatch):
+    """What a newcomer reads in `reports/samples` is what `make advise` shows."""
+    monkeypatch.chdir(resource("reports", "samples").parents[1])
+    report = advise(["examples/slow-rank-pipeline"], load_rules(config=Config()), Options(engine="python"))
+    path = resource("reports", "samples") / "report.json"
+    if os.environ.get("UPDATE_SAMPLES"):
+        path.write_text(render(report, "json").replace(tool_version(), "VERSION"), encoding="utf-8")
+    assert _findings(report_from_json(path.read_text(encoding="utf-8"))) == _findings(report)
 
 
 @pytest.mark.parametrize(("format", "lang"), FILES)
