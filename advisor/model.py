@@ -267,3 +267,5 @@ class Report:
     engine: str = ""
     charts: Mapping[str, Any] = field(default_factory=dict)
     """Compact series for pictures (see facts/charts.py); plain lists and numbers only."""
+    promised: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of the facts by which remedies are checked: they go along in JSON, to hold a later run to them."""

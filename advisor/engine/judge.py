@@ -67,6 +67,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
         problems=tuple(problems),
         facts=tuple(measured.facts),
         engine=verdicts.engine,
+        promised=frozenset(spec.verify.fact for spec in rules.remedies.values() if spec.verify is not None),
     )
 
 

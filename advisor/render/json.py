@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
@@ -101,21 +101,22 @@ def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]
             for missing in report.missing_evidence
         ],
         "problems": [{"file": problem.file, "problem": problem.problem} for problem in report.problems],
-        "facts": [_fact(fact) for fact in _kept(report.facts, facts)],
+        "facts": [_fact(fact) for fact in _kept(report, facts)],
         "engine": report.engine,
         "charts": report.charts,
     }
     return _plain(document)
 
 
-def _kept(facts: Sequence[Fact], which: str) -> list[Fact]:
+def _kept(report: Report, which: str) -> list[Fact]:
+    facts = report.facts
     if which == "all":
         return list(facts)
     names: frozenset[str] = frozenset()
     if which == "compared":
         from advisor.compare.reports import compared_facts
 
-        names = compared_facts()
+        names = compared_facts() | report.promised
     return [fact for fact in facts if fact.name in names or (fact.subject == RUN and which != "none")]
 
 
@@ -310,6 +311,7 @@ def _read_report(data: Mapping[str, Any]) -> Report:
         ),
         engine=data.get("engine", ""),
         charts=dict(data.get("charts", {})),
+        promised=frozenset(fact["name"] for fact in data.get("facts", ())),
     )
 
 
