@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.config import Config, load_config, parse_config
-from advisor.errors import ConfigError
+from advisor.errors import ConfigError, RuleError
+from advisor.ruleset.loader import load_rules
 
 
 @pytest.mark.parametrize(
@@ -78,3 +79,12 @@ def test_options_come_on_top() -> None:
         ignore=["B1"], select=["DATA"], rules=["x"], lang="zh"
     )
     assert (config.ignore, config.select, config.rules, config.lang) == (("A1", "B1"), ("DATA",), (Path("x"),), "zh")
+
+
+def test_a_pack_that_does_not_exist_is_told_with_the_file_that_names_it(tmp_path: Path) -> None:
+    """The reader must know what to edit."""
+    file = tmp_path / "advisor.toml"
+    file.write_text('extend = ["nopack"]\n')
+    with pytest.raises(RuleError, match="no pack 'nopack'") as caught:
+        load_rules(config=load_config(file))
+    assert caught.value.place == str(file)

@@ -126,11 +126,18 @@ def resolve(config: Config) -> tuple[list[Path], Config]:
     """
     packs: list[Pack] = []
     for name in config.extend:
-        _collect(name, packs, ())
+        try:
+            _collect(name, packs, ())
+        except RuleError as error:
+            raise RuleError(error.message, place=error.place or str(config.path or ""), hint=error.hint) from None
     folders = [pack.folder for pack in packs]
     for folder in config.rules:
         if not _is_folder(folder):
-            raise RuleError("there is no such folder of rules", place=str(folder))
+            raise RuleError(
+                "there is no such folder of rules",
+                place=str(folder),
+                hint=f"--rules, or `rules` in {config.path}, names it" if config.path else "",
+            )
         if folder.resolve() not in {each.resolve() for each in folders}:
             pack = read_pack(folder)
             packs.append(pack)
