@@ -68,9 +68,9 @@ def from_statistics(rank: Rank) -> Operators | None:
             communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
             aicpu_us=0.0 if is_fetch(name) else aicpu, **told.get(name, {}),
         )  # fmt: skip
-    compute = sum(us for name, us in total.items() if not types[name].communication)
-    if whole := _whole(frame):
-        compute = whole + sum(us for _, us in extra.values())
+    compute = sum(us for name, us in total.items() if not types[name].communication and not is_fetch(name))
+    if whole := _whole(frame):  # of the AI Core alone; who waits in the data queue computes nothing
+        compute = whole + sum(us for name, (_, us) in extra.items() if not is_fetch(name))
     unknown = np.full(1, np.nan)
     return Operators(
         ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),
