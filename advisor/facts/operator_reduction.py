@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -245,7 +245,7 @@ def _row(
     by_signature: tuple[Floats, Floats], communication: bool, longest: int, place: str,
     neighbours: tuple[str, str] | None,
 ) -> TypeRow:  # fmt: skip
-    signatures = [kernels.signatures[s] for s in members]
+    signatures = [s if s.type else replace(s, type=name) for s in map(kernels.signatures.__getitem__, members)]
     times = [float(by_signature[1][s]) for s in members]
     calls = [int(by_signature[0][s]) for s in members]
     first = signatures[int(np.argmax(times))]

@@ -118,13 +118,15 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
         share = exposed / step_us if exposed is not None and step_us else None
         yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
-        top = rows[max(rows, key=lambda r: (r in timed, bool(rows[r].core), float(rows[r].total_us.sum())))]
+        best = max(rows, key=lambda r: (r in timed, bool(rows[r].core), float(rows[r].total_us.sum())))
+        top = rows[best]
         longest = max(rows.values(), key=lambda row: row.longest_us)
         yield from fact("operator_type.longest_us", subject, longest.longest_us or None, *source)
         yield from fact("operator_type.longest_call", subject, longest.longest_call or None, *source)
         for key, text in (
-            ("core", top.core), ("category", _category(top)), ("dtypes", top.dtype_text), ("shapes", top.shape_text),
-            ("pipe", top.pipe), ("fed_by", top.fed_by), ("feeds", top.feeds),
+            ("core", top.core), ("category", _category(top, found[best])),
+            ("dtypes", top.dtype_text), ("shapes", top.shape_text), ("pipe", top.pipe),
+            ("fed_by", top.fed_by), ("feeds", top.feeds),
         ):  # fmt: skip
             yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
@@ -177,7 +179,8 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         yield from fact("operator_type.aicpu_replacement", subject, better or None)
 
 
-def _category(row: TypeRow) -> str:
+def _category(row: TypeRow, found: Operators) -> str:
+    """What kind of work a type is; empty where its core is lost that the table tells of others."""
     if row.aicpu_us > 0.5 * float(row.total_us.sum()):
         return "aicpu"
     if is_fetch(row.type):
@@ -188,7 +191,10 @@ def _category(row: TypeRow) -> str:
         return "attention"
     if is_update(row.type):
         return "update"
-    return "cube" if row.cube else "vector"
+    if row.cube:
+        return "cube"
+    lost = not row.core and any(other.core for other in found.types.values() if not other.communication)
+    return "" if lost else "vector"
 
 
 def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
@@ -230,7 +236,8 @@ def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step
 def _kind_of(subject: Subject, type_name: str, found: Operators) -> Iterator[Fact]:
     yield from fact("operator.type", subject, type_name, *found.sources)
     row = found.types.get(type_name)
-    yield from fact("operator.category", subject, _category(row) if row and not row.communication else None)
+    known = row is not None and not row.communication
+    yield from fact("operator.category", subject, (_category(row, found) or None) if row and known else None)
 
 
 def _run_facts(

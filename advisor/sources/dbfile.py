@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,17 @@ from urllib.parse import quote
 from advisor.sources.base import Note, TableRef
 from advisor.sources.metadata import as_int
 from advisor.sources.textfiles import require_file, why_unreadable
+from advisor.tables import LONGEST_TEXT
 
 SHORTEST_LIMIT_S = 5.0
 BYTES_PER_S = 5e6
 """Slower than any disk: a query that takes longer than this allows was made to."""
 PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 _STEPS_BETWEEN_CHECKS = 1_000_000
+TEXTS = f"SELECT id, substr(value, 1, {LONGEST_TEXT}) FROM {{}} WHERE typeof(value) = 'text'"
+MOST_IDS = 8
+"""Ids of one text at most: each profiler that writes to a database gives a text one id. What stands under more was
+written over other texts."""
 
 _NEEDS: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = (
     ("steps", "db.steps", (frozenset({"steptracetime"}), frozenset({"task", "compute_task_info"}))),
@@ -144,13 +150,20 @@ class Database:
         """STRING_IDS: number -> text."""
         if not self.has("STRING_IDS", "id", "value"):
             return {}
-        return {key: value for key, value in self.rows(f"SELECT id, value FROM {self.name('STRING_IDS')}") if value}
+        return texts_by_id(self.rows(TEXTS.format(self.name("STRING_IDS"))))
 
     def names_of(self, table: str) -> dict[Any, str]:
         """An ENUM_* table: code -> name."""
         if not self.has(table, "id", "name"):
             return {}
         return dict(self.rows(f"SELECT id, name FROM {self.name(table)}"))
+
+
+def texts_by_id(rows: Iterable[Sequence[Any]]) -> dict[Any, str]:
+    """Texts by id from rows of STRING_IDS (see TEXTS), those written over left out."""
+    found = {key: text for key, text in rows if text}
+    ids = Counter(found.values())
+    return {key: text for key, text in found.items() if ids[text] <= MOST_IDS}
 
 
 def step_query(columns: Collection[str]) -> str | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.sources.base import Note
-from advisor.sources.dbfile import PLAIN_TABLES, connect, step_query, told_apart
+from advisor.sources.dbfile import PLAIN_TABLES, TEXTS, connect, step_query, texts_by_id, told_apart
 from advisor.sources.kernel_blocks import MARK
 from advisor.tables import TABLES
 
@@ -73,9 +73,9 @@ class Texts(dict[Any, str]):
 
 def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     """Texts by id."""
-    if not columns_of(connection, "STRING_IDS"):
+    if not {"id", "value"} <= columns_of(connection, "STRING_IDS"):
         return {}
-    return {key: value for key, value in connection.execute("SELECT id, value FROM STRING_IDS") if value is not None}
+    return texts_by_id(connection.execute(TEXTS.format("STRING_IDS")))
 
 
 def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:

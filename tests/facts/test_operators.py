@@ -226,3 +226,15 @@ def test_older_tables_hold_one_step_and_name_inputs_and_the_ai_cpu(tmp_path: Pat
     assert facts.value("operator_type.float32_share", Subject("operator_type", "Conv2D")) == 0.0
     assert facts.value("operator_type.aicpu_us", unique) == pytest.approx(3000)
     assert facts.value("operator_type.aicpu_us", Subject("operator_type", "GetNext")) is None
+
+
+def test_a_type_whose_core_is_lost_is_no_vector_operator(tmp_path: Path) -> None:
+    """What kind of work it is, is unknown where the table tells the cores of others; a name tells a matrix product."""
+    rows = [
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us)",
+        *(f"net/MatMulV2-op{i},,AI_CORE,{100 * i},40" for i in range(10)),
+        "a,Foo,,2000,80", "b,Bar,AI_VECTOR_CORE,2100,80",
+    ]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    categories = measure([tmp_path], None, Options(jobs=1)).facts.of("operator_type.category")
+    assert {s.id: f.value for s, f in categories.items()} == {"MatMulV2": "cube", "Bar": "vector"}

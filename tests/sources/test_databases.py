@@ -10,6 +10,7 @@ import pytest
 from advisor.sources.databasesteps import steps_from_tasks
 from advisor.sources.dbfile import open_database
 from advisor.sources.discover import load_profile
+from advisor.sources.kernels import load_kernels
 
 SCHEMA = """
 CREATE TABLE STRING_IDS(id INTEGER, value TEXT);
@@ -172,3 +173,21 @@ def test_text_wins_where_both_were_exported(tmp_path):
     rank = load_profile([tmp_path]).ranks[0]
     assert rank.tables["steps"].reader == "csv.steps"
     assert rank.tables["operator_types"].reader == "db.operator_types"
+
+
+def test_what_is_written_over_other_texts_is_no_name(rank_of):
+    """Each text has an id of its own, or one for each writer: ten with the same text are ten lost names. Texts of
+    megabytes are read as far as a name goes, and bytes are no texts."""
+    ids = ", ".join(f"({100 + i}, 'spoilt')" for i in range(10))
+    rank = rank_of(
+        SCHEMA + f"INSERT INTO STRING_IDS VALUES {ids}, (200, printf('%.*c', 1000000, 'x')), (202, x'00ff');"
+        "INSERT INTO COMPUTE_TASK_INFO VALUES (200,9,2,103);"
+        "INSERT INTO TASK VALUES (30000,31000,10),(32000,33000,11);"
+        "INSERT INTO COMPUTE_TASK_INFO VALUES (202,10,2,202),(101,11,2,1);"
+    )
+    found = load_kernels(rank)
+    assert found is not None
+    assert {"MatMul", ""} == {s.type for s in found.signatures} - {"AllReduce", "hcom_allReduce__586_0_1"}
+    assert {len(name) for name in found.names if name.startswith("x")} == {4096}
+    assert {name[:6] for name in found.names} == {"MatMul", "hcom_a", "xxxxxx", ""}
+    assert any("have no text in STRING_IDS" in p.problem for p in rank.problems)
