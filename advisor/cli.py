@@ -116,7 +116,7 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
         with _progress(given["quiet"]) as tell:
             report = run_advise(profiles, rules, _options(given, config, tell))
     _write(report, outputs, given["lang"] or config.lang or "en")
-    return told_broken(rules, _status(report, given["fail_on"]))
+    return told_broken(rules, _status(report, rules, given["fail_on"]))
 
 
 def told_broken(rules: RuleSet, status: int) -> int:
@@ -130,21 +130,28 @@ def told_broken(rules: RuleSet, status: int) -> int:
     return USAGE if wrong and status != FAILED else status
 
 
-def _status(report: Report, fail_on: str | None) -> int:
-    judged = any(check.outcome.value in ("pass", "fail") for check in report.checked)
+def _status(report: Report, rules: RuleSet, fail_on: str | None) -> int:
     if not report.profile.ranks:
         return _say(
             "nothing was recognised as profiler output\n"
             "  hint: `advisor doctor` tells what was looked for and why each folder was passed over",
             NO_VERDICT,
         )
-    if not judged and not report.findings:
+    if not _judged(report, rules):
         return NO_VERDICT
     if fail_on is not None:
         limit = SEVERITIES.index(fail_on)
         if any(f.severity.rank >= limit and f.status != "experimental" for f in report.findings):
             return FAILED
     return DONE
+
+
+def _judged(report: Report, rules: RuleSet) -> bool:
+    """Whether anything was said of the training: that all ranks are there says nothing where no file could be read."""
+    if any(f.severity.rank >= SEVERITIES.index("medium") for f in report.findings):
+        return True
+    about = {rule.id for rule in rules.rules if rule.direction.value != "evidence"} or set(rules.by_id)
+    return any(check.outcome.value in ("pass", "fail") and check.rule in about for check in report.checked)
 
 
 @cli.command()

@@ -99,6 +99,16 @@ def test_every_command_that_judges_a_profile_knows_the_models_of_the_configurati
     assert run(capsys, "explain", "SCHED020", "--config", config, "--model", "large")[0] == 2
 
 
+def test_a_profile_of_unreadable_files_gives_3(profile, capsys):
+    """That no rank is missing is no verdict about the training."""
+    (profile / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv").write_bytes(b"\x00\xff" * 50)
+    status, out = run(capsys, "advise", profile, "--format", "json", "--fail-on", "low")
+    report = json.loads(out.out)
+    assert status == 3 and report["summary"]["direction"] == "undetermined"
+    assert any("step_trace_time.csv" in problem["file"] for problem in report["problems"])
+    assert run(capsys, "advise", profile, "--select", "COLL")[0] == 0
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["advise"], ["advise", "/no/such/folder"], ["advise", ".", "--format", "pdf"], ["advise", ".", "--select", "NOPE"],
