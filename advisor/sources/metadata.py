@@ -80,6 +80,12 @@ def group_of_operation(name: str, groups: Mapping[str, tuple[int, ...]]) -> str 
     return found[0] if len(found) == 1 else None
 
 
+LONGEST_SETTING = 200
+"""Characters of a setting or version at most: what is longer is damage, and would fill the messages that name it."""
+MOST_WORDS = 16
+"""Words of a setting at most."""
+
+
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -87,7 +93,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _words(value: Any) -> list[str]:
     """["ProfilerActivity.CPU"], "CPU" and "CPU,NPU" as plain words."""
     items = value if isinstance(value, list) else re.split(r"[,;|\s]+", value) if isinstance(value, str) else []
-    return [str(item).rpartition(".")[2] for item in items if str(item)]
+    words = [str(item).rpartition(".")[2] for item in items if 0 < len(str(item)) <= LONGEST_SETTING]
+    return words[:MOST_WORDS]
 
 
 def wrong_schedule(schedule: Mapping[str, Any]) -> list[str]:
@@ -130,10 +137,10 @@ def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(found.get(flag), bool):
             settings[flag] = found[flag]
     metrics = str(found.get("aic_metrics") or "").rpartition(".")[2].removeprefix("ACL_AICORE_")
-    if metrics:
+    if 0 < len(metrics) <= LONGEST_SETTING:
         parts = metrics.split("_")
         settings["aic_metrics"] = "".join(map(str.capitalize, parts)) if metrics.isupper() else metrics
-    if isinstance(info.get("jit_level"), str) and info["jit_level"]:
+    if isinstance(info.get("jit_level"), str) and 0 < len(info["jit_level"]) <= LONGEST_SETTING:
         settings["jit_level"] = info["jit_level"]
     return settings
 
@@ -141,7 +148,8 @@ def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
 def _versions(info: Mapping[str, Any]) -> dict[str, str]:
     versions: dict[str, str] = {}
     for key, value in info.items():
-        if key.endswith("_version") and isinstance(value, (str, int, float)) and str(value).lower() not in _UNKNOWN:
+        told = isinstance(value, (str, int, float)) and str(value).lower() not in _UNKNOWN
+        if key.endswith("_version") and told and len(str(value)) <= LONGEST_SETTING:
             name = key.removesuffix("_version")
             versions["mindspore" if name == "ms" else name] = str(value)
     return versions

@@ -290,6 +290,13 @@ def test_settings_have_one_spelling(info):
     }
 
 
+def test_a_setting_of_megabytes_is_none():
+    """Damage in a setting leaves the others, and no message carries it."""
+    long = "x" * 1_000_000
+    info = {"profiler_parameters": {"activities": [long, "NPU"], "aic_metrics": long}, "jit_level": long}
+    assert normalise_settings(info) == {"activities": ["NPU"]}
+
+
 def test_a_schedule_nobody_set_is_none():
     """MindSpore writes the default schedule even where there was no schedule."""
     info = {"profiler_parameters": {"is_set_schedule": False, "schedule": {"wait": 0, "active": 1}}}
