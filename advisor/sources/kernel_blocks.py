@@ -136,6 +136,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             if not handed:
                 raise _Untrusted
             note(str(path), "a part of it is no CSV and was left out")
+            yield _without_times(block.count(b"\n"))
             continue
         handed = True
         if "start_ns" in frame.columns:
@@ -149,6 +150,13 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         note(str(path), f"{wide} lines have more than {MOST_COLUMNS} cells, which no kernel has; they were left out")
     if bad_starts:
         note(str(path), f"{bad_starts} kernels have no usable start time: they count in sums, not in the timeline")
+
+
+def _without_times(rows: int) -> pl.DataFrame:
+    """Kernels of which nothing is known, so that the others are not taken for all there were."""
+    import polars as pl
+
+    return pl.DataFrame({"duration_us": pl.Series([None] * rows, dtype=pl.Float64)})
 
 
 def _has_long_line(block: bytes) -> bool:

@@ -160,3 +160,13 @@ def test_a_line_of_a_million_cells_is_left_out(tmp_path: Path, monkeypatch: pyte
     found, rank = load(tmp_path, row(), "," * (1 << 20), row(name="x" * (1 << 17)), row())
     assert len(found) == 3
     assert any("more than 10000 cells" in p.problem for p in rank.problems)
+
+
+def test_a_part_that_cannot_be_parsed_counts_as_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels around it are not all there were, so that nothing is said of idle time."""
+    parse = module._parse
+    monkeypatch.setattr(module, "BLOCK", 4096)
+    monkeypatch.setattr(module, "_parse", lambda data, *others: None if b"odd" in data else parse(data, *others))
+    found, rank = load(tmp_path, *[row()] * 80, *[row(name="odd")] * 10, *[row()] * 80)
+    assert found.left_out >= 10
+    assert any("is no CSV" in p.problem for p in rank.problems)
