@@ -122,8 +122,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for rank, seen in found.items():
         names = times[rank].steps if rank in times else tuple(s for s in seen.by_step if s)
         mine = {s: seen.by_step[s] for s in names if s in seen.by_step}
-        per_rank.append(sum(us for us, _ in mine.values()) / max(len(names), 1))
-        counts.append(sum(n for _, n in mine.values()) / max(len(names), 1))
+        steps = max(len(names), 1) * (times[rank].covers if rank in times else 1)
+        per_rank.append(sum(us for us, _ in mine.values()) / steps)
+        counts.append(sum(n for _, n in mine.values()) / steps)
         where += list(mine)
     sources = next(iter(found.values())).sources
     mean = float(np.mean(per_rank))

@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.kernel_time import timeline_of
+from advisor.facts.steps import steady
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.jsontext import load_json
@@ -101,8 +102,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Per operator type, over the ranks that tell."""
     del facts
     found: dict[int, CoreUse] = run.each("cores")
+    covers = {rank: times.covers for rank, times in steady(run).items()}
     for name in dict.fromkeys(name for one in found.values() for name in one.types):
         parts = [(one, one.types[name]) for one in found.values() if name in one.types]
+        steps = [one.steps * covers.get(rank, 1) for rank, one in found.items() if name in one.types]
         time = sum(use.time_us for _, use in parts)
         if not time:
             continue
@@ -110,10 +113,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         idle = sum(use.idle_us for _, use in parts)
         top = max((use for _, use in parts), key=lambda use: use.longest_us)
         yield from fact("operator_type.core_idle_share", subject, idle / time, *sources)
-        per_step = sum(use.idle_us / one.steps for one, use in parts) / len(found)
+        per_step = sum(use.idle_us / n for n, (_, use) in zip(steps, parts, strict=True)) / len(found)
         yield from fact("operator_type.core_idle_us", subject, per_step, *sources)
         yield from fact("operator_type.core_count", subject, top.cores, *sources)
         yield from fact("operator_type.blocks", subject, top.blocks, *sources)
 
 
-FAMILIES = (Family("cores", KINDS, measure, reduce, ("kernels",)),)
+FAMILIES = (Family("cores", KINDS, measure, reduce, ("kernels",), uses=("steps",)),)

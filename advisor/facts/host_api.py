@@ -114,7 +114,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for rank, host in found.items():
         subject = Subject("rank", str(rank), (rank,))
         known = times.get(rank)
-        steps = len(known.steps) + len(known.excluded) if known is not None else 1
+        steps = known.recorded if known is not None else 1
         step_us = facts.number("step.time_us", subject)
         row: dict[str, float] = {}
         for purpose, (us, count, _) in host.by.items():

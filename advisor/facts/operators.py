@@ -43,8 +43,8 @@ class _Scale:
 def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
     """The steady steps among those of a reduction; all where the names do not meet."""
     times = steady(run).get(rank)
-    if times is not None and len(steps) == 1 and len(times.steps) + len(times.excluded) > 1:
-        return _Scale(np.ones(1), float(len(times.steps) + len(times.excluded)))  # sums over the whole profile
+    if times is not None and len(steps) == 1 and times.recorded > 1:
+        return _Scale(np.ones(1), float(times.recorded))  # sums over the whole profile
     names = set(times.steps) if times is not None else set()
     chosen = np.array([float(step in names) for step in steps])
     if not chosen.any():
@@ -200,7 +200,7 @@ def _category(row: TypeRow, found: Operators) -> str:
 def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
     rows: dict[str, list[tuple[int, float, int, str]]] = {}
     for rank, o in found.items():
-        steps = max(len(o.steps), 1)
+        steps = 1.0 if o.averaged else max(float(len(o.steps)), scales[rank].steps)
         for row in o.operators:
             rows.setdefault(row.operator, []).append((rank, row.total_us / steps, row.calls, row.type))
     most = sorted(rows, key=lambda name: -max(us for _, us, _, _ in rows[name]))[:20]
@@ -223,7 +223,11 @@ def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step
         yield from fact("operator.typical_us", subject, outlier.typical_us, *source, samples=n)
         yield from fact("operator.slowest_ratio", subject, outlier.slowest_us / outlier.typical_us, *source, samples=n)
         yield from fact(
-            "operator.excess_us", subject, outlier.excess_us / max(len(found[rank].steps), 1), *source, samples=n
+            "operator.excess_us",
+            subject,
+            outlier.excess_us / max(float(len(found[rank].steps)), scales[rank].steps),
+            *source,
+            samples=n,
         )
         yield from fact("operator.slowest_step", subject, outlier.step, *source)
         if outlier.start_ns >= 0:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.start_gap import settle
+from advisor.facts.whole_recording import by_batch
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -49,6 +50,13 @@ class StepTimes:
     computing_has_idle: bool = False
     gap_from: str = ""
     """What `start_gap` rests on: kernels or preparing."""
+    covers: int = 1
+    """Steps that each row is the average of."""
+
+    @property
+    def recorded(self) -> int:
+        """Steps of the recording, those left out with them."""
+        return self.covers * len(self.steps) + len(self.excluded)
 
     def without(self, names: Iterable[str], reason: str) -> StepTimes:
         """The same without these steps, which are noted as excluded."""
@@ -207,6 +215,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = _told_apart(run, times)
     frameworks = {rank.rank: rank.framework for rank in run.ranks}
     times = settle(times, run.each("replay"), frameworks)
+    times = by_batch(times, run.each("data_pipeline"), run.each("getnext"))
     times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
     for reason in sorted(set(odd.values())):
@@ -281,7 +290,7 @@ _PHASE_OF = {
 def _facts_of_rank(rank: int, times: StepTimes) -> Iterator[Fact]:
     subject = Subject("rank", str(rank), (rank,))
     mean = float(np.mean(times.time))
-    n = len(times.steps)
+    n = times.covers * len(times.steps)
     sources = times.sources
     yield from fact("step.count", subject, n, *sources, samples=n)
     yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
@@ -317,7 +326,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from _facts_of_rank(rank, series)
     sources = next(iter(times.values())).sources
     mean = float(np.median([np.mean(t.time) for t in times.values()]))
-    n = int(np.median([len(t.steps) for t in times.values()]))
+    n = int(np.median([t.covers * len(t.steps) for t in times.values()]))
     yield from fact("step.count", RUN, n, *sources, samples=n)
     yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
     yield from fact("step.time_us", RUN, mean, *sources, samples=n)
@@ -354,7 +363,7 @@ FAMILIES = (
         measure,
         reduce,
         ("steps", "step_phases", "cluster_phases"),
-        uses=("replay",),
-        fallbacks=("kernels", "data_pipeline"),
+        uses=("replay", "data_pipeline", "getnext"),
+        fallbacks=("kernels",),
     ),
 )

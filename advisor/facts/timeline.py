@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.graph_calls import own_code_us
 from advisor.facts.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.operators import scale
 from advisor.intervals import complement, covered, union
@@ -94,6 +95,15 @@ KINDS = (
     ),
     kind("timeline.loader_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind(
+        "timeline.own_code_us",
+        "us",
+        _BOTH,
+        "time per step in which nothing ran and the loop was in no call the profiler knows: its own code (S04)",
+        formula="idle stretches − host events, workers of the data pipeline left out; with calls of a graph only",
+        needs="trace",
+    ),
+    kind("timeline.own_code_share", "ratio", _BOTH, "the same, share of the windows", needs="trace"),
+    kind(
         "timeline.core_mhz",
         "mhz",
         "rank",
@@ -137,6 +147,7 @@ class Idle:
     gaps: tuple[Gap, ...]
     gc_us: Floats | None
     loader_us: Floats | None
+    own_us: Floats | None
     clock: tuple[float, float, float] | None
     """(5th percentile, highest, mean) in MHz."""
     sources: tuple[Source, ...]
@@ -165,6 +176,7 @@ def reduce(rank: Rank) -> Idle | None:
         gaps,
         None if trace is None else _collections(timeline, trace),
         None if trace is None else _loading(trace, gaps, start, end, step, steps),
+        None if trace is None else own_code_us(trace, start, end, step, steps),
         None if trace is None else _clock(trace),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
     )
@@ -258,9 +270,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if window > 0:
                 row["timeline.gc_share"] = row["timeline.gc_us"] / window
         if idle.loader_us is not None and np.isfinite(waits := idle.loader_us[per.chosen.astype(bool)]).any():
-            row["timeline.loader_idle_us"] = float(np.nanmean(waits))
+            row["timeline.loader_idle_us"] = float(np.nanmean(waits)) * per.chosen.sum() / per.steps
             if window > 0:
                 row["timeline.loader_idle_share"] = row["timeline.loader_idle_us"] / window
+        if idle.own_us is not None:
+            row["timeline.own_code_us"] = per.per_step(idle.own_us)
+            if window > 0:
+                row["timeline.own_code_share"] = row["timeline.own_code_us"] / window
         rows[rank] = row
         subject = Subject("rank", str(rank), (rank,))
         samples = int(per.steps)
@@ -289,11 +305,12 @@ def _stall_facts(run: Run, found: dict[int, Idle], step_us: float | None) -> Ite
     values: dict[str, dict[str, list[float]]] = {"loader": defaultdict(list), "gc": defaultdict(list)}
     for rank, idle in found.items():
         per = scale(run, rank, idle.steps)
+        part = float(per.chosen.sum()) / per.steps
         for i in np.flatnonzero(per.chosen).tolist():
             if idle.loader_us is not None and np.isfinite(idle.loader_us[i]):
-                values["loader"][idle.steps[i]].append(float(idle.loader_us[i]))
+                values["loader"][idle.steps[i]].append(part * float(idle.loader_us[i]))
             if idle.gc_us is not None:
-                values["gc"][idle.steps[i]].append(float(min(idle.gc_us[i], idle.idle_us[i])))
+                values["gc"][idle.steps[i]].append(part * float(min(idle.gc_us[i], idle.idle_us[i])))
     for name, by_step in values.items():
         if by_step:
             stall = float(np.mean([max(of_ranks) for of_ranks in by_step.values()]))

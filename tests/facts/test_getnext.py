@@ -58,7 +58,7 @@ def test_waiting_in_getnext_is_waiting_for_data(tmp_path: Path) -> None:
     kernels, batches, start = [], [], 1_700_000_000_000_000.0
     for i in range(60):
         kernels.append(f"Default/GetNext-op1,GetNext,AI_CPU,{start:.3f}\t,12000.0,0")
-        kernels.append(f"Default/MatMul-op1,MatMul,AI_CORE,{start + 12000:.3f}\t,20000.0,0")
+        kernels += [f"Default/MatMul-op{k},MatMul,AI_CORE,{start + 12000 + 4000 * k:.3f}\t,4000.0,0" for k in range(5)]
         start += 32000
         batches += [f"0 1 {i + 1} 0 {32 * i}", f"0 2 {i + 1} 31 {32 * i}", f"0 0 {i + 1} 31 {32 * i}"]
         batches.append(f"1 16 {i + 1} 0 {32 * i}")
