@@ -208,6 +208,13 @@ KINDS = (
     ),
     kind("operators.update_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
     kind("operators.update_compute_share", "ratio", _BOTH, "update kernels, share of all kernel time", needs="kernels"),
+    kind(
+        "operators.update_pipe_ratio",
+        "ratio",
+        _BOTH,
+        "how busy the update kernels keep their busiest unit",
+        needs="kernels",
+    ),
     kind("operators.update_count", "count", _BOTH, "update kernels per step", needs="kernels"),
     kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs="kernels"),
     kind("operators.update_types", "text", "run", "types of the update's kernels", needs="kernels"),

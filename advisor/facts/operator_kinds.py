@@ -12,6 +12,7 @@ CONVERSIONS = frozenset((
 ))  # fmt: skip
 """They change layout or data type and compute nothing (S10)."""
 
+_CONVERSIONS = frozenset(kind.lower() for kind in CONVERSIONS)
 _CUBE = re.compile(r"MatMul|Matmul|^Mm$|Conv[23]?D|Conv2d|Conv3d|Gemm|FullyConnection|GroupedMat")
 _ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash", re.IGNORECASE)
 _UPDATE = re.compile(
@@ -63,7 +64,7 @@ def shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
 
 def is_conversion(kind: str) -> bool:
     """Whether the type only changes layout or data type."""
-    return kind in CONVERSIONS
+    return kind.lower() in _CONVERSIONS
 
 
 def is_cube(signature: Signature) -> bool:

@@ -282,6 +282,11 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
     if compute:
         update = sum(per.per_step(row.total_us) for row in o.types.values() if is_update(row.type))
         yield "operators.update_compute_share", update / compute
+    limits = [
+        (row.total_us.sum(), row.pipe_ratio) for row in o.types.values() if is_update(row.type) and row.pipe_ratio
+    ]
+    if limits:
+        yield "operators.update_pipe_ratio", sum(us * ratio for us, ratio in limits) / sum(us for us, _ in limits)
     yield "operators.fusible_count", per.per_step(o.small.kernels)
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
     if o.dynamic_share is not None:
