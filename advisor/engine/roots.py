@@ -1,6 +1,6 @@
 """From many findings to few causes: which finding accounts for which, what role each has, in what order they stand.
 
-A symptom under its cause is kept and never counted twice in a saving. A cause of little weight cannot account for a
+A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's. A cause of little weight cannot account for a
 symptom of much: it must itself be of medium severity, or as severe as the symptom.
 """
 
@@ -173,6 +173,8 @@ _ROLE_ORDER = {Role.ROOT_CAUSE: 0, Role.CONTRIBUTING: 1, Role.SYMPTOM: 1}
 def _numbered(
     findings: list[Finding], causes: Sequence[Iterable[int]], effects: Sequence[Iterable[int]], roles: list[Role]
 ) -> list[Finding]:
+    findings = [replace(f, saving=None) if role == Role.SYMPTOM else f for f, role in zip(findings, roles, strict=True)]
+
     def place(i: int) -> tuple:
         f = findings[i]
         return (_ROLE_ORDER[roles[i]], -_weight(f), -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
