@@ -1,7 +1,7 @@
 """From many findings to few causes: which finding accounts for which, what role each has, in what order they stand.
 
-A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's. A cause of little weight cannot account for a
-symptom of much: it must itself be of medium severity, or as severe as the symptom.
+A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's. A cause of little
+weight cannot account for a symptom of much: it must itself be of medium severity, or as severe as the symptom.
 """
 
 from __future__ import annotations

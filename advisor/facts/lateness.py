@@ -6,13 +6,14 @@ communication than its peers: the others wait for it. What it has more of is why
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.facts.accounts import PARTS, Accounts, accounts
 from advisor.facts.base import Run
 from advisor.facts.course import Course
+from advisor.facts.exchanges import Floats
 from advisor.facts.parallelism import partition
 from advisor.facts.peers import excess, others_median, spread
 
@@ -61,7 +62,8 @@ def _compare(run: Run) -> dict[int, Lateness]:
         return {}
     speeds = kernel_speeds(run)
     row = {rank: i for i, rank in enumerate(balance.ranks)}
-    anywhere = {p: excess(balance.part(p)) for p in ("data", "host")}
+    above = {p: balance.part(p) - others_median(balance.part(p)) for p in ("data", "host")}
+    waiting = excess(balance.part("data"))
     found: dict[int, Lateness] = {}
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
@@ -70,14 +72,14 @@ def _compare(run: Run) -> dict[int, Lateness]:
             continue
         # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
         first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
-        starved = first and balance.data_known and all(anywhere["data"][r] > 0 for r in rows)
+        starved = first and balance.data_known and all(waiting[r] > 0 for r in rows)
         peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
         alone = len(rows) == 1 and not set(members) & set(balance.left_out)
         for r in rows:
             rank = balance.ranks[r]
             entry = peers.get(rank)
             if alone or slow_stage or starved:
-                other = _alone(balance, r, speeds.get(rank), {p: float(v[r]) for p, v in anywhere.items()})
+                other = _alone(balance, r, speeds.get(rank), {p: v[r] for p, v in above.items()})
                 if entry is None or other.own_us > max(entry.own_us, 0.0):
                     entry = other
             if entry is not None:
@@ -105,14 +107,18 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     }  # fmt: skip
 
 
-def _alone(balance: Accounts, row: int, speed: float | None, parts: dict[str, float]) -> Lateness:
+def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Floats]) -> Lateness:
     """A rank whose stage has no other, or is slow as a whole: the same kernels elsewhere, and the wait for data and the
-    gaps between kernels of all ranks, which do not depend on what a stage computes."""
-    parts = {p: us for p, us in parts.items() if np.isfinite(us) and (p != "data" or balance.data_known)}
+    gaps between kernels of all ranks, which do not depend on what a stage computes. `above` is what it has more of
+    these in each step."""
+    known = {p: over for p, over in above.items() if np.isfinite(over).any() and (p != "data" or balance.data_known)}
+    parts = {p: float(np.nanmedian(over)) for p, over in known.items()}
+    steadiness = {p: float((over > parts[p] / 2).mean()) for p, over in known.items()}
     if speed is not None:
         parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
     own = sum(max(us, 0.0) for us in parts.values())
-    return Lateness(balance.ranks[row], parts, own, None, 1.0 if own > 0 else 0.0, None, speed)
+    entry = Lateness(balance.ranks[row], parts, own, None, 0.0, None, speed)
+    return replace(entry, steadiness=steadiness.get(entry.cause, 1.0)) if own > 0 else entry
 
 
 def kernel_speeds(run: Run) -> dict[int, float]:

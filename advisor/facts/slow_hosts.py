@@ -36,7 +36,8 @@ KINDS = (
     kind("host.steadiness", "ratio", "host", "share of the steps in which its typical rank was late",
          formula="median over its ranks", needs=_NEEDS),
     kind("host.saving_us", "us", "host", "what the step gains where all its ranks do as their peers",
-         formula="joint replay of its ranks; without kernels the lateness of its latest above the latest elsewhere",
+         formula="steadiness × (joint replay of its ranks; without kernels the lateness of its latest above the "
+                 "latest elsewhere)",
          needs=_NEEDS),
     kind("host.saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.first_wait_us", "us", "run",
@@ -45,7 +46,7 @@ KINDS = (
     kind("pipeline.first_wait_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.first_host_count", "count", "run", "hosts on which those ranks run", needs=_NEEDS),
     kind("pipeline.first_saving_us", "us", "run", "what the step gains where they wait no longer than the others",
-         formula="joint replay of its ranks, as for a host", needs=_NEEDS),
+         formula="steadiness × joint replay of its ranks, as for a host", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -93,7 +94,8 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         guilty = [late[r] for r in ranks if late[r].late_us > 0 and late[r].cause == cause]
         slow = [entry for entry in guilty if entry.parts[cause] >= over / ALIKE]
         others = [late[r] for r in late if layout.host.get(r) != host]
-        gain = _joint_saving(run if host in worst else None, slow, others)
+        steadiness = float(np.median([late[r].steadiness for r in ranks]))
+        gain = _joint_saving(run if host in worst else None, slow, others) * steadiness
         subject, n = Subject("host", host, tuple(ranks)), len(ranks)
         yield from fact("host.late_cause", subject, cause, samples=n)
         yield from fact("host.rank_count", subject, n)
@@ -103,7 +105,7 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         )
         yield from fact("host.excess_us", subject, over, samples=n)
         yield from fact("host.excess_share", subject, over / step_us, samples=n)
-        yield from fact("host.steadiness", subject, float(np.median([late[r].steadiness for r in ranks])), samples=n)
+        yield from fact("host.steadiness", subject, steadiness, samples=n)
         yield from fact("host.saving_us", subject, gain, samples=n)
         yield from fact("host.saving_share", subject, gain / step_us, samples=n)
 
@@ -119,7 +121,8 @@ def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition,
     yield from fact("pipeline.first_wait_us", RUN, over, samples=len(first))
     yield from fact("pipeline.first_wait_share", RUN, over / step_us, samples=len(first))
     yield from fact("pipeline.first_host_count", RUN, len(hosts))
-    yield from fact("pipeline.first_saving_us", RUN, _joint_saving(run, first, others), samples=len(first))
+    gain = _joint_saving(run, first, others) * float(np.median([entry.steadiness for entry in first]))
+    yield from fact("pipeline.first_saving_us", RUN, gain, samples=len(first))
 
 
 def _joint_saving(run: Run | None, slow: list[Lateness], others: list[Lateness]) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.facts.accounts import accounts
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.exchanges import Exchanges
+from advisor.facts.exchanges import Exchanges, kind_of
 from advisor.facts.exposure import exposures, step_names
 from advisor.facts.lateness import kernel_speeds
 from advisor.facts.parallelism import partition
@@ -83,10 +83,11 @@ def _typical(values: list[float]) -> float:
 
 
 def micro_batches(run: Run) -> int | None:
-    """Micro-batches per step: receives of a rank in the first or last stage, which receives once for each."""
+    """Micro-batches per step: receives of a rank in the first or last stage, which receives once for each; of the
+    operations that communication.json lists, else of the kernels."""
     layout = partition(run)
     exchanges: dict[int, Exchanges] = run.each("communication")
-    counts = []
+    counts = [] if exchanges else _among_kernels(run)
     for rank, ex in exchanges.items():
         stage = layout.stage.get(rank)
         if stage is None or (layout.pipeline or 1) < 2:
@@ -101,6 +102,17 @@ def micro_batches(run: Run) -> int | None:
         elif both and ends:
             counts.append(both / max(len(names), 1) / 2)
     return round(float(np.median(counts))) or None if counts else None
+
+
+def _among_kernels(run: Run) -> list[float]:
+    """Receives per step of each rank of the first and last stage, as far as its kernels show them by name."""
+    layout = partition(run)
+    ends = {0, (layout.pipeline or 1) - 1}
+    found = []
+    for rank, course in run.each("replay").items():
+        if course.chain is not None and len(ends) > 1 and layout.stage.get(rank) in ends:
+            found.append(float(sum(kind_of(name) == "receive" for name in course.chain.name if name)))
+    return [count for count in found if count]
 
 
 def hop_us(run: Run) -> float:

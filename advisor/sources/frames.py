@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _INT64 = 1 << 63
 _ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
-_SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us"))
+_SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us", "stage_us"))
 """Columns the profiler itself computes as a difference, so that a negative value is no defect."""
 _MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations")
 
