@@ -19,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 from benchmarks.simulator import Fault, Scenario, Truth, random_scenario, simulate, truths, write_profile
-from benchmarks.simulator.scenario import FAULTS, IN_TURN, PARTIAL
+from benchmarks.simulator.scenario import FAULTS
 
 OBVIOUS = 0.05
 PAIRS = (
