@@ -72,12 +72,19 @@ def _(connection: sqlite3.Connection, path: Path, draw: Random) -> str | None:
     return f"{table}.{column} renamed"
 
 
+LONG = 10_000
+"""Characters from which a text is put into a few rows only."""
+
+
 @sqlite("odd_values", LESS)
 def _(connection: sqlite3.Connection, path: Path, draw: Random) -> str | None:
     table = draw.choice(_tables(connection))
     column = draw.choice(_columns(connection, table))
     odd, every = draw.choice(_ODD), draw.choice((1, 2, 7))
-    connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid % ? = 0', (odd, every))
+    rows = 20 if len(str(odd)) > LONG else 1 << 40  # a megabyte in each of thousands of rows takes longer than the run
+    connection.execute(
+        f'UPDATE "{table}" SET "{column}" = ? WHERE rowid % ? = 0 AND rowid <= ?', (odd, every, rows * every)
+    )
     return f"{str(odd)[:20]!r} in one row of {every} of {table}.{column}"
 
 
