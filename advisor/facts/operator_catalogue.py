@@ -42,11 +42,12 @@ KINDS = (
         needs=_NEEDS,
     ),
     kind(
-        "operator_type.device_share",
+        "operator_type.stake_share",
         "ratio",
         _TYPE,
-        "share of all kernel time, communication included: the nearest to its share of a step that nobody timed",
-        formula="Σ duration of the type ÷ Σ duration of all kernels and collectives",
+        "the most of the step that it can cost, as far as is known",
+        formula="step_share; where no kernel has a start the lesser of time_us ÷ step.time_us and its share of all "
+        "kernel time, communication included",
         needs=_NEEDS,
     ),
     kind("operator_type.count", "count", _TYPE, "calls per step", needs=_NEEDS),

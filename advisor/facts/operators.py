@@ -108,16 +108,18 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         yield from fact(
             "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
         )
-        device = total + talk if np.isfinite(talk) else total
-        yield from fact(
-            "operator_type.device_share", subject, time * ranks / device if device else None, *source, samples=samples
-        )
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
         share = exposed / step_us if exposed is not None and step_us else None
         yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
+        device = total + talk if np.isfinite(talk) else total
+        bounds = [time * ranks / device if device else None, time / step_us if step_us else None]
+        bound = min((each for each in bounds if each is not None), default=None)
+        yield from fact(
+            "operator_type.stake_share", subject, bound if share is None else share, *source, samples=samples
+        )
         best = max(rows, key=lambda r: (r in timed, bool(rows[r].core), float(rows[r].total_us.sum())))
         top = rows[best]
         longest = max(rows.values(), key=lambda row: row.longest_us)

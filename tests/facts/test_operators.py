@@ -189,11 +189,23 @@ def test_without_a_start_a_type_counts_by_its_share_of_all_device_time(tmp_path:
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     conversion = Subject("operator_type", "TransData")
     assert facts.value("operator_type.compute_share", conversion) == pytest.approx(80 / 480)
-    assert facts.value("operator_type.device_share", conversion) == pytest.approx(0.008)
+    assert facts.value("operator_type.stake_share", conversion) == pytest.approx(0.008)
     found = [
         f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.verdict == "conversion-overhead"
     ]
     assert [f.severity.value for f in found] == ["low"]
+
+
+def test_types_without_a_start_are_weighed_against_a_step_that_another_table_times(tmp_path: Path) -> None:
+    """All of a millisecond's computation in float32 is nothing in a step of a tenth of a second."""
+    rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Data Types",
+            *(f"a{i},MatMul,AI_CORE,-5,100,FLOAT;FLOAT" for i in range(10))]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    (tmp_path / "step_trace_time.csv").write_text(
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n0,1000,0,0,0,99000\n"
+    )
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert [f.severity.value for f in report.findings if f.verdict == "float32-heavy"] == ["low"]
 
 
 def test_older_tables_hold_one_step_and_name_inputs_and_the_ai_cpu(tmp_path: Path) -> None:
