@@ -296,7 +296,9 @@ def _call(kernels: Kernels, signature: int) -> str:
     """The operator that spends most time with this signature, and its input shapes."""
     mine = kernels.signature == signature
     longest = int(np.bincount(kernels.name[mine], kernels.duration[mine]).argmax())
-    return f"{operator_name(kernels.names[longest])[-80:]}, {kernels.signatures[signature].input_shapes}"
+    return ", ".join(
+        filter(None, (operator_name(kernels.names[longest])[-80:], kernels.signatures[signature].input_shapes))
+    )
 
 
 def _place(timeline: Timeline, index: int) -> str:

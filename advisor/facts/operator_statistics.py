@@ -106,7 +106,7 @@ def _inputs(rank: Rank) -> dict[str, dict[str, Any]]:
         }  # fmt: skip
         if len(full):
             top = full.loc[full["total_us"].idxmax()]
-            place = f"{operator_name(top['name'])[-80:]}, {top['input_shapes']}"
+            place = ", ".join(filter(None, (operator_name(top["name"])[-80:], top["input_shapes"])))
             found[str(name)] |= {"float32_call": place, "float32_dtypes": top["input_dtypes"]}
     return found
 

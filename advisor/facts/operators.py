@@ -78,13 +78,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     scales = {rank: _scale_of(run, rank, o) for rank, o in found.items()}
     whole = all(o.whole for o in found.values())
-    step_us = facts.number("step.time_us", RUN) or None if whole else None
-    yield from _type_facts(found, scales, step_us)
+    timed_us = facts.number("step.time_us", RUN) or None
+    step_us = timed_us if whole else None
+    yield from _type_facts(found, scales, step_us, timed_us)
     yield from _operator_facts(found, scales, step_us)
     yield from _run_facts(found, scales, step_us, facts)
 
 
-def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
+def _type_facts(
+    found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None, timed_us: float | None
+) -> Iterator[Fact]:
+    """`step_us` where all kernels of the step are at hand, `timed_us` wherever anything tells how long it lasts."""
     compute = {r: scales[r].per_step(o.compute_us) for r, o in found.items()}
     total = sum(compute.values())
     talk = sum(scales[r].per_step(t.total_us) for r, o in found.items() for t in o.types.values() if t.communication)
@@ -115,7 +119,7 @@ def _type_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us:
         share = exposed / step_us if exposed is not None and step_us else None
         yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
         device = total + talk if np.isfinite(talk) else total
-        bounds = [time * ranks / device if device else None, time / step_us if step_us else None]
+        bounds = [time * ranks / device if device else None, time / timed_us if timed_us else None]
         bound = min((each for each in bounds if each is not None), default=None)
         yield from fact(
             "operator_type.stake_share", subject, bound if share is None else share, *source, samples=samples
