@@ -169,7 +169,7 @@ def _ops_of_csv(records: list[dict[str, str]]) -> list[dict[str, Any]]:
 
 
 def _number(value: object) -> int | None:
-    """The number of an operation; what is negative or beyond any pipeline is none."""
+    """The number of an operation, or of its workers; what is negative or beyond any pipeline is none."""
     number = to_whole(value)
     return number if number is not None and 0 <= number < MOST_OPERATIONS else None
 
@@ -180,10 +180,9 @@ def _op(
 ) -> dict[str, Any]:  # fmt: skip
     samples = tuple(size for size in to_numbers(sizes) if size >= 0)
     given = len(sizes) if isinstance(sizes, (list, tuple)) else len(samples) if samples or not sizes else 1
-    workers = to_known(workers)
     return {
         "unsampled": given != len(samples),
-        "op_id": op_id, "type": operation_type(op_type), "workers": to_whole(workers), "queue_sizes": samples,
+        "op_id": op_id, "type": operation_type(op_type), "workers": _number(workers), "queue_sizes": samples,
         "queue_capacity": to_whole(capacity), "queue_average": sum(samples) / len(samples) if samples else None,
         "sampling_interval_us": None if interval_ms is None else interval_ms * 1000.0,
         "parent": parent,
@@ -223,7 +222,7 @@ def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, no
             )
             rows.append({
                 "op_id": to_whole(op_id), "type": operation_type(_at(document, "op_names", index)),
-                "workers": to_whole(_at(document, "num_workers", index)),
+                "workers": _number(_at(document, "num_workers", index)),
                 "queue_average": to_known(_at(document, "queue_average_size", index)),
                 "queue_used": None if used is None else used / 100.0,
                 "queue_empty": None if empty is None else empty / 100.0,

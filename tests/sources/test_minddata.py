@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,17 @@ def test_in_a_flat_folder_of_several_ranks_only_the_exact_suffix_counts(tmp_path
     write(tmp_path, "pipeline_profiling_0.json", PIPELINE)
     assert find_minddata(tmp_path, 10) == {}
     assert find_minddata(tmp_path, 1)["pipeline_ops"].paths[0].name == "pipeline_profiling_1.json"
+
+
+@pytest.mark.parametrize("workers", [10**18, -3, "many"])
+def test_impossible_numbers_of_workers_are_told_and_not_used(tmp_path: Path, workers: object) -> None:
+    """A proposal computed from 10^18 workers would be nonsense; the operation itself stays."""
+    first, *rest = PIPELINE["op_info"]
+    write(tmp_path, "pipeline_profiling_0.json", {**PIPELINE, "op_info": [{**first, "num_workers": workers}, *rest]})
+    rank = rank_of(tmp_path, 0)
+    frame = rank.read("pipeline_ops")
+    assert frame is not None and frame["workers"].isna().tolist() == [True, False, False]
+    assert any("no usable number of workers" in problem.problem for problem in rank.problems)
 
 
 def test_raw_files_are_preferred_and_the_processed_one_stands_in(tmp_path: Path) -> None:
