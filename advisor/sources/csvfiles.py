@@ -123,6 +123,14 @@ def read_rows(path: Path, note: Note) -> Iterator[list[str]]:
             yield row
 
 
+def is_too_wide(heading: Sequence[str], path: Path, note: Note) -> bool:
+    """Whether the heading has more cells than any table of a profile; noted, as the file cannot be used."""
+    if len(heading) <= MOST_COLUMNS:
+        return False
+    note(str(path), f"its heading has {len(heading)} cells; no table of a profile has so many columns")
+    return True
+
+
 def _never_closed(lines: Sequence[str]) -> bool:
     return sum(line.count('"') for line in lines) % 2 == 1
 
@@ -170,8 +178,7 @@ def read_columns(
     if heading is None:
         note(file, "is empty")
         return None
-    if len(heading) > MOST_COLUMNS:
-        note(file, f"its heading has {len(heading)} cells; no table of a profile has so many columns")
+    if is_too_wide(heading, path, note):
         return None
     positions = pick(heading)
     if positions is None:

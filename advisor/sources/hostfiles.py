@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
-from advisor.sources.csvfiles import Once, read_rows
+from advisor.sources.csvfiles import Once, is_too_wide, read_rows
 from advisor.sources.jsontext import decode
 from advisor.sources.textfiles import read_text
 
@@ -102,6 +102,8 @@ def read_records(path: Path, note: Note, *needed: str) -> list[dict[str, str]]:
     """One dictionary a row; needed columns that the heading lacks, and a heading without rows, are told."""
     rows = read_csv_rows(path, note)
     if not rows:
+        return []
+    if is_too_wide(rows[0], path, note):
         return []
     head = [cell.strip('\ufeff \t"') for cell in rows[0]]
     missing = [name for name in needed if name not in head]

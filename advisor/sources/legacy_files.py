@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Note
-from advisor.sources.csvfiles import Once, ends_inside_line, read_rows
+from advisor.sources.csvfiles import Once, ends_inside_line, is_too_wide, read_rows
 from advisor.sources.jsontext import load_json
 from advisor.sources.textfiles import read_text
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
@@ -51,6 +51,8 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
     """Text cells under `header`. A last row that the file's end cut is left out, cells missing elsewhere are empty."""
     import pandas as pd
 
+    if is_too_wide(header, path, note):
+        return None
     names = [name.strip('\ufeff \t"') for name in header]
     width, kept, short, long, once = len(names), [], 0, 0, Once()
     for row in rows:

@@ -361,3 +361,11 @@ def test_a_trace_cut_anywhere_keeps_its_whole_rows(cut: int) -> None:
     assert len(totals) >= whole - (0 if whole else 1)
     assert all(total == 10.0 for total in totals[:whole])
     assert len(totals) <= whole + 1
+
+
+@pytest.mark.parametrize("table", ["step_phases", "cluster_phases"])
+def test_a_heading_of_a_hundred_thousand_cells_is_told_and_not_built(tmp_path: Path, table: str) -> None:
+    """A column costs more than a cell: millions of them took minutes."""
+    frame, notes = read(table, tmp_path / "t.csv", "\t" * 100_000 + f"{STEPS}\n1,0,1000,1000,0,900,0,900,100\n")
+    assert frame is None or frame.empty
+    assert any("100001 cells" in note for note in notes)
