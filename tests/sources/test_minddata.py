@@ -183,3 +183,9 @@ def test_no_cell_ends_in_a_traceback_or_a_number_that_is_none(value: object) -> 
     assert known is None or known >= 0.0
     assert all(n - n == 0.0 for n in to_numbers(value))
     assert not operation_type(value).endswith("DeviceQueue")
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), "NaN", " null ", 7, ""])
+def test_a_word_for_nothing_is_no_type(nothing: object) -> None:
+    """An operation whose type is lost keeps its number and is called by that alone."""
+    assert operation_type(nothing) == ""
