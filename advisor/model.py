@@ -126,6 +126,8 @@ class Problem:
 
     file: str
     problem: str
+    lost: tuple[str, ...] = field(default=(), compare=False)
+    """Tables that the file was to give and of which nothing could be used."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,18 +99,25 @@ def measure(
 
 
 def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
-    """Damaged files of tables that gave nothing: where no fact was measured that only such a table can give."""
-    damaged: dict[str, set[str]] = {}
+    """Damaged files of tables that gave nothing: of which no rank's could be used, or where no fact was measured that
+    only such a table can give."""
+    damaged: dict[str, set[str]] = defaultdict(set)
+    lost: dict[str, set[str]] = defaultdict(set)
+    usable = set()
     for rank in run.profile.ranks:
         told = {problem.file for problem in rank.problems}
         for table, reference in rank.tables.items():
-            files = {rank.relative(path) for path in reference.paths} & told
-            damaged.setdefault(table, set()).update(files)
+            damaged[table] |= {rank.relative(path) for path in reference.paths} & told
+            gone = {problem.file for problem in rank.problems if table in problem.lost}
+            lost[table] |= gone
+            if not gone:
+                usable.add(table)
     measured = {fact.name for fact in facts}
     kinds = [kind for kind in catalogue().values() if len(kind.needs) == 1]
     useful = {kind.needs[0] for kind in kinds if kind.name in measured}
     given = {kind.needs[0] for kind in kinds} - useful
-    return tuple(sorted({file for table in given for file in damaged.get(table, ())}))
+    silent = {file for table in given for file in damaged[table]}
+    return tuple(sorted(silent.union(*(files for table, files in lost.items() if table not in usable))))
 
 
 _ALWAYS = ("step.time_us", "run.rank_count")

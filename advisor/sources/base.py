@@ -8,7 +8,7 @@ Everything here can be sent to another process.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,9 +84,11 @@ class Rank:
         if key not in self._cache:
             from advisor.sources.readers import read_table
 
-            self._cache[key] = read_table(
-                reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text)
-            )
+            frame = read_table(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
+            if frame is None or frame.empty:
+                files = {self.relative(path) for path in reference.paths}
+                self.problems = [replace(p, lost=(*p.lost, table)) if p.file in files else p for p in self.problems]
+            self._cache[key] = frame
         return self._cache[key]
 
     def forget(self) -> None:

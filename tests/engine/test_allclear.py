@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor import advise
 from advisor.engine.allclear import objection
 from advisor.engine.summary import summarise
 from advisor.facts.base import Fact, FactSet
@@ -83,3 +84,28 @@ def test_the_headline_names_the_links_of_a_card(link, en, zh):
     )  # fmt: skip
     headline = summarise([finding], [], facts()).headline
     assert en in headline.en and zh in headline.zh
+
+
+HEADING = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "verdict"),
+    [
+        (None, "healthy"),
+        ("", "undetermined"),
+        ("no table at all", "undetermined"),
+        ("Operation,Stage\n", "undetermined"),
+    ],
+)
+def test_a_file_that_is_there_and_gives_nothing_is_no_all_clear(tmp_path, content, verdict):
+    """What the data pipeline's table would have told is unknown, unlike where nobody recorded one."""
+    output = tmp_path / "w_0_20260101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    rows = "".join(f"{step},{95_000 + step},0,0,0,{5_000 - step}\n" for step in range(5, 9))
+    (output / "step_trace_time.csv").write_text(HEADING + rows)
+    if content is not None:
+        (output / "dataset.csv").write_text(content)
+    report = advise(tmp_path)
+    assert report.summary.direction == verdict
+    assert content is None or "dataset.csv" in report.summary.headline.en
