@@ -60,8 +60,8 @@ KINDS = (
     kind("rank.extra_operators", "list", "rank", "operator types that account for it, with the shapes here",
          needs="kernels"),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank does as its peers",
-         formula="lateness_steadiness × (replay of the step with the cause at its peers' median; without kernels the "
-                 "lateness above the next late rank's)", needs=_NEEDS),
+         formula="share of the later steps in which it is late × (replay of the step with the cause at its peers' "
+                 "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
     kind("rank.saving_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.saving_basis", "text", "rank", "replay, schedule or comparison", needs=_NEEDS),
 )  # fmt: skip
@@ -129,9 +129,9 @@ def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
 
 
 def _savings(run: Run, late: dict[int, Lateness], layout: Partition) -> dict[int, tuple[float, str]]:
-    """What each late rank costs a step, on average over those in which it is late and those in which it is not. Ranks
-    about as late as each other gain only together, so each gets its part of what mending all of them gives; the worst
-    are replayed."""
+    """What each late rank costs a step, on average over those in which it is late and those in which it is not (the
+    first recorded one aside). Ranks about as late as each other gain only together, so each gets its part of what
+    mending all of them gives; the worst are replayed."""
     found: dict[int, tuple[float, str]] = {}
     worst = sorted((r for r in late if late[r].late_us > 0), key=lambda r: -late[r].late_us)
     replays: dict[tuple[int, ...], float | None] = {}
@@ -139,7 +139,7 @@ def _savings(run: Run, late: dict[int, Lateness], layout: Partition) -> dict[int
         alike = tuple(sorted(r for r in worst if 1 / ALIKE <= late[rank].late_us / late[r].late_us <= ALIKE))
         if alike not in replays and len(replays) < REPLAYS:
             replays[alike] = what_if_late(run, [late[r] for r in alike])
-        replayed, part = replays.get(alike), late[rank].steadiness / len(alike)
+        replayed, part = replays.get(alike), late[rank].recurrence / len(alike)
         if replayed is not None:
             found[rank] = (replayed * part, "replay")
             continue

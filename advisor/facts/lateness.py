@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.facts.accounts import PARTS, Accounts, accounts
 from advisor.facts.base import Run
@@ -35,6 +36,8 @@ class Lateness:
     """Share of the steps in which the rank's own work was above its peers' by half of what it usually is."""
     noise_us: float | None
     speed: float | None = None
+    recurrence: float = 1.0
+    """The same of the steps after the first recorded one, which may live on what was prepared before it."""
 
     @property
     def late_us(self) -> float:
@@ -94,17 +97,23 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     exposed = excess(balance.exposed[rows])
     above = own - others_median(own)
     enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
-    steadily = (above > enough).sum(axis=1) / np.maximum(np.isfinite(above).sum(axis=1), 1)
+    steadily = _part(above > enough, above)
+    again = _part((above > enough)[:, 1:], above[:, 1:]) if above.shape[1] > 2 else steadily
     noise = spread(over)
     return {
         balance.ranks[r]: Lateness(
             balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
             float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
-            speeds.get(balance.ranks[r]),
+            speeds.get(balance.ranks[r]), float(again[i]),
         )
         for i, r in enumerate(rows)
         if np.isfinite(over[i])
     }  # fmt: skip
+
+
+def _part(shown: npt.NDArray[np.bool_], of: Floats) -> Floats:
+    """Share of each row's known steps in which it is so."""
+    return np.asarray(shown.sum(axis=1) / np.maximum(np.isfinite(of).sum(axis=1), 1))
 
 
 def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Floats]) -> Lateness:
@@ -113,12 +122,15 @@ def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Fl
     these in each step."""
     known = {p: over for p, over in above.items() if np.isfinite(over).any() and (p != "data" or balance.data_known)}
     parts = {p: float(np.nanmedian(over)) for p, over in known.items()}
-    steadiness = {p: float((over > parts[p] / 2).mean()) for p, over in known.items()}
+    shown = {p: over > parts[p] / 2 for p, over in known.items()}
     if speed is not None:
         parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
     own = sum(max(us, 0.0) for us in parts.values())
     entry = Lateness(balance.ranks[row], parts, own, None, 0.0, None, speed)
-    return replace(entry, steadiness=steadiness.get(entry.cause, 1.0)) if own > 0 else entry
+    if own <= 0:
+        return entry
+    late = shown.get(entry.cause, np.ones(1, bool))
+    return replace(entry, steadiness=float(late.mean()), recurrence=float((late[1:] if len(late) > 2 else late).mean()))
 
 
 def kernel_speeds(run: Run) -> dict[int, float]:

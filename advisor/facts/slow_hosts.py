@@ -36,8 +36,8 @@ KINDS = (
     kind("host.steadiness", "ratio", "host", "share of the steps in which its typical rank was late",
          formula="median over its ranks", needs=_NEEDS),
     kind("host.saving_us", "us", "host", "what the step gains where all its ranks do as their peers",
-         formula="steadiness × (joint replay of its ranks; without kernels the lateness of its latest above the "
-                 "latest elsewhere)",
+         formula="share of the later steps in which they are late × (joint replay of its ranks; without kernels the "
+                 "lateness of its latest above the latest elsewhere)",
          needs=_NEEDS),
     kind("host.saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.first_wait_us", "us", "run",
@@ -46,7 +46,7 @@ KINDS = (
     kind("pipeline.first_wait_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.first_host_count", "count", "run", "hosts on which those ranks run", needs=_NEEDS),
     kind("pipeline.first_saving_us", "us", "run", "what the step gains where they wait no longer than the others",
-         formula="steadiness × joint replay of its ranks, as for a host", needs=_NEEDS),
+         formula="as for a host", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -95,7 +95,8 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         slow = [entry for entry in guilty if entry.parts[cause] >= over / ALIKE]
         others = [late[r] for r in late if layout.host.get(r) != host]
         steadiness = float(np.median([late[r].steadiness for r in ranks]))
-        gain = _joint_saving(run if host in worst else None, slow, others) * steadiness
+        recurrence = float(np.median([late[r].recurrence for r in ranks]))
+        gain = _joint_saving(run if host in worst else None, slow, others) * recurrence
         subject, n = Subject("host", host, tuple(ranks)), len(ranks)
         yield from fact("host.late_cause", subject, cause, samples=n)
         yield from fact("host.rank_count", subject, n)
@@ -121,7 +122,7 @@ def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition,
     yield from fact("pipeline.first_wait_us", RUN, over, samples=len(first))
     yield from fact("pipeline.first_wait_share", RUN, over / step_us, samples=len(first))
     yield from fact("pipeline.first_host_count", RUN, len(hosts))
-    gain = _joint_saving(run, first, others) * float(np.median([entry.steadiness for entry in first]))
+    gain = _joint_saving(run, first, others) * float(np.median([entry.recurrence for entry in first]))
     yield from fact("pipeline.first_saving_us", RUN, gain, samples=len(first))
 
 

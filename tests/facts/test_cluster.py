@@ -66,7 +66,7 @@ def test_saving_is_what_removing_the_fault_gives(tmp_path, base, kind):
     """The replayed saving is within a fifth of the step that the simulator saves without the fault."""
     scenario = replace(base, faults=(Fault(kind, 1, 0.5),))
     facts, _ = facts_of(scenario, tmp_path)
-    gained = simulate(scenario).mean_us - simulate(replace(scenario, faults=())).mean_us
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
     assert facts.value("rank.saving_basis", rank(1)) == "replay"
     assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
 
@@ -78,7 +78,7 @@ def test_saving_reaches_through_the_pipeline(tmp_path, kind, pairwise):
     base = replace(PIPELINE, tensor=2, pipeline=3, ranks_per_host=4, pairwise=pairwise)
     scenario = replace(base, faults=(Fault(kind, 5, 0.4),))
     facts, _ = facts_of(scenario, tmp_path)
-    gained = simulate(scenario).mean_us - simulate(base).mean_us
+    gained = simulate(scenario).step_us - simulate(base).step_us
     assert facts.value("rank.saving_basis", rank(5)) == "replay"
     assert facts.value("rank.saving_us", rank(5)) == pytest.approx(gained, rel=0.2)
 
@@ -114,7 +114,7 @@ def test_saving_of_a_slow_card_where_kernels_alone_tell_the_stages(tmp_path):
         PIPELINE, data=1, level=0, metadata=False, framework="pytorch", faults=(Fault("slow_compute", 1, 0.3),)
     )
     facts, _ = facts_of(scenario, tmp_path)
-    gained = simulate(scenario).mean_us - simulate(replace(scenario, faults=())).mean_us
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
     assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
 
 
@@ -129,7 +129,7 @@ def test_a_host_whose_ranks_are_all_late_is_one_fault(tmp_path, kind, cause, ker
     assert facts.value("host.late_cause", host) == cause
     assert facts.value("host.late_rank_share", host) == 1
     assert facts.value("host.saving_us", host) == pytest.approx(
-        simulate(slow).mean_us - simulate(scenario).mean_us, rel=0.2
+        simulate(slow).step_us - simulate(scenario).step_us, rel=0.2
     )
 
 
@@ -149,7 +149,7 @@ def test_a_first_stage_that_waits_for_data_as_a_whole_is_the_data_pipeline(tmp_p
     facts, _ = facts_of(slow, tmp_path)
     assert facts.value("pipeline.first_host_count", RUN) == 2
     assert facts.value("pipeline.first_saving_us", RUN) == pytest.approx(
-        simulate(slow).mean_us - simulate(scenario).mean_us, rel=0.2
+        simulate(slow).step_us - simulate(scenario).step_us, rel=0.2
     )
 
 
