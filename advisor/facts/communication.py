@@ -7,7 +7,7 @@ shortest stay at hand may still hold waiting for one of them: what exceeds the l
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -364,19 +364,19 @@ def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float
 def _sizes(run: Run) -> Iterator[Fact]:
     exchanges: dict[int, Exchanges] = run.each("communication")
     layout = partition(run)
-    moved, untold = {}, {}
+    moved, told = {}, {}
     for rank, ex in exchanges.items():
         names = step_names(run, list(ex.steps))
         inside = np.array([s in names for s in ex.steps])[ex.step] & ~np.isin(ex.kinds(), POINT_TO_POINT)
         sized = inside & np.isfinite(ex.size_bytes)
         if sized.any():
             moved[rank] = float(ex.size_bytes[sized].sum()) * ex.scale / max(len(names), 1)
-            untold[rank] = int((inside & ~sized & (ex.transit_us > 0)).sum()) * ex.scale
+            told[rank] = int(sized.sum()) * ex.scale
     for members in layout.peers().values():
-        known = [r for r in members if r in moved]
-        # a rank that tells fewer sizes of what it moved than the others would seem to move less
-        least = min((untold[r] for r in known), default=0)
-        known = [r for r in known if untold[r] == least]
+        # ranks of one stage take part in equally many collectives: where fewer sizes are told, records are lost
+        counts = Counter(told[r] for r in members if r in told)
+        usual = max(counts, key=lambda count: (counts[count], count), default=0)
+        known = [r for r in members if told.get(r) == usual]
         for rank in known:
             subject = Subject("rank", str(rank), (rank,))
             yield from fact("rank.transfer_bytes", subject, moved[rank], *exchanges[rank].sources)
