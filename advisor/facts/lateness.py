@@ -138,6 +138,12 @@ def kernel_speeds(run: Run) -> dict[int, float]:
 
     Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
     """
+    if not hasattr(run, "_kernel_speeds"):
+        run._kernel_speeds = _compare_kernels(run)  # type: ignore[attr-defined]
+    return run._kernel_speeds  # type: ignore[attr-defined]
+
+
+def _compare_kernels(run: Run) -> dict[int, float]:
     courses: dict[int, Course] = run.each("replay")
     ranks = sorted(courses)
     keys = sorted({key for course in courses.values() for key in course.speed})

@@ -296,9 +296,12 @@ def _call(kernels: Kernels, signature: int) -> str:
     """The operator that spends most time with this signature, and its input shapes."""
     mine = kernels.signature == signature
     longest = int(np.bincount(kernels.name[mine], kernels.duration[mine]).argmax())
-    return ", ".join(
-        filter(None, (operator_name(kernels.names[longest])[-80:], kernels.signatures[signature].input_shapes))
-    )
+    return call_text(kernels.names[longest], kernels.signatures[signature].input_shapes)
+
+
+def call_text(name: str, shapes: str) -> str:
+    """An operator with its input shapes, where these are known, for a message."""
+    return ", ".join(filter(None, (operator_name(name)[-80:], shapes)))
 
 
 def _place(timeline: Timeline, index: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from advisor.facts.kernel_time import is_communication
 from advisor.facts.operator_kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch
 from advisor.facts.operator_patterns import MOST, SmallRuns
-from advisor.facts.operator_reduction import OperatorRow, Operators, TypeRow
+from advisor.facts.operator_reduction import OperatorRow, Operators, TypeRow, call_text
 from advisor.facts.operator_work import FULL as FLOAT32
 from advisor.sources.base import Rank
 from advisor.sources.kernels import Signature, operator_name
@@ -106,8 +106,8 @@ def _inputs(rank: Rank) -> dict[str, dict[str, Any]]:
         }  # fmt: skip
         if len(full):
             top = full.loc[full["total_us"].idxmax()]
-            place = ", ".join(filter(None, (operator_name(top["name"])[-80:], top["input_shapes"])))
-            found[str(name)] |= {"float32_call": place, "float32_dtypes": top["input_dtypes"]}
+            call = call_text(top["name"], top["input_shapes"])
+            found[str(name)] |= {"float32_call": call, "float32_dtypes": top["input_dtypes"]}
     return found
 
 

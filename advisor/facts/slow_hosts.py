@@ -96,7 +96,8 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         others = [late[r] for r in late if layout.host.get(r) != host]
         steadiness = float(np.median([late[r].steadiness for r in ranks]))
         recurrence = float(np.median([late[r].recurrence for r in ranks]))
-        gain = _joint_saving(run if host in worst else None, slow, others) * recurrence
+        replayed = what_if_late(run, slow) if host in worst else None
+        gain = _joint_saving(replayed, slow, others) * recurrence
         subject, n = Subject("host", host, tuple(ranks)), len(ranks)
         yield from fact("host.late_cause", subject, cause, samples=n)
         yield from fact("host.rank_count", subject, n)
@@ -122,14 +123,14 @@ def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition,
     yield from fact("pipeline.first_wait_us", RUN, over, samples=len(first))
     yield from fact("pipeline.first_wait_share", RUN, over / step_us, samples=len(first))
     yield from fact("pipeline.first_host_count", RUN, len(hosts))
-    gain = _joint_saving(run, first, others) * float(np.median([entry.recurrence for entry in first]))
+    recurrence = float(np.median([entry.recurrence for entry in first]))
+    gain = _joint_saving(what_if_late(run, first), first, others) * recurrence
     yield from fact("pipeline.first_saving_us", RUN, gain, samples=len(first))
 
 
-def _joint_saving(run: Run | None, slow: list[Lateness], others: list[Lateness]) -> float:
-    """What the step gains where all these ranks do as their peers, microseconds; compared with the next late rank
-    where there is no run to replay."""
-    replayed = None if run is None else what_if_late(run, slow)
+def _joint_saving(replayed: float | None, slow: list[Lateness], others: list[Lateness]) -> float:
+    """What the step gains where all these ranks do as their peers, microseconds: as replayed, or else how much later
+    they are than the next late rank."""
     if replayed is not None:
         return replayed
     return max(max(entry.late_us for entry in slow) - max((o.late_us for o in others), default=0.0), 0.0)
