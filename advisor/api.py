@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.model import Report
-from advisor.ruleset.loader import RuleSet
+from advisor.ruleset.files.loader import RuleSet
 from advisor.sources.base import Profile
 from advisor.sources.discover import load_profile as _load_profile
 
@@ -22,8 +22,8 @@ def load_rules(*directories: str | Path) -> RuleSet:
     from dataclasses import replace
 
     from advisor.config import load_config
-    from advisor.plugins import load_extractors
-    from advisor.ruleset.loader import load_rules as load
+    from advisor.facts.extractors import load_extractors
+    from advisor.ruleset.files.loader import load_rules as load
 
     config = load_config()
     warnings = load_extractors(config.extractors)

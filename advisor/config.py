@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.errors import ConfigError
+from advisor.basics.errors import ConfigError
 
 if TYPE_CHECKING:
     from advisor.ruleset.rule import Rule

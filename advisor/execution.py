@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
 from advisor.model import Problem
 from advisor.sources.base import Profile, Rank
 
@@ -170,7 +170,7 @@ def _processes() -> BaseContext:
         from advisor.facts.registry import MODULES
 
         families = [f"advisor.facts.{module}" for module in MODULES]
-        context.set_forkserver_preload(["pandas", "advisor.pipeline", "advisor.sources.csvfiles", *families])
+        context.set_forkserver_preload(["pandas", "advisor.pipeline", "advisor.sources.text.csvfiles", *families])
     return context
 
 

@@ -1,7 +1,7 @@
 """The nouns every stage shares: subjects, facts, findings and the report.
 
 Frozen dataclasses; nothing here reads a file or knows a layout. The JSON form of `Report` is the public contract
-(`reports/schemas/report.schema.json`); `render/json.py` writes it.
+(`reports/schemas/report.schema.json`); `exchange.py` writes it.
 """
 
 from __future__ import annotations
@@ -268,6 +268,6 @@ class Report:
     facts: tuple[Fact, ...] = ()
     engine: str = ""
     charts: Mapping[str, Any] = field(default_factory=dict)
-    """Compact series for pictures (see facts/charts.py); plain lists and numbers only."""
+    """Compact series for pictures (see facts/pictures/series.py); plain lists and numbers only."""
     promised: frozenset[str] = field(default=frozenset(), compare=False)
     """Names of the facts by which remedies are checked: they go along in JSON, to hold a later run to them."""

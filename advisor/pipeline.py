@@ -17,7 +17,7 @@ from advisor.model import Problem, Report
 from advisor.sources.base import Profile, Rank, say_once
 
 if TYPE_CHECKING:
-    from advisor.ruleset.loader import RuleSet
+    from advisor.ruleset.files.loader import RuleSet
 
 log = logging.getLogger("advisor")
 
@@ -49,7 +49,7 @@ class Options:
 def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None = None) -> Report:
     """Analyses one profiler result. Where nothing was recognised the report has no ranks, and says what was sought."""
     from advisor.engine.judge import judge
-    from advisor.facts.charts import charts
+    from advisor.facts.pictures.series import charts
 
     options = options or Options()
     measured = measure(paths, rules.uses_facts(), options, allow_empty=True)
@@ -73,8 +73,8 @@ def measure(
 ) -> Measured:
     """Reads a profile and measures these facts (None: every fact there is). Raises NoVerdict where nothing was
     recognised, unless that is allowed."""
-    from advisor.errors import NoVerdict
-    from advisor.facts.info import describe
+    from advisor.basics.errors import NoVerdict
+    from advisor.facts.step.info import describe
     from advisor.sources.discover import load_profile
 
     options = options or Options()

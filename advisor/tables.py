@@ -463,7 +463,7 @@ CLUSTER_PHASES_AVERAGE = Table(
     _LEGACY,
 )
 
-TRACE = Table("trace", "timeline events (streamed, see sources/trace.py)", (), _NPU)
+TRACE = Table("trace", "timeline events (streamed, see sources/streams/trace.py)", (), _NPU)
 
 HOST_STAGES = Table(
     "host_stages",

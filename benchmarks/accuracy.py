@@ -82,7 +82,7 @@ def _visible(scenario: Scenario, fault: Fault) -> bool:
 def run_one(job: tuple[str, int, float, str | None]) -> Outcome | None:
     """Simulates, writes, advises, compares."""
     from advisor.pipeline import Options, advise
-    from advisor.ruleset.loader import load_rules
+    from advisor.ruleset.files.loader import load_rules
 
     kind, seed, noise, only = job
     drawn = draw(kind, seed, noise)

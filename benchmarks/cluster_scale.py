@@ -28,7 +28,7 @@ def scenario(ranks: int) -> Scenario:
 def main() -> None:
     """Generates, advises, prints one line of a table."""
     from advisor.pipeline import Options, advise
-    from advisor.ruleset.loader import load_rules
+    from advisor.ruleset.files.loader import load_rules
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=1024)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from advisor.engine.base import CompiledRule, Engine, Join, Pattern, Record, Test
-from advisor.engine.select import make_engine
-from advisor.errors import ConfigError
+from advisor.basics.errors import ConfigError
+from advisor.engine.matching.base import CompiledRule, Engine, Join, Pattern, Record, Test
+from advisor.engine.matching.select import make_engine
 
 Case = tuple[list[CompiledRule], list[Record]]
 

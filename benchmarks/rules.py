@@ -16,7 +16,7 @@ from advisor.engine.judge import Verdicts, decide
 from advisor.facts.base import FactSet
 from advisor.facts.registry import catalogue
 from advisor.model import RUN, Fact, Subject
-from advisor.ruleset.loader import RuleSet, load_rules
+from advisor.ruleset.files.loader import RuleSet, load_rules
 
 WHENS = (
     "{fact} > $limit",

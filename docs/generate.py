@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from advisor.basics.resources import resource
+from advisor.basics.units import UNITS, show
 from advisor.facts.registry import catalogue
-from advisor.knowledge import cited_verdicts, documents, encodings, other_tools, statements
-from advisor.resources import resource
-from advisor.ruleset.loader import RuleSet, load_rules
+from advisor.knowledge.statements import cited_verdicts, documents, encodings, other_tools, statements
+from advisor.knowledge.verdicts import verdict_words
+from advisor.ruleset.files.loader import RuleSet, load_rules
 from advisor.ruleset.rule import Rule
-from advisor.ruleset.vocabulary import verdict_words
-from advisor.units import UNITS, show
 
 HERE = Path(__file__).resolve().parent
 NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->\n"

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from advisor.cli import main
+from advisor.cli.main import main
 
 HEADER = (
     "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
@@ -164,7 +164,9 @@ def test_doctor_and_explain_answer(profile, capsys):
 
 def test_help_answers_at_once():
     """Nothing heavy is imported before it is needed."""
-    code = "import sys; from advisor.cli import main; main(['--help']); print(sorted(m for m in ('pandas', 'numpy', "
+    code = (
+        "import sys; from advisor.cli.main import main; main(['--help']); print(sorted(m for m in ('pandas', 'numpy', "
+    )
     code += "'pydantic', 'polars', 'jinja2', 'yaml', 'rich') if m in sys.modules))"
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

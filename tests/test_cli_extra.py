@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from advisor.cli import main
-from advisor.resources import resource
+from advisor.basics.resources import resource
+from advisor.cli.main import main
 
 
 def test_help_imports_nothing_heavy():
     """--help answers at once because pandas, polars and pydantic stay out of it."""
     code = (
-        "import sys; from advisor.cli import main; main(['--help']); "
+        "import sys; from advisor.cli.main import main; main(['--help']); "
         "print(sorted({'pandas', 'polars', 'pydantic', 'rich', 'yaml', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

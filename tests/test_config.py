@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.basics.errors import ConfigError, RuleError
 from advisor.config import Config, load_config, parse_config
-from advisor.errors import ConfigError, RuleError
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files.loader import load_rules
 
 
 @pytest.mark.parametrize(

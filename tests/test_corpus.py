@@ -14,7 +14,7 @@ import pytest
 
 from advisor.model import Confidence, Role, Severity
 from advisor.pipeline import advise
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files.loader import load_rules
 
 CORPUS = Path(os.environ.get("ADVISOR_CORPUS", "/nonexistent"))
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS names no folder")

@@ -66,7 +66,7 @@ def test_a_worker_that_dies_loses_no_result(profile, cluster):
 
 def test_nobody_at_the_address(profile):
     """An address without a scheduler is a usage error that says what to do, not a traceback."""
-    from advisor.errors import UsageError
+    from advisor.basics.errors import UsageError
 
     with pytest.raises(UsageError, match="no scheduler answers"):
         measure([profile], None, replace(Options(), cluster="tcp://127.0.0.1:9"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli import main
+from advisor.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 FORMATS = ("json", "html", "markdown", "sarif", "junit", "github", "text")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.api import load_rules
+from advisor.basics.resources import resource
 from advisor.compare import compare, read_report
-from advisor.resources import resource
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 EXAMPLES = {

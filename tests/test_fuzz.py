@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import json
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -16,29 +15,26 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from fuzzing import fuzz
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from fuzzing import fuzz
 from test_laws import write
 from test_robustness import check
 
+from advisor.authoring.cases import facts_of, run_cases
+from advisor.basics.errors import AdvisorError, ConfigError, RuleError, UsageError
+from advisor.basics.resources import resource
 from advisor.config import Config, load_config, parse_config
 from advisor.engine.judge import decide, known_facts
-from advisor.errors import AdvisorError, ConfigError, RuleError, UsageError
+from advisor.exchange import report_from_json
 from advisor.facts.base import FactSet
 from advisor.facts.saved import dump, load
 from advisor.pipeline import advise, judge_saved, measure
 from advisor.render import render
-from advisor.render.json import report_from_json
-from advisor.resources import resource
-from advisor.ruleset.cases import facts_of, run_cases
-from advisor.ruleset.document import read_document
-from advisor.ruleset.expression import ExpressionError, parse
-from advisor.ruleset.loader import RuleSet, load_rules, rule_files
-from advisor.ruleset.templates import check_template, placeholders
+from advisor.ruleset.files.loader import RuleSet, load_rules, rule_files
+from advisor.ruleset.language.expression import ExpressionError, parse
+from advisor.ruleset.truth.templates import check_template, placeholders
+from advisor.yamlfiles.document import read_document
 
 RULES = rule_files(resource("rules"))
 ODD: tuple[Any, ...] = (

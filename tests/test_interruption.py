@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
+from advisor.basics.files import write_atomically
 from advisor.execution import executor, run_each
-from advisor.files import write_atomically
 from advisor.sources.base import Rank
 
 HEADING = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
@@ -34,7 +34,7 @@ def profile(tmp_path: Path) -> Path:
 
 SLOW = """
 import sys, time
-import advisor.render as rendering, advisor.files as files
+import advisor.render as rendering, advisor.basics.files as files
 kind, ready = sys.argv[1:3]
 def stall(*given, **named):
     open(ready, "w").close()
@@ -43,7 +43,7 @@ if kind == "rendering":
     rendering.render = stall
 else:
     files.os.fsync = stall
-from advisor.cli import main
+from advisor.cli.main import main
 sys.exit(main(sys.argv[3:]))
 """
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor import intervals
+from advisor.basics import intervals
 
 SPAN = 60
 points = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, SPAN)), max_size=12)

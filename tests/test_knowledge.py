@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.basics.resources import resource
 from advisor.facts.registry import catalogue
-from advisor.knowledge import documents, encodings, other_tools, resolve_check, statements
-from advisor.resources import resource
-from advisor.ruleset.loader import RuleSet, load_rules
-from advisor.ruleset.vocabulary import verdict_words
+from advisor.knowledge.statements import documents, encodings, other_tools, resolve_check, statements
+from advisor.knowledge.verdicts import verdict_words
+from advisor.ruleset.files.loader import RuleSet, load_rules
 
 
 @lru_cache(maxsize=1)

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.exchange import report_from_json
 from advisor.facts.registry import catalogue
 from advisor.model import Report
 from advisor.pipeline import advise
 from advisor.render import render
-from advisor.render.json import report_from_json
-from advisor.ruleset.loader import RuleSet, load_rules
+from advisor.ruleset.files.loader import RuleSet, load_rules
 
 ROOT = Path(__file__).parent.parent
 HEADING = (

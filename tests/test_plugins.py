@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from advisor import plugins
-from advisor.cli import main
-from advisor.errors import ConfigError, RuleError
+from advisor.basics.errors import ConfigError, RuleError
+from advisor.cli.main import main
+from advisor.facts import extractors as plugins
 from advisor.facts import registry
-from advisor.ruleset import packs
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files import packs
+from advisor.ruleset.files.loader import load_rules
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GOOD = """
-from advisor.plugins import Extractor, fact, kind
+from advisor.facts.extractors import Extractor, fact, kind
 
 def measure(context):
     for path in context.files("**/speed.txt"):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from advisor.api import advise, load_rules
-from advisor.ruleset.loader import RuleSet
-from advisor.ruleset.vocabulary import verdict_words
+from advisor.knowledge.verdicts import verdict_words
+from advisor.ruleset.files.loader import RuleSet
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 EPOCH_US = 1_700_000_000_000_000

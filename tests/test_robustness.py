@@ -16,23 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzzing import fuzz
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from fuzzing import fuzz
-
+from advisor.basics.errors import ConfigError, RuleError
 from advisor.config import load_config
-from advisor.errors import ConfigError, RuleError
 from advisor.facts.base import Run
 from advisor.facts.registry import catalogue, plan
 from advisor.pipeline import Options, reduce_all
-from advisor.ruleset.document import parse_document
-from advisor.ruleset.expression import ExpressionError, parse
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files.loader import load_rules
+from advisor.ruleset.language.expression import ExpressionError, parse
 from advisor.sources.discover import load_profile
 from advisor.tables import TABLES
+from advisor.yamlfiles.document import parse_document
 
 ROOT = Path(__file__).parent.parent
 FUZZ = fuzz(25)

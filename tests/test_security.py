@@ -21,12 +21,12 @@ from xml.etree import ElementTree
 import pytest
 
 import advisor
-from advisor.cli import main
-from advisor.errors import RuleError
-from advisor.ruleset.expression import ExpressionError, parse
-from advisor.ruleset.knowledge import load_remedies
-from advisor.ruleset.loader import load_rules
-from advisor.ruleset.templates import check_template
+from advisor.basics.errors import RuleError
+from advisor.cli.main import main
+from advisor.knowledge.remedies import load_remedies
+from advisor.ruleset.files.loader import load_rules
+from advisor.ruleset.language.expression import ExpressionError, parse
+from advisor.ruleset.truth.templates import check_template
 
 PACKAGE = Path(advisor.__file__).parent
 KERNELS = "Step ID,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)\n"
@@ -171,7 +171,7 @@ def test_templates_reach_no_python(text: str) -> None:
     except RuleError:
         return
     from advisor.facts.base import FactSet
-    from advisor.ruleset.templates import render
+    from advisor.ruleset.truth.templates import render
 
     assert tree is not None
 
@@ -326,7 +326,7 @@ def test_views_of_a_database_are_not_run(tmp_path: Path, table: str) -> None:
 
 def test_queries_of_hostile_size_stop(tmp_path: Path) -> None:
     """A join that multiplies its rows ends with the time that a file of its size may take."""
-    from advisor.sources.dbfile import connect
+    from advisor.sources.database.dbfile import connect
 
     connection = sqlite3.connect(tmp_path / "a.db")
     connection.execute("CREATE TABLE t(a INTEGER)")
@@ -465,8 +465,8 @@ def test_serve_listens_on_loopback_unless_told() -> None:
     """There is no login: another machine sees the reports only where the user names an address."""
     import inspect
 
-    from advisor.cli import cli
-    from advisor.serve import LOOPBACK, serve
+    from advisor.cli.main import cli
+    from advisor.serve.app import LOOPBACK, serve
 
     assert inspect.signature(serve).parameters["host"].default in LOOPBACK
     given = {option.name: option.default for option in cli.commands["serve"].params}  # type: ignore[attr-defined]

@@ -5,24 +5,21 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
 
 pytest.importorskip("starlette")
 uvicorn = pytest.importorskip("uvicorn")
-sys.path.insert(0, str(Path(__file__).parent / "render"))
 
 from fake_reports import cluster, data_bound, healthy, hostile  # noqa: E402
 
 from advisor.render import render  # noqa: E402
-from advisor.runs import RunFolder, metrics, trend  # noqa: E402
-from advisor.serve import build_application  # noqa: E402
+from advisor.serve.app import build_application  # noqa: E402
+from advisor.serve.runs import RunFolder, metrics, trend  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +167,7 @@ def test_files_that_change_are_read_again_and_others_are_not(folder, monkeypatch
     """A folder of thousands of runs stays quick, and a new result shows at once."""
     runs = RunFolder(folder)
     first = runs.runs()
-    monkeypatch.setattr("advisor.runs._looks_like_a_report", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr("advisor.serve.runs._looks_like_a_report", lambda path: pytest.fail("read again"))
     assert runs.runs() == first
     monkeypatch.undo()
     path = folder / "late.json"

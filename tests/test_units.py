@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.units import show
+from advisor.basics.units import show
 
 
 @pytest.mark.parametrize(

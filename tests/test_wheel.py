@@ -39,7 +39,7 @@ def test_the_installed_command_reports_from_another_folder(installed, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "<html" in report.read_text(encoding="utf-8")
     where = subprocess.run(
-        [sys.executable, "-c", "import advisor.resources as r; print(r.resource('rules'))"],
+        [sys.executable, "-c", "import advisor.basics.resources as r; print(r.resource('rules'))"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert str(installed) in where.stdout

@@ -55,7 +55,7 @@ class AdviseHandler:
 
     def _report(self, folders: Sequence[Path]) -> None:
         from advisor.api import advise
-        from advisor.files import write_atomically
+        from advisor.basics.files import write_atomically
         from advisor.render import render
 
         report = advise(list(folders))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from advisor.basics.errors import UsageError
 from advisor.collect.plan import knowledge, limit
-from advisor.errors import UsageError
 from advisor.model import Text
 
 DYNAMIC_NAME = "profiler_config.json"

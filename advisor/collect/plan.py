@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from advisor.knowledge import document
+from advisor.knowledge.statements import document
 from advisor.model import RUN, Report, Text
 from advisor.tables import FILES
 

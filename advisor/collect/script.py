@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from advisor.basics.errors import UsageError
 from advisor.collect.check import Fault, check_schedule, database_only, fault, low_level
-from advisor.errors import UsageError
 
 _ENTRIES = ("wait", "warmup", "active", "repeat", "skip_first")
 

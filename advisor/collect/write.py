@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from advisor.basics.errors import UsageError
 from advisor.collect.plan import kinds_of_evidence, knowledge, limit, merged
-from advisor.errors import UsageError
 
 FORMS = ("call", "callback", "dynamic", "environment")
 

@@ -141,7 +141,7 @@ def settings() -> Settings:
     """What is compared, and the limits."""
     import yaml
 
-    from advisor.resources import resource
+    from advisor.basics.resources import resource
 
     document: dict[str, Any] = yaml.safe_load(resource("knowledge_base", "comparison.yaml").read_text(encoding="utf-8"))
     return Settings(

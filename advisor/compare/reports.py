@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.basics.errors import UsageError
+from advisor.basics.units import show
 from advisor.compare.effects import effects, match_findings
 from advisor.compare.facts import FactTable
 from advisor.compare.metrics import accounts, metrics
 from advisor.compare.model import Comparison, Matched, Metric, Obstacle, settings
 from advisor.compare.obstacles import obstacles
-from advisor.errors import UsageError
 from advisor.facts.base import FactKind
 from advisor.model import Report, Text
-from advisor.units import show
 
 if TYPE_CHECKING:
     from advisor.pipeline import Options
-    from advisor.ruleset.loader import RuleSet
+    from advisor.ruleset.files.loader import RuleSet
 
 _FURTHER = (
     "operator_type.shapes", "timeline.core_mhz_highest", "host.cores", "step.jitter", "step.count",
@@ -119,7 +119,7 @@ def read_report(path: str, rules: RuleSet, options: Options | None = None) -> Re
     options = options or Options()
     document = _document(Path(path))
     if document is not None and "findings" in document:
-        from advisor.render.json import report_from_json
+        from advisor.exchange import report_from_json
 
         return report_from_json(document)
     if document is not None and "facts" in document:

@@ -12,21 +12,21 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from advisor.engine.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
-from advisor.engine.evidence import missing_evidence
-from advisor.engine.findings import Draft, build
-from advisor.engine.roots import assign_roles, merge
-from advisor.engine.select import make_engine
-from advisor.engine.summary import summarise
+from advisor.engine.concluding.evidence import missing_evidence
+from advisor.engine.concluding.findings import Draft, build
+from advisor.engine.concluding.roots import assign_roles, merge
+from advisor.engine.concluding.summary import summarise
+from advisor.engine.matching.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
+from advisor.engine.matching.program import Compiled, compile_rules, finding_record, stratum_records
+from advisor.engine.matching.select import make_engine
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
 from advisor.model import Check, Finding, Outcome, Problem, Report, Subject
-from advisor.ruleset.board import Board
-from advisor.ruleset.compile import Compiled, compile_rules, finding_record, stratum_records
-from advisor.ruleset.evaluate import Readiness, readiness
-from advisor.ruleset.loader import RuleSet
-from advisor.ruleset.population import population_of
+from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import Rule
+from advisor.ruleset.truth.board import Board
+from advisor.ruleset.truth.evaluate import Readiness, readiness
+from advisor.ruleset.truth.population import population_of
 
 log = logging.getLogger("advisor")
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 
 from advisor.facts.base import FactKind, Family
 
 MODULES = (
-    "run", "steps", "collection", "host", "getnext", "data_pipeline", "operators", "kernels", "timeline", "dispatch",
-    "memory", "compile", "parallelism", "communication", "replay", "cluster", "slow_hosts", "turns", "slow_steps",
-    "links", "stages", "allreduce", "environment", "transfers", "cores", "mindinsight",
+    "step.run", "step.steps", "step.collection", "data.processors", "data.getnext", "data.pipeline",
+    "operators.operators", "step.from_kernels", "host.timeline", "host.dispatch", "device.memory",
+    "operators.compilation", "collectives.parallelism", "collectives.communication", "cluster.replay", "cluster.ranks",
+    "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links", "cluster.stages",
+    "collectives.allreduce", "step.environment", "collectives.transfers", "operators.cores", "compat.mindinsight",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 
 
 _ADDED: dict[str, Family] = {}
-"""Families of extractors (`advisor/plugins.py`)."""
+"""Families of extractors (`advisor/facts/extractors.py`)."""
 
 
 def add_families(added: Iterable[Family]) -> None:
@@ -36,8 +37,6 @@ def families(added: bool = True) -> dict[str, Family]:
 def _built_in() -> dict[str, Family]:
     found: dict[str, Family] = {}
     for module in MODULES:
-        if find_spec(f"advisor.facts.{module}") is None:
-            continue
         for family in import_module(f"advisor.facts.{module}").FAMILIES:
             found[family.name] = family
     return found

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from advisor.basics.errors import UsageError
+from advisor.basics.jsonout import shield_json
 from advisor.conformity import require
-from advisor.errors import UsageError
 from advisor.facts.base import FactSet, Measured
 from advisor.facts.registry import catalogue
-from advisor.jsonout import shield_json
 from advisor.model import Fact, Parallelism, Problem, ProfileInfo, Source, Subject
 
 SCHEMA_VERSION = "1.0"

@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from advisor.errors import AdvisorError, UsageError
+from advisor.basics.errors import AdvisorError, UsageError
+from advisor.basics.files import write_atomically
 from advisor.facts.base import FactSet
-from advisor.files import write_atomically
 from advisor.gate.metrics import defaults
 from advisor.gate.sample import Sample, gate_facts
 from advisor.model import COLLECTION, RUN, Fact, Problem, Subject
@@ -165,7 +165,7 @@ def _refuse_frozen(reference: Reference) -> None:
 
 def _write(reference: Reference, kind: str, content: Mapping[str, Any]) -> Path:
     """Writes one event under a name nobody else has; names sort by time."""
-    from advisor.render.json import tool_version
+    from advisor.exchange import tool_version
 
     now = datetime.now(timezone.utc)
     added = now.isoformat(timespec="microseconds")
@@ -204,7 +204,7 @@ def _read_all(folder: Path, pattern: str = "[0-9]*.json") -> _Events:
 
 def _run_to_json(sample: Sample) -> dict[str, Any]:
     """Facts and verdicts: the report's own form, with facts as `name -> subject -> value`."""
-    from advisor.render.json import report_to_json
+    from advisor.exchange import report_to_json
 
     report = report_to_json(replace(sample.report(), facts=(), problems=()), facts="none")
     for finding in report["findings"]:
@@ -251,8 +251,8 @@ def _is_number(value: object) -> bool:
 
 
 def _run_from_json(document: Mapping[str, Any], path: Path) -> Sample:
-    from advisor.render.json import SCHEMA_VERSION as REPORT_VERSION
-    from advisor.render.json import report_from_json
+    from advisor.exchange import SCHEMA_VERSION as REPORT_VERSION
+    from advisor.exchange import report_from_json
 
     checked = [{"rule": rule, "outcome": outcome} for outcome, rules in document["checked"].items() for rule in rules]
     report = report_from_json({"schema_version": REPORT_VERSION, **document["report"], "checked": checked})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.errors import NoVerdict, UsageError
+from advisor.basics.errors import NoVerdict, UsageError
 from advisor.gate.baselines import Reference, load_baseline
 from advisor.gate.decision import decide
 from advisor.gate.model import Case, Decision
@@ -16,7 +16,7 @@ from advisor.gate.sample import Sample, differences, take_sample
 
 if TYPE_CHECKING:
     from advisor.pipeline import Options
-    from advisor.ruleset.loader import RuleSet
+    from advisor.ruleset.files.loader import RuleSet
 
 
 def run_gate(

@@ -10,16 +10,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet
 from advisor.gate.metrics import defaults, facts_of
 from advisor.model import Check, Finding, Problem, ProfileInfo, Report, Summary
-from advisor.units import rank_list
 
 if TYPE_CHECKING:
     from advisor.facts.base import Measured
     from advisor.pipeline import Options
-    from advisor.ruleset.loader import RuleSet
+    from advisor.ruleset.files.loader import RuleSet
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from advisor.errors import ConfigError
+from advisor.basics.errors import ConfigError
 from advisor.facts.base import FactKind
 from advisor.gate.metrics import defaults, read_quantity
 

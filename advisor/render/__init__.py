@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
 from advisor.model import Report
+
+_HOME = {"json": "advisor.exchange"}
 
 FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
 
@@ -19,5 +21,5 @@ def render(report: Report, format: str, lang: str = "en", **options: Any) -> str
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}", hint=f"one of {', '.join(FORMATS)}")
-    module = import_module(f"advisor.render.{format}")
+    module = import_module(_HOME.get(format, f"advisor.render.report.{format}"))
     return str(getattr(module, f"render_{format}")(report, lang, **options))

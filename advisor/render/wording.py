@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from advisor.basics.resources import resource
+from advisor.basics.units import rank_list, show
 from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject, Text
 from advisor.render.escaping import shorten
-from advisor.resources import resource
-from advisor.units import rank_list, show
 
 log = logging.getLogger("advisor")
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from advisor.facts.base import FactKind
 from advisor.model import Confidence, Direction, Severity, Text, Value, Verify
-from advisor.ruleset.conditions import All, Condition, CountOf, FindingIs, expressions, parts
-from advisor.ruleset.dimensions import Dimensions
-from advisor.ruleset.expression import PEER_FUNCTIONS, Call, Expr, FactRef, walk
+from advisor.ruleset.language.conditions import All, Condition, CountOf, FindingIs, expressions, parts
+from advisor.ruleset.language.dimensions import Dimensions
+from advisor.ruleset.language.expression import PEER_FUNCTIONS, Call, Expr, FactRef, walk
 
 _PLACEHOLDERS = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)

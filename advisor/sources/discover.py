@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
-from advisor.sources import ascend, cluster_output, legacy, loose, msprof
 from advisor.sources.base import Profile, Rank
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
+from advisor.sources.layouts import ascend, cluster_output, legacy, loose, msprof
 from advisor.sources.metadata import infer_parallelism
-from advisor.sources.textfiles import why_unreadable
+from advisor.sources.text.textfiles import why_unreadable
 from advisor.sources.topology import resolve_groups
 
 log = logging.getLogger("advisor")
@@ -104,7 +104,7 @@ def _judge_legacy(listing: Listing, ranks: Sequence[Rank]) -> Judgement:
 
 
 def _recognise_legacy(folder: Path, base: Path) -> list[Rank]:
-    from advisor.sources.legacy import recognise
+    from advisor.sources.layouts.legacy import recognise
 
     try:
         return recognise(folder, base)

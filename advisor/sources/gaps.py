@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.sources.base import Rank
-from advisor.sources.textfiles import read_text
+from advisor.sources.text.textfiles import read_text
 from advisor.tables import TABLES
 
 USUAL = 0.5

@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.model import Parallelism
 from advisor.sources.base import Note
-from advisor.sources.jsontext import load_json
+from advisor.sources.text.jsontext import load_json
 from advisor.sources.topology import joined
 
 Groups = dict[str, tuple[int, ...]]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.sources.base import Note, Reader, TableRef
-from advisor.sources.textfiles import TooLarge, require_file, why_unreadable
+from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _READERS: dict[str, Reader] = {}
 
 _MODULES = {
-    "csv": "advisor.sources.csvfiles",
-    "json": "advisor.sources.jsonfiles",
-    "db": "advisor.sources.databases",
-    "legacy": "advisor.sources.legacy_readers",
-    "minddata": "advisor.sources.minddata",
-    "kernels": "advisor.sources.kernels",
-    "cluster": "advisor.sources.cluster_output",
+    "csv": "advisor.sources.text.csvfiles",
+    "json": "advisor.sources.text.jsonfiles",
+    "db": "advisor.sources.database.databases",
+    "legacy": "advisor.sources.older.legacy_readers",
+    "minddata": "advisor.sources.minddata.minddata",
+    "kernels": "advisor.sources.streams.kernels",
+    "cluster": "advisor.sources.layouts.cluster_output",
 }
 """Prefix of a reader's name (before the first dot) -> module that registers it."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor.sources.base import Rank, TableRef
-from advisor.sources.textfiles import read_text
+from advisor.sources.text.textfiles import read_text
 
 _MOST_BYTES = 32 << 20
 _OPERATION = re.compile(

@@ -59,7 +59,7 @@ def warm_up(profile: Path, folder: Path) -> None:
     import pandas
     import polars  # noqa: F401
 
-    import advisor.ruleset.loader as loader
+    import advisor.ruleset.files.loader as loader
     from advisor.facts.registry import catalogue, families
     from advisor.render.wording import words
     from advisor.sources import readers
@@ -104,7 +104,7 @@ def _imported(profile: Path, folder: Path) -> list[str]:
 def advise(folder: Path, report: Path, *options: str) -> Outcome:
     """Runs the command line on a profile in this process and reduces what it wrote."""
     import advisor.pipeline as pipeline
-    from advisor.cli import main
+    from advisor.cli.main import main
 
     kept: list[Any] = []
     original = pipeline.advise

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.intervals import Intervals, clip, measure, subtract, union
+from advisor.basics.intervals import Intervals, clip, measure, subtract, union
 from benchmarks.simulator.physics import OPTIMIZER, Op, Simulation, transport
 from benchmarks.simulator.writers import device_intervals
 

@@ -70,7 +70,7 @@ def write_trace(run: Simulation, rank: int, output: Path) -> None:
 def _add_overlap(run: Simulation, rank: int, add: Any) -> None:
     import numpy as np
 
-    from advisor.intervals import complement, subtract, union
+    from advisor.basics.intervals import complement, subtract, union
     from benchmarks.simulator.writers import device_intervals
 
     every = [op for step in run.ops for op in step[rank]]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.intervals import Intervals, clip, complement, measure, subtract, union
+from advisor.basics.intervals import Intervals, clip, complement, measure, subtract, union
 from benchmarks.simulator.communication_files import write_communication
 from benchmarks.simulator.physics import Op, Simulation
 from benchmarks.simulator.trace import write_trace

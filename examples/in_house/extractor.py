@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from statistics import median
 
-from advisor.plugins import Extractor, fact, kind
+from advisor.facts.extractors import Extractor, fact, kind
 
 SPEED = re.compile(r"step[ =](\d+).*?tokens/s[ =]([0-9.]+)")
 WARM_UP = 2

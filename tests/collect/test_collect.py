@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from advisor.basics.errors import UsageError
 from advisor.collect import check_file, check_text, next_collection, next_evidence, write_configuration
 from advisor.collect.plan import kinds_of_evidence, knowledge, merged
-from advisor.errors import UsageError
 from advisor.model import RUN, Fact, MissingEvidence, ProfileInfo, Report, Summary, Text
 from advisor.tables import TABLES
 
@@ -202,7 +202,7 @@ def test_data_excludes_the_schedule_of_what_it_is_merged_with():
 
 def test_the_command_checks_and_writes(tmp_path):
     """Exit 1 on a defect, 0 without, 2 on a file that is no configuration."""
-    from advisor.cli import cli, main
+    from advisor.cli.main import cli, main
 
     bad = tmp_path / "config.json"
     bad.write_text(write_configuration((), "mindspore", "dynamic"))

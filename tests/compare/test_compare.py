@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from advisor.compare import compare, read_report
 from advisor.compare.effects import judge_expectation
-from advisor.compare.show import FORMATS, comparison_to_json, render_comparison
 from advisor.model import (
     COLLECTION,
     RUN,
@@ -34,6 +33,7 @@ from advisor.model import (
     Text,
     Verify,
 )
+from advisor.render.comparison.text import FORMATS, comparison_to_json, render_comparison
 
 SAME = Text("x", "x")
 PROFILE = ProfileInfo(
@@ -237,7 +237,7 @@ def test_profiles_are_compared_from_end_to_end(profiles):
 
 def test_the_command_takes_profiles_and_reports_alike(profiles, tmp_path):
     """JSON reports can stand in for the profiles: the same metrics, findings and kept promises, byte for byte."""
-    from advisor.cli import cli
+    from advisor.cli.main import cli
 
     def run(*arguments: str) -> str:
         result = CliRunner().invoke(cli, list(arguments), standalone_mode=False)

@@ -9,7 +9,7 @@ from advisor.facts.base import Run, kind
 from advisor.facts.origins import Origins
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.pipeline import advise
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files.loader import load_rules
 from advisor.sources.base import Profile, Rank, TableRef
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "slow-rank-pipeline"

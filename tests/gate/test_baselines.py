@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
 from advisor.facts.base import FactSet
 from advisor.gate.baselines import add_run, freeze, load_baseline, names_in, parse_reference, promote
 from advisor.gate.sample import Sample, differences

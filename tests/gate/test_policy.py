@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from advisor.errors import ConfigError
+from advisor.basics.errors import ConfigError
 from advisor.gate.metrics import defaults, read_quantity
 from advisor.model import Severity
 from tests.gate.profiles import policy

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from advisor.gate.render import FORMATS, render
-from advisor.gate.render_markdown import LIMIT, render_markdown
+from advisor.basics.resources import resource
 from advisor.model import Severity, Subject
+from advisor.render.decision.markdown import LIMIT, render_markdown
+from advisor.render.decision.text import FORMATS, render
 from advisor.render.wording import words
-from advisor.resources import resource
 from tests.gate.profiles import GOOD, finding, judge, policy, runs_of, sample
 
 HISTORY = runs_of(*GOOD, name="old", facts={"step.computing_us": 80_000.0})

@@ -8,7 +8,7 @@ from fake_reports import cluster, data_bound, healthy, hostile
 
 from advisor.compare import compare
 from advisor.model import RUN, Fact, Subject
-from advisor.render.comparison import render_comparison
+from advisor.render.comparison.html import render_comparison
 
 
 def _page(before, after, lang="en"):

@@ -11,11 +11,11 @@ import pytest
 from fake_reports import SAMPLES, cluster, reports
 from hypothesis import given, settings
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
+from advisor.basics.resources import resource
+from advisor.exchange import report_from_json
 from advisor.model import RUN, Evidence, Fact, Subject
 from advisor.render import FORMATS, render
-from advisor.render.json import report_from_json
-from advisor.resources import resource
 
 SCHEMA = json.loads(resource("reports", "schemas", "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -98,5 +98,5 @@ def test_rendering_json_needs_no_heavy_module():
     """The JSON writer is used by hooks that must answer at once."""
     import subprocess
 
-    code = "import sys, advisor.render.json; sys.exit(any(m in sys.modules for m in ('pandas', 'rich', 'jinja2')))"
+    code = "import sys, advisor.exchange; sys.exit(any(m in sys.modules for m in ('pandas', 'rich', 'jinja2')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from advisor.basics.units import rank_list
 from advisor.model import Evidence, Remedy, Subject, Text
 from advisor.render.wording import change, expected, where, word, words
-from advisor.units import rank_list
 
 
 def _flat(tree, prefix=""):

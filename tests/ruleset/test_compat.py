@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from advisor.authoring.cases import given_finding, run_cases
+from advisor.authoring.lint import lint
 from advisor.config import Config
 from advisor.engine.judge import decide
 from advisor.facts.base import FactSet
 from advisor.pipeline import advise, measure
-from advisor.ruleset.cases import given_finding, run_cases
-from advisor.ruleset.lint import lint
-from advisor.ruleset.loader import load_rules, rule_files
-from advisor.ruleset.packs import shipped_packs
+from advisor.ruleset.files.loader import load_rules, rule_files
+from advisor.ruleset.files.packs import shipped_packs
 
 CORPUS = os.environ.get("ADVISOR_CORPUS")
 needs_corpus = pytest.mark.skipif(not CORPUS, reason="ADVISOR_CORPUS names no folder of profiles")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from oracle import Reached, decide, judged_of
 from samples import CATALOGUE, PACK, facts, rank, rule
 
-from advisor.engine.base import Record
-from advisor.engine.python import PythonEngine
+from advisor.engine.matching.base import Record
+from advisor.engine.matching.program import compile_rules, finding_record, stratum_records
+from advisor.engine.matching.python import PythonEngine
 from advisor.facts.base import FactSet
 from advisor.model import Fact, Subject
-from advisor.ruleset.compile import compile_rules, finding_record, stratum_records
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files.loader import load_rules
 from advisor.ruleset.rule import Rule
 
 
@@ -180,7 +180,7 @@ def test_rules_that_wait_for_their_own_silence_are_errors() -> None:
 
 def test_a_rule_that_explodes_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A join of everything with everything ends in an error of that rule, not of the machine."""
-    monkeypatch.setattr("advisor.ruleset.compile.MAX_PAIRS", 100)
+    monkeypatch.setattr("advisor.engine.matching.program.MAX_PAIRS", 100)
     on = "{kind: rank, on: {rank.stage: rank.stage}}"
     made = rule(
         f"join: {{a: {on}, b: {on}, c: {on}}}\nwhen: a:rank.compute_us + b:rank.compute_us > c:rank.compute_us", "rank"

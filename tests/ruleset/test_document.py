@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.errors import RuleError
-from advisor.ruleset.document import parse_document
+from advisor.basics.errors import RuleError
+from advisor.yamlfiles.document import parse_document
 
 
 def test_scalars_mean_what_they_look_like() -> None:

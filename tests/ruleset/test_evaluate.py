@@ -11,9 +11,9 @@ from samples import CATALOGUE, PACK, facts, rank, rule
 
 from advisor.facts.base import FactSet
 from advisor.model import RUN, Fact, Subject
-from advisor.ruleset.evaluate import Readiness, Scope, evidence, readiness, trace
-from advisor.ruleset.expression import parse
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files.loader import load_rules
+from advisor.ruleset.language.expression import parse
+from advisor.ruleset.truth.evaluate import Readiness, Scope, evidence, readiness, trace
 
 _RANKS = facts(
     {"step.time_us": 100.0, "run.world_size": 4, "run.versions": ("a", "b")},

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import CATALOGUE
 
-from advisor.errors import RuleError
-from advisor.ruleset.dimensions import Dimensions
-from advisor.ruleset.expression import MAX_DEPTH, ExpressionError, parse, text_of
+from advisor.basics.errors import RuleError
+from advisor.ruleset.language.dimensions import Dimensions
+from advisor.ruleset.language.expression import MAX_DEPTH, ExpressionError, parse, text_of
 
 _WORDS = [
     "step.count",

@@ -10,16 +10,16 @@ import jsonschema
 import pytest
 from samples import CATALOGUE, PACK
 
-from advisor.errors import UsageError
-from advisor.resources import resource
-from advisor.ruleset.cases import run_cases
-from advisor.ruleset.document import read_document
-from advisor.ruleset.knowledge import load_remedies
-from advisor.ruleset.lint import lint
-from advisor.ruleset.loader import rule_files
-from advisor.ruleset.new import NewRule, write_rule
-from advisor.ruleset.schema import json_schema
-from advisor.ruleset.vocabulary import verdict_words
+from advisor.authoring.cases import run_cases
+from advisor.authoring.lint import lint
+from advisor.authoring.new import NewRule, write_rule
+from advisor.basics.errors import UsageError
+from advisor.basics.resources import resource
+from advisor.knowledge.remedies import load_remedies
+from advisor.knowledge.verdicts import verdict_words
+from advisor.ruleset.files.loader import rule_files
+from advisor.ruleset.files.schema import json_schema
+from advisor.yamlfiles.document import read_document
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_new_rule_works_at_once(tmp_path: Path, fact: str, op: str, threshold:
 def test_the_published_schema_is_current() -> None:
     """Editors check rules against the schema that the loader uses, and it accepts the sample rules."""
     published = json.loads(resource("reports", "schemas", "rule.schema.json").read_text(encoding="utf-8"))
-    assert published == json_schema(), "write it anew from advisor.ruleset.schema.json_schema()"
+    assert published == json_schema(), "write it anew from advisor.ruleset.files.schema.json_schema()"
     validator = jsonschema.Draft202012Validator(published)
     for path in rule_files(PACK):
         assert not list(validator.iter_errors(read_document(path).data))

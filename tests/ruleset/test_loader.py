@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import CATALOGUE, PACK, faulty
 
+from advisor.basics.errors import ConfigError, RuleError
 from advisor.config import Config
-from advisor.errors import ConfigError, RuleError
-from advisor.ruleset.loader import load_rules
+from advisor.ruleset.files.loader import load_rules
 
 _SOURCE = (PACK / "TEST001-exposed.yaml").read_text(encoding="utf-8")
 

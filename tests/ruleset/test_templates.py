@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import CATALOGUE, facts, rule
 
-from advisor.errors import RuleError
+from advisor.basics.errors import RuleError
 from advisor.model import RUN
-from advisor.ruleset.evaluate import Scope
-from advisor.ruleset.templates import Variables, placeholders, render
+from advisor.ruleset.truth.evaluate import Scope
+from advisor.ruleset.truth.templates import Variables, placeholders, render
 
 
 def _variables() -> Variables:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli import main
+from advisor.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 SECTION = "## A first rule in ten minutes"

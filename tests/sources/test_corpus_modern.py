@@ -47,8 +47,8 @@ def test_the_database_twin_says_the_same_as_the_text():
 
 def test_phases_computed_from_tasks_equal_the_step_table():
     """The fallback for databases without a step table gives CANN's own numbers."""
-    from advisor.sources.databasesteps import steps_from_tasks
-    from advisor.sources.dbfile import open_database
+    from advisor.sources.database.databasesteps import steps_from_tasks
+    from advisor.sources.database.dbfile import open_database
 
     for rank in load_profile([CORPUS / "pt-db-ddp-alexnet-level1"]).ranks:
         (path,) = rank.tables["kernels"].paths

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import UsageError
+from advisor.basics.errors import UsageError
 from advisor.sources.discover import explain_folders, load_profile
 from advisor.sources.metadata import hash_group, normalise_settings
 

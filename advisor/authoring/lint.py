@@ -1,0 +1,287 @@
+"""Everything that is wrong with rules, remedies and cases, all at once, with file, line and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from advisor.authoring.cases import cases_path, facts_of, given_finding, load_cases
+from advisor.basics.errors import RuleError
+from advisor.basics.resources import resource
+from advisor.engine.matching.strata import asked, stratify
+from advisor.facts.base import FactKind
+from advisor.knowledge.remedies import load_remedies
+from advisor.knowledge.verdicts import verdict_words
+from advisor.model import Text
+from advisor.ruleset.files.loader import read_rules, with_params
+from advisor.ruleset.files.packs import shipped_packs
+from advisor.ruleset.language.alternatives import expand
+from advisor.ruleset.language.conditions import All, AnyOf, Condition, Leaf, push_down
+from advisor.ruleset.language.expression import Call, Expr, FactRef, Literal, Logic, Name, Param, children, walk
+from advisor.ruleset.language.scopes import IDENTITY
+from advisor.ruleset.rule import RemedySpec, Rule
+from advisor.ruleset.truth.templates import check_template, placeholders
+from advisor.yamlfiles.document import read_document
+from advisor.yamlfiles.faults import Faults, LintError
+
+__all__ = ["LintError", "lint"]
+
+
+def lint(
+    directories: Sequence[Path], *, catalogue: Mapping[str, FactKind] | None = None, cases: bool = True
+) -> list[LintError]:
+    """All defects of the rules, remedies and (unless `cases` is off) cases in these folders, sorted by place.
+
+    Rules of the default pack are known as parents and as sources of verdicts, and are not linted unless named.
+    """
+    if catalogue is None:
+        from advisor.facts.registry import catalogue as measured
+
+        catalogue = measured()
+    rules, found = read_rules(directories, catalogue)
+    default = shipped_packs()["default"]
+    ours = any(directory.resolve() == default.resolve() for directory in directories)
+    others = [] if ours else read_rules([default], catalogue)[0]
+    remedies, faults = load_remedies([directory for directory in directories if directory.is_dir()])
+    known = _Known(catalogue, remedies, [*rules, *others])
+    found = [replace(error, level="error") if _shipped(error.file) else error for error in (*found, *faults)]
+    for rule in rules:
+        found += _Linter(rule, known).lint(cases)
+    for spec in remedies.values():
+        if ours or not _shipped(str(spec.path)):
+            found += _lint_remedy(spec, known)
+    return sorted(set(found))
+
+
+def _shipped(file: str) -> bool:
+    roots = (resource("rules").resolve(), resource("knowledge_base").resolve())
+    return any(Path(file).resolve().is_relative_to(root) for root in roots)
+
+
+class _Known:
+    """What rules may refer to."""
+
+    def __init__(
+        self, catalogue: Mapping[str, FactKind], remedies: Mapping[str, RemedySpec], rules: Sequence[Rule]
+    ) -> None:
+        self.catalogue, self.remedies = catalogue, remedies
+        self.ids = {rule.id for rule in rules}
+        self.verdicts = {rule.verdict for rule in rules} | set(verdict_words())
+        self.circular = stratify(rules).circular
+
+
+class _Linter:
+    def __init__(self, rule: Rule, known: _Known) -> None:
+        self.rule, self.known = rule, known
+        self.faults = Faults(read_document(rule.path))
+
+    def lint(self, cases: bool) -> list[LintError]:
+        self._verdict()
+        self._references()
+        self._ladder()
+        self._params()
+        self._needs()
+        self._texts()
+        if self.rule.id in self.known.circular:
+            self.faults.add(("when",), "depends, through other rules, on the absence of its own verdict")
+        with self.faults.at("when"):
+            expand(All((*self.rule.applies, self.rule.when)))
+        return self.faults.found + (self._cases() if cases else [])
+
+    def _verdict(self) -> None:
+        rule, words = self.rule, verdict_words()
+        word = words.get(rule.verdict)
+        if word is None:
+            if "/" not in rule.verdict:
+                hint = "a word of your own has a prefix: acme/…"
+                self._unknown(("verdict",), f"there is no verdict {rule.verdict!r}", rule.verdict, words, hint)
+            return
+        if word.direction != rule.direction.value:
+            self.faults.add(("direction",), f"{rule.verdict} is a matter of {word.direction}")
+        if rule.subject_kind not in word.subjects:
+            kinds = " or ".join(word.subjects)
+            self.faults.add(("for",), f"{rule.verdict} is about a {kinds}, not a {rule.subject_kind}")
+
+    def _references(self) -> None:
+        rule, known = self.rule, self.known
+        for index, use in enumerate(rule.remedies):
+            spec = known.remedies.get(use.id)
+            where = ("remedies", index, "id")
+            if spec is None:
+                hint = f"write {use.id}.yaml in knowledge_base/remedies/ or in the pack's remedies/"
+                self._unknown(where, f"there is no remedy {use.id!r}", use.id, known.remedies, hint)
+            else:
+                self._remedy(where, spec, use.values)
+        for index, parent in enumerate(rule.parents):
+            if parent not in known.ids:
+                self._unknown(("parents", index), f"there is no rule {parent!r}", parent, known.ids)
+        for index, symptom in enumerate(rule.explains):
+            self._reachable(("explains", index, "verdict"), symptom.verdict)
+        for condition in asked(rule):
+            for verdict in condition.verdicts:
+                self._reachable(("when",), verdict)
+
+    def _reachable(self, where: tuple[Any, ...], verdict: str) -> None:
+        if verdict not in self.known.verdicts:
+            self._unknown(where, f"no rule reaches the verdict {verdict!r}", verdict, self.known.verdicts)
+
+    def _remedy(self, where: tuple[Any, ...], spec: RemedySpec, values: Mapping[str, Expr]) -> None:
+        """The rule gives every value its remedy asks for."""
+        asked_for: set[str] = set()
+        for template in spec.templates():
+            try:
+                asked_for |= {name.partition(".")[0] for name in placeholders(template)}
+            except RuleError:
+                continue
+        areas = {name.partition(".")[0] for name in (*self.known.catalogue, *IDENTITY)}
+        for name in sorted(asked_for - areas - set(values) - {"param"}):
+            self.faults.add(where, f"the remedy {spec.id} needs the value {name}", f"values: {{{name}: …}}")
+
+    def _unknown(self, where: tuple[Any, ...], message: str, word: str, words: Collection[str], hint: str = "") -> None:
+        near = get_close_matches(word, list(words), 1)
+        self.faults.add(where, message, f"did you mean {near[0]}?" if near else hint)
+
+    def _ladder(self) -> None:
+        ladder, before = self.rule.severity, None
+        for severity, expr in ladder.steps:
+            value = expr.value if isinstance(expr, Literal) else None
+            if isinstance(expr, Param):
+                value = self.rule.params[expr.name].value  # type: ignore[assignment]
+            if not isinstance(value, (int, float)):
+                continue
+            if before is not None and (value <= before if ladder.worse == "higher" else value >= before):
+                word = "above" if ladder.worse == "higher" else "below"
+                self.faults.add(
+                    ("severity", severity.value),
+                    f"{severity.value} must be {word} the step before it ({value:g} after {before:g})",
+                    "where low values are bad, say worse: lower",
+                )
+            before = value
+
+    def _params(self) -> None:
+        used = {part.name for expr in self.rule.expressions() for part in walk(expr) if isinstance(part, Param)}
+        for template in self.rule.templates():
+            used |= {name.split(".")[1] for name in _names(template) if name.startswith("param.")}
+        for name in self.rule.params:
+            if name not in used:
+                self.faults.add(("params", name), f"the parameter {name} is used nowhere", "remove it")
+        let = {part.name for expr in self.rule.expressions() for part in walk(expr) if isinstance(part, Name)}
+        mentioned = {name for template in self.rule.templates() for name in _names(template)}
+        for name in self.rule.let:
+            if name not in let | mentioned:
+                self.faults.add(("let", name), f"the name {name} is used nowhere", "remove it")
+
+    def _needs(self) -> None:
+        named = set(self.rule.needs)
+        for fact in dict.fromkeys(_certain(push_down(self.rule.when), self.rule)):
+            if fact not in named and not fact.startswith("subject."):
+                hint = f"needs: [{fact}], or guard it: or_else({fact}, …)"
+                self.faults.add(("needs",), f"`when` uses {fact}, which `needs` does not name", hint)
+
+    def _texts(self) -> None:
+        rule = self.rule
+        texts: list[tuple[tuple[Any, ...], Text]] = [(("title",), rule.title), (("message",), rule.message)]
+        texts += [(("doubts", i, "because"), doubt.because) for i, doubt in enumerate(rule.doubts)]
+        if rule.saving is not None:
+            texts.append((("saving", "basis"), rule.saving.basis))
+        for where, text in texts:
+            with self.faults.at(*where):
+                english, chinese = placeholders(text.en), placeholders(text.zh)
+                if english != chinese:
+                    differ = ", ".join(sorted(english ^ chinese))
+                    self.faults.add(where, f"{differ} stands in one language only", "mention it in both")
+                for name in sorted(english | chinese):
+                    self._placeholder(where, name)
+
+    def _placeholder(self, where: tuple[Any, ...], name: str) -> None:
+        rule, catalogue = self.rule, self.known.catalogue
+        first, _, rest = name.partition(".")
+        if name in rule.let or (first == "param" and rest in rule.params) or first == "subject":
+            return
+        ref = FactRef(rest, first) if first in rule.joins else FactRef(name)
+        with self.faults.at(*where):
+            rule.dimensions(catalogue).unit(ref)
+
+    def _cases(self) -> list[LintError]:
+        path = cases_path(self.rule.path)
+        if not path.is_file():
+            self.faults.add(("id",), "the rule has no cases", f"write {path.name} beside it")
+            return self.faults.found[-1:]
+        model, document, faults = load_cases(path)
+        if model is None or document is None:
+            return faults
+        noted = Faults(document)
+        if model.rule != self.rule.id:
+            noted.add(("rule",), f"the cases are of {model.rule}, the rule is {self.rule.id}")
+        outcomes = [case.expect.outcome for case in model.cases]
+        for missing, what in (
+            ("fail" not in outcomes, "a case in which the rule fires (outcome: fail)"),
+            ("pass" not in outcomes, "a case in which the rule stays silent (outcome: pass)"),
+            (not any(case.boundary for case in model.cases), "a case at its limit (boundary: true)"),
+        ):
+            if missing:
+                noted.add(("cases",), f"there is no {what.removeprefix('a ')}", f"add {what}")
+        for index, case in enumerate(model.cases):
+            with noted.at("cases", index):
+                with_params(self.rule, case.params, case.name)
+                facts = facts_of(case.facts or [], self.known.catalogue)
+                for entry in case.findings:
+                    given_finding(entry, facts)
+        return [*faults, *noted.found]
+
+
+def _lint_remedy(spec: RemedySpec, known: _Known) -> list[LintError]:
+    faults = Faults(read_document(spec.path))
+    for key, text in (("title", spec.title), ("action", spec.action), ("risk", spec.risk)):
+        if text is None:
+            continue
+        with faults.at(key):
+            differ = sorted(placeholders(text.en) ^ placeholders(text.zh))
+            if differ:
+                faults.add((key,), f"{', '.join(differ)} stands in one language only", "mention it in both")
+    for framework, snippet in spec.snippet.items():
+        with faults.at("snippet", framework):
+            check_template(snippet)
+    if spec.verify is not None and spec.verify.fact not in known.catalogue:
+        near = get_close_matches(spec.verify.fact, known.catalogue, 1)
+        hint = f"did you mean {near[0]}?" if near else "`advisor facts list` names all facts"
+        faults.add(("verify", "fact"), f"there is no fact {spec.verify.fact!r}", hint)
+    return faults.found
+
+
+def _names(template: str) -> frozenset[str]:
+    try:
+        return placeholders(template)
+    except RuleError:
+        return frozenset()
+
+
+def _certain(condition: Condition, rule: Rule) -> Iterator[str]:
+    """Facts that must be known for the condition to be judged: those outside `any`, `known` and `or_else`, and not
+    of joined subjects."""
+    if isinstance(condition, All):
+        for item in condition.items:
+            yield from _certain(item, rule)
+    elif isinstance(condition, Leaf):
+        yield from _required(condition.expr, rule)
+    elif isinstance(condition, AnyOf) and len(condition.items) == 1:
+        yield from _certain(condition.items[0], rule)
+
+
+def _required(expr: Expr, rule: Rule) -> Iterator[str]:
+    if isinstance(expr, FactRef):
+        if expr.alias not in rule.joins:
+            yield expr.fact
+    elif isinstance(expr, Name):
+        yield from _required(rule.let[expr.name], rule)
+    elif isinstance(expr, Call) and expr.function in ("known", "or_else", "if"):
+        if expr.function == "or_else":
+            yield from _required(expr.arguments[1], rule)
+        elif expr.function == "if":
+            yield from _required(expr.arguments[0], rule)
+    elif not (isinstance(expr, Logic) and expr.op == "or"):
+        for child in children(expr):
+            yield from _required(child, rule)

@@ -1,0 +1,49 @@
+"""Writing results: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from advisor.basics.errors import UsageError
+
+
+def write_atomically(path: str | Path, text: str) -> None:
+    """Writes UTF-8 text under its final name only once all of it is on disk. Raises UsageError with the reason."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError("is a folder", place=str(target), hint="name a file to write to")
+    if target.exists() and not target.is_file():
+        _write_through(target, text)
+        return
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path())
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(target)
+        temporary = ""
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror or error}", place=str(target)) from None
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _write_through(device: Path, text: str) -> None:
+    """A pipe, terminal or /dev/null is written to; a file put in its place would destroy it."""
+    try:
+        with device.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror or error}", place=str(device)) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

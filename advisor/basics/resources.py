@@ -1,0 +1,13 @@
+"""Finds `rules/`, `reports/` and `knowledge_base/` in a checkout and in an installed package alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def resource(*parts: str) -> Path:
+    """Path of a shipped folder or file, e.g. `resource("reports", "locales", "en.yaml")`."""
+    installed = _PACKAGE.joinpath("_data", *parts)
+    return installed if installed.exists() else _PACKAGE.parent.joinpath(*parts)

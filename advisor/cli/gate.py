@@ -1,0 +1,252 @@
+"""Commands of the gate: `gate`, and `baseline add / list / show / promote / freeze`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from advisor.cli.main import (
+    DONE,
+    FAILED,
+    MODEL,
+    NO_VERDICT,
+    _colour,
+    _log,
+    _options,
+    _outputs,
+    _progress,
+    _shared,
+    load_ruleset,
+    told_broken,
+)
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.gate.baselines import Reference
+    from advisor.gate.model import Decision
+    from advisor.gate.policy import Policy
+
+log = logging.getLogger("advisor")
+
+_PAIRS = "NAME=VALUE"
+
+
+def _described(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--meta", multiple=True, metavar=_PAIRS, help="Kept with the run: commit, branch, …; repeatable."),
+        click.option(
+            "--key", multiple=True, metavar=_PAIRS,
+            help="A field of the key no profile tells: model, hardware, configuration, …; repeatable.",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.argument("profiles", nargs=-1, metavar="PROFILE...")
+@click.option("--baseline", metavar="REF", help="FOLDER or FOLDER#NAME [default: `baseline` of the policy].")
+@click.option("--confirm", multiple=True, metavar="PROFILE", help="A run made to confirm a failure; repeatable.")
+@_described
+@_shared
+def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ...], **given: Any) -> int:
+    """Compares with a baseline, applies the policy, passes or fails.
+
+    Each PROFILE is one run. Exit status: 0 passed, 1 failed, 2 wrong usage, 3 could not tell.
+    """
+    from advisor.gate.baselines import parse_reference
+    from advisor.gate.flow import run_gate
+
+    _log(given["verbose"], given["quiet"])
+    outputs = _outputs(given["formats"])
+    if not profiles:
+        raise click.UsageError("name at least one PROFILE: each is one run")
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
+    config, rules = load_ruleset(given)
+    policy = _policy(config)
+    reference = baseline or _located(policy.baseline, config)
+    with _progress(given["quiet"]) as tell:
+        decision = run_gate(
+            profiles, confirm, parse_reference(reference) if reference else None, policy, rules,
+            _options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
+        )  # fmt: skip
+    _write(decision, outputs, given["lang"] or config.lang or "en")
+    return told_broken(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
+
+
+@click.group()
+def baseline() -> None:
+    """Keeps baselines: files in a folder, no server. REF is FOLDER or FOLDER#NAME (main where none is given)."""
+
+
+@baseline.command("add")
+@click.argument("profiles", nargs=-1, required=True, metavar="PROFILE...")
+@click.option("--baseline", "reference", metavar="REF", help="[default: `baseline` of the policy]")
+@click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
+@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--model", metavar="NAME", help=MODEL)
+@click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
+@click.option("-q", "--quiet", is_flag=True)
+@_described
+def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool, **given: Any) -> int:
+    """Adds runs, one a PROFILE: facts and verdicts, not traces."""
+    from advisor.gate.baselines import add_run
+    from advisor.gate.flow import take_samples
+    from advisor.pipeline import Options
+
+    _log(0, quiet)
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
+    config, rules = load_ruleset(given)
+    policy = _policy(config)
+    target = _reference(reference, policy, config)
+    with _progress(quiet) as tell:
+        options = Options(jobs, None, config.engine, tell)
+        samples = take_samples(profiles, policy, rules, options, key, metadata)
+    for sample in samples:
+        _require_measured(sample)
+    for sample in samples:
+        for problem in sample.problems[:3]:
+            log.warning("%s: %s: %s", sample.id, problem.file, problem.problem)
+        click.echo(f"{target}: {add_run(target, sample).name}  ({sample.id})")
+    return DONE
+
+
+@baseline.command("list")
+@click.argument("folder", required=False, type=click.Path(file_okay=False), metavar="[FOLDER]")
+@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def list_(folder: str | None, config_file: str | None, form: str) -> int:
+    """The baselines in a folder: runs, keys, newest, frozen or not."""
+    from advisor.render.decision.history import list_text
+
+    click.echo(list_text(_folder(folder, config_file), form), nl=False)
+    return DONE
+
+
+@baseline.command()
+@click.argument("reference", required=False, metavar="[REF]")
+@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--lang", type=click.Choice(["en", "zh"]))
+def show(reference: str | None, config_file: str | None, form: str, lang: str | None) -> int:
+    """The runs of a baseline, their level and noise, and from where on the gate would fail."""
+    from advisor.config import load_config
+    from advisor.render.decision.history import show_text
+
+    config = load_config(Path(config_file) if config_file else None)
+    policy = _policy(config)
+    target = _reference(reference, policy, config)
+    click.echo(show_text(target, policy, form, lang or config.lang or "en"), nl=False)
+    return DONE
+
+
+@baseline.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--reason", required=True, help="Why the new level is right; kept with the baseline.")
+def promote(source: str, target: str, reason: str) -> int:
+    """Makes the runs of FROM the new level of TO: an intended change. Earlier runs stay on disk, uncounted."""
+    from advisor.gate.baselines import parse_reference
+    from advisor.gate.baselines import promote as run_promote
+
+    count = run_promote(parse_reference(source), parse_reference(target), reason)
+    click.echo(f"{parse_reference(target)}: {count} runs of {parse_reference(source)} are the new level")
+    return DONE
+
+
+@baseline.command()
+@click.argument("reference", metavar="REF")
+@click.option("--reason", default="", help="Shown to whoever tries to add a run.")
+@click.option("--thaw", is_flag=True, help="Open it again.")
+def freeze(reference: str, reason: str, thaw: bool) -> int:
+    """Closes a baseline to further runs, so that slow drift cannot carry it away."""
+    from advisor.gate.baselines import freeze as run_freeze
+    from advisor.gate.baselines import parse_reference
+
+    run_freeze(parse_reference(reference), reason, thaw=thaw)
+    click.echo(f"{parse_reference(reference)}: {'open again' if thaw else 'frozen'}")
+    return DONE
+
+
+def _key(given: dict[str, Any]) -> dict[str, str]:
+    """What --key says, and the model where --model names one: runs of different models are not compared."""
+    named = {"model": str(given["model"])} if given["model"] else {}
+    return {**named, **_pairs(given["key"], "--key")}
+
+
+def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        name, sign, text = value.partition("=")
+        if not sign or not name.strip():
+            raise click.UsageError(f"{option} {value!r}: write {_PAIRS}")
+        pairs[name.strip()] = text.strip()
+    return pairs
+
+
+def _policy(config: Config) -> Policy:
+    from advisor.facts.registry import catalogue
+    from advisor.gate.policy import read_policy
+
+    return read_policy(config.gate, catalogue(), config.path)
+
+
+def _located(reference: str | None, config: Config) -> str | None:
+    """The policy's baseline, relative to the file it stands in."""
+    if reference is None or config.path is None:
+        return reference
+    return str(config.path.parent / reference)
+
+
+def _reference(given: str | None, policy: Policy, config: Config) -> Reference:
+    from advisor.gate.baselines import parse_reference
+
+    text = given or _located(policy.baseline, config)
+    if not text:
+        raise click.UsageError("name a baseline: --baseline FOLDER#NAME, or `baseline` in [gate]")
+    return parse_reference(text)
+
+
+def _folder(given: str | None, config_file: str | None) -> Path:
+    from advisor.config import load_config
+
+    if given:
+        return Path(given)
+    config = load_config(Path(config_file) if config_file else None)
+    return _reference(None, _policy(config), config).folder
+
+
+def _require_measured(sample: Any) -> None:
+    from advisor.basics.errors import NoVerdict
+    from advisor.gate.metrics import defaults, value_of
+
+    if not any(value_of(sample.facts, name) is not None for name in defaults()["metrics"]):
+        raise NoVerdict(
+            "none of the gate's metrics could be measured; nothing was added",
+            place=sample.id,
+            hint="`advisor doctor` tells what is missing",
+        )
+
+
+def _write(decision: Decision, outputs: Sequence[tuple[str, str]], lang: str) -> None:
+    from advisor.basics.files import write_atomically
+    from advisor.render.decision.text import render
+
+    for name, path in outputs:
+        if path == "-":
+            click.echo(render(decision, name, lang, color=_colour()), nl=False, color=True)
+        else:
+            write_atomically(path, render(decision, name, lang))
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary:
+        try:
+            with Path(summary).open("a", encoding="utf-8") as stream:
+                stream.write(render(decision, "markdown", lang))
+        except OSError as error:
+            print(f"advisor: $GITHUB_STEP_SUMMARY: {error.strerror or error}", file=sys.stderr)

@@ -1,0 +1,181 @@
+"""From a match to a finding: capped severity, confidence, evidence, saving, remedies with values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from advisor.basics.errors import RuleError
+from advisor.engine.concluding.roots import lower
+from advisor.facts.base import FactKind, FactSet
+from advisor.knowledge.statements import document
+from advisor.knowledge.verdicts import verdict_words
+from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
+from advisor.ruleset.files.loader import RuleSet
+from advisor.ruleset.rule import RemedySpec, RemedyUse, Rule
+from advisor.ruleset.truth.board import Reached
+from advisor.ruleset.truth.evaluate import Scope, evidence
+from advisor.ruleset.truth.templates import Variables, render
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A rule has matched about a subject; `bindings` are the subjects its joins found."""
+
+    rule: Rule
+    subject: Subject
+    bindings: Mapping[str, Subject]
+
+
+@lru_cache(maxsize=1)
+def materiality() -> dict[Severity, float]:
+    """Least share of the step that must be at stake for each severity (knowledge_base/materiality.yaml)."""
+    least = document("materiality.yaml")["least_share_of_step"]
+    return {Severity(name): float(entry["value"]) for name, entry in least.items()}
+
+
+def build(
+    draft: Draft, facts: FactSet, catalogue: Mapping[str, FactKind], rules: RuleSet, findings: Sequence[Reached]
+) -> Finding:
+    """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
+    rule = draft.rule
+    scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
+    saving = _saving(rule, scope, facts)
+    variables = scope.variables()
+    confidence, doubts = _confidence(rule, scope, findings, variables)
+    return Finding(
+        id="",
+        rule=rule.id,
+        verdict=rule.verdict,
+        direction=rule.direction,
+        role=Role.CONTRIBUTING,
+        severity=_severity(rule, scope, saving),
+        confidence=confidence,
+        subject=_subject(rule, draft.subject),
+        title=_text(rule.title, variables),
+        message=_text(rule.message, variables),
+        evidence=tuple(evidence(scope, findings)),
+        saving=saving,
+        remedies=tuple(_remedies(rule, scope, rules.remedies, facts, variables)),
+        statements=rule.statements,
+        references=rule.references,
+        doubts=doubts,
+        status=rule.status,
+    )
+
+
+def _subject(rule: Rule, subject: Subject) -> Subject:
+    """The subject in the verdict's own kind: a host whose ranks or links are all alike is told as its first one, with
+    all its ranks (the contract knows these verdicts about ranks and links only)."""
+    word = verdict_words().get(rule.verdict)
+    own = next((kind for kind in word.subjects if kind in ("rank", "link")), None) if word is not None else None
+    if subject.kind != "host" or not subject.ranks or own is None:
+        return subject
+    first = str(min(subject.ranks))
+    return Subject(own, first if own == "rank" else f"{first}-*", subject.ranks)
+
+
+def _text(text: Text, variables: Variables) -> Text:
+    """The text with its values; one that a damaged file has lost is "unknown", and the verdict stands all the same."""
+    try:
+        return Text(render(text.en, variables), render(text.zh, variables))
+    except RuleError:
+        return Text(render(text.en, variables, lenient=True), render(text.zh, variables, lenient=True))
+
+
+def _number(value: Value | None) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _saving(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
+    """Never negative, never more than the step."""
+    if rule.saving is None:
+        return None
+    amount = _number(scope.value(rule.saving.us))
+    if amount is None or amount <= 0:
+        return None
+    step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
+    step = step or _number(facts.value("step.time_us", RUN))
+    if step:
+        amount = min(amount, step)
+    return Saving(amount, amount / step if step else None, _text(rule.saving.basis, scope.variables()))
+
+
+def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:
+    """The ladder's step that the measure reaches, not above what the share of the step at stake allows."""
+    ladder = rule.severity
+    at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
+    if at_stake is None and saving is not None:
+        at_stake = saving.share_of_step
+    allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
+    if ladder.constant is not None:
+        return min(ladder.constant, allowed, key=lambda s: s.rank)
+    reached = Severity.LOW
+    measured = _number(scope.value(ladder.by)) if ladder.by is not None else None
+    if ladder.by is None:
+        return allowed if at_stake is not None else Severity.LOW
+    if measured is not None:
+        for severity, limit in ladder.steps:
+            bound = _number(scope.value(limit))
+            if bound is not None and (measured >= bound if ladder.worse == "higher" else measured <= bound):
+                reached = severity
+    return min(reached, allowed, key=lambda s: s.rank)
+
+
+def _allowed(share: float) -> Severity:
+    return max((s for s, least in materiality().items() if share >= least), key=lambda s: s.rank, default=Severity.LOW)
+
+
+def _confidence(
+    rule: Rule, scope: Scope, findings: Sequence[Reached], variables: Variables
+) -> tuple[Confidence, tuple[Text, ...]]:
+    confidence, doubts = rule.confidence, []
+    for doubt in rule.doubts:
+        if scope.truth(doubt.when, findings) is True:
+            confidence = lower(confidence, doubt.confidence)
+            doubts.append(_text(doubt.because, variables))
+    return confidence, tuple(doubts)
+
+
+def _remedies(
+    rule: Rule, scope: Scope, known: Mapping[str, RemedySpec], facts: FactSet, variables: Variables
+) -> list[Remedy]:
+    framework = str(facts.value("run.framework", RUN) or "unknown")
+    remedies = []
+    for use in rule.remedies:
+        spec = known.get(use.id)
+        if spec is not None:
+            remedies.append(_remedy(spec, use, scope, framework, variables))
+    return remedies
+
+
+def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, variables: Variables) -> Remedy:
+    values: dict[str, Any] = {name: scope.value(expr) for name, expr in use.values.items()}
+    scope_variables = variables.with_values(
+        values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
+    )
+    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or next(iter(spec.snippet.values()), "")
+    lenient = lambda text: render(text, scope_variables, lenient=True)  # noqa: E731
+    both = lambda text: Text(lenient(text.en), lenient(text.zh))  # noqa: E731
+    return Remedy(
+        id=spec.id,
+        title=both(spec.title),
+        action=both(spec.action),
+        parameter=spec.parameter,
+        current=_whole(values.get("current")),
+        proposed=_whole(values.get("proposed")),
+        snippet=lenient(snippet),
+        verify=spec.verify,
+        effort=spec.effort,
+        risk=both(spec.risk) if spec.risk is not None else None,
+        brings_evidence=spec.brings_evidence,
+    )
+
+
+def _whole(value: Any) -> Any:
+    """What a user types: 12 workers, not 12.0."""
+    if isinstance(value, tuple):
+        return tuple(_whole(item) for item in value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,138 @@
+"""Each rank's step as an account: computation, exposed communication, idling between kernels, waiting for data.
+
+Ranks whose files tell other things of a step are not compared: one whose step table is lost and whose steps are
+recomputed from kernels, or whose table lacks a column, would differ by what is counted and not by what it did.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from advisor.facts.base import Run
+from advisor.facts.collectives.exchanges import Floats
+from advisor.facts.device.course import Course
+from advisor.facts.step.steps import StepTimes, steady
+from advisor.model import Source
+
+ONE_JOB = 1.5
+"""Ranks whose steps differ in length by more than this factor are not of one synchronous job."""
+PARTS = ("compute", "data", "host")
+"""What a rank can be late from by itself."""
+
+
+@dataclass
+class Accounts:
+    """Where each rank's time goes: rows are ranks, columns steady steps common to all, microseconds."""
+
+    ranks: list[int]
+    steps: list[str]
+    time: Floats
+    compute: Floats
+    data: Floats
+    host: Floats
+    exposed: Floats
+    idle: Floats
+    data_known: bool
+    sources: dict[int, tuple[Source, ...]] = field(default_factory=dict)
+    left_out: tuple[int, ...] = ()
+    """Ranks with steps that were measured in another way than those of most."""
+
+    def synchronous(self, rows: list[int]) -> bool:
+        """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared."""
+        if len(rows) < 2:
+            return True
+        lengths = self.time[rows]
+        return bool((np.nanmax(lengths, axis=0) <= ONE_JOB * np.nanmin(lengths, axis=0)).any())
+
+    def part(self, name: str) -> Floats:
+        """compute, data or host."""
+        return {"compute": self.compute, "data": self.data, "host": self.host}[name]
+
+    @property
+    def step_us(self) -> float:
+        """Duration of a step on average, as `step.time_us` has it."""
+        return float(np.median(np.nanmean(self.time, axis=1)))
+
+
+def accounts(run: Run) -> Accounts | None:
+    """The accounts of this run, worked out once; None where no rank has steps."""
+    if not hasattr(run, "_accounts"):
+        run._accounts = _balance(run)  # type: ignore[attr-defined]
+    return run._accounts  # type: ignore[attr-defined]
+
+
+def _balance(run: Run) -> Accounts | None:
+    courses: dict[int, Course] = run.each("replay")
+    times, left_out = _alike(run, steady(run), courses)
+    if not times:
+        return None
+    steps = [s for s in next(iter(times.values())).steps if all(s in t.steps for t in times.values())]
+    if not steps:
+        return None
+    ranks = list(times)
+
+    def table(phase: str) -> Floats:
+        return np.array([_phase(times[rank], phase, steps) for rank in ranks])
+
+    time, computing, exposed, idle, gap = (table(p) for p in ("time", "computing", "exposed", "idle", "start_gap"))
+    if not np.isfinite(computing).any():
+        computing = table("fp_bp")
+    interval = table("interval")
+    fetching = _fetching(courses, ranks, steps)
+    if np.isfinite(interval).any():
+        data, host = interval, np.nan_to_num(idle)
+    elif np.isfinite(gap).any():
+        data, host = gap, np.maximum(np.nan_to_num(idle) - np.nan_to_num(gap), 0.0)
+    else:
+        data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
+    if np.isfinite(fetching).any():
+        computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
+    known = bool(np.isfinite(data).any())
+    sources = {rank: times[rank].sources for rank in ranks}
+    return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out)
+
+
+_MEASURED = ("computing", "fp_bp", "exposed", "idle", "start_gap", "interval")
+"""Phases of which an account is made."""
+
+
+def _alike(
+    run: Run, times: dict[int, StepTimes], courses: dict[int, Course]
+) -> tuple[dict[int, StepTimes], tuple[int, ...]]:
+    """The ranks whose steps are measured in the way most are, and the others, which are told."""
+    fetch = {rank for rank, course in courses.items() if np.nansum(course.fetching_us) > 0}
+    ways: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for rank, one in times.items():
+        told = tuple(p for p in _MEASURED if p in one.phases and np.isfinite(one.phases[p]).any())
+        ways[one.table, one.computing_has_idle, one.gap_from, told, not fetch or rank in courses].append(rank)
+    if len(ways) < 2:
+        return times, ()
+    most = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]))
+    left_out = tuple(rank for rank in times if rank not in most)
+    for other in run.ranks:
+        if other.rank in left_out:
+            text = "its steps are measured in another way than those of most ranks; it is not compared with them"
+            other.note(other.relative(other.root), text)
+    return {rank: times[rank] for rank in most}, left_out
+
+
+def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:
+    values = times.time if phase == "time" else times.phases.get(phase)
+    if values is None:
+        return np.full(len(steps), np.nan)
+    return values[[times.steps.index(s) for s in steps]].astype(float)
+
+
+def _fetching(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> Floats:
+    """Time in GetNext, rank by step; NaN where not told."""
+    fetching = np.full((len(ranks), len(steps)), np.nan)
+    for row, rank in enumerate(ranks):
+        course = courses.get(rank)
+        place = {} if course is None else {step: i for i, step in enumerate(course.steps)}
+        for column, step in enumerate(steps):
+            if course is not None and step in place:
+                fetching[row, column] = course.fetching_us[place[step]]
+    return fetching

@@ -1,0 +1,212 @@
+"""Each rank against its peers (S15-S18, S21, S25, S29, S34, S35, S37).
+
+In a synchronous step all peers take equally long, so a late rank has more of its own work and less exposed
+communication than its peers: the others wait for it. What it has more of is why it is late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.base import Run
+from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
+from advisor.facts.cluster.peers import excess, others_median, spread
+from advisor.facts.collectives.exchanges import Floats
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import Course
+
+ALIKE = 2.0
+"""Ranks whose lateness differs by more than this factor are not late from one thing."""
+
+
+@dataclass
+class Lateness:
+    """One rank against its peers, microseconds a step."""
+
+    rank: int
+    parts: dict[str, float]
+    own_us: float
+    """Own work above the peers' median."""
+    exposed_us: float | None
+    """Exposed communication above the peers' median: negative on a rank that others wait for."""
+    steadiness: float
+    """Share of the steps in which the rank's own work was above its peers' by half of what it usually is."""
+    noise_us: float | None
+    speed: float | None = None
+    recurrence: float = 1.0
+    """The same of the steps after the first recorded one, which may live on what was prepared before it."""
+
+    @property
+    def late_us(self) -> float:
+        """How long the peers wait for this rank."""
+        waited = self.own_us if self.exposed_us is None else min(self.own_us, -self.exposed_us)
+        return max(waited, 0.0)
+
+    @property
+    def cause(self) -> str:
+        """The part that makes it late; unknown where none does."""
+        best = max(self.parts, key=lambda p: self.parts[p], default="")
+        return best if best and self.parts[best] > 0 else "unknown"
+
+
+def latenesses(run: Run) -> dict[int, Lateness]:
+    """Every rank against its peers; ranks without peers only where their kernels can be compared with others'."""
+    if not hasattr(run, "_latenesses"):
+        run._latenesses = _compare(run)  # type: ignore[attr-defined]
+    return run._latenesses  # type: ignore[attr-defined]
+
+
+def _compare(run: Run) -> dict[int, Lateness]:
+    balance, layout = accounts(run), partition(run)
+    if balance is None:
+        return {}
+    speeds = kernel_speeds(run)
+    row = {rank: i for i, rank in enumerate(balance.ranks)}
+    above = {p: balance.part(p) - others_median(balance.part(p)) for p in ("data", "host")}
+    waiting = excess(balance.part("data"))
+    found: dict[int, Lateness] = {}
+    for members in layout.peers().values():
+        rows = [row[r] for r in members if r in row]
+        slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1
+        if not balance.synchronous(rows):
+            continue
+        # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
+        first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
+        starved = first and balance.data_known and all(waiting[r] > 0 for r in rows)
+        peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
+        alone = len(rows) == 1 and not set(members) & set(balance.left_out)
+        for r in rows:
+            rank = balance.ranks[r]
+            entry = peers.get(rank)
+            if alone or slow_stage or starved:
+                other = _alone(balance, r, speeds.get(rank), {p: v[r] for p, v in above.items()})
+                if entry is None or other.own_us > max(entry.own_us, 0.0):
+                    entry = other
+            if entry is not None:
+                found[rank] = entry
+    return dict(sorted(found.items()))
+
+
+def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -> dict[int, Lateness]:
+    own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
+    parts = {p: excess(balance.part(p)[rows]) for p in PARTS if p != "data" or balance.data_known}
+    over = excess(own)
+    exposed = excess(balance.exposed[rows])
+    above = own - others_median(own)
+    enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
+    steadily = _part(above > enough, above)
+    again = _part((above > enough)[:, 1:], above[:, 1:]) if above.shape[1] > 2 else steadily
+    noise = spread(over)
+    return {
+        balance.ranks[r]: Lateness(
+            balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
+            float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
+            speeds.get(balance.ranks[r]), float(again[i]),
+        )
+        for i, r in enumerate(rows)
+        if np.isfinite(over[i])
+    }  # fmt: skip
+
+
+def _part(shown: npt.NDArray[np.bool_], of: Floats) -> Floats:
+    """Share of each row's known steps in which it is so."""
+    return np.asarray(shown.sum(axis=1) / np.maximum(np.isfinite(of).sum(axis=1), 1))
+
+
+def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Floats]) -> Lateness:
+    """A rank whose stage has no other, or is slow as a whole: the same kernels elsewhere, and the wait for data and the
+    gaps between kernels of all ranks, which do not depend on what a stage computes. `above` is what it has more of
+    these in each step."""
+    known = {p: over for p, over in above.items() if np.isfinite(over).any() and (p != "data" or balance.data_known)}
+    parts = {p: float(np.nanmedian(over)) for p, over in known.items()}
+    shown = {p: over > parts[p] / 2 for p, over in known.items()}
+    if speed is not None:
+        parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
+    own = sum(max(us, 0.0) for us in parts.values())
+    entry = Lateness(balance.ranks[row], parts, own, None, 0.0, None, speed)
+    if own <= 0:
+        return entry
+    late = shown.get(entry.cause, np.ones(1, bool))
+    return replace(entry, steadiness=float(late.mean()), recurrence=float((late[1:] if len(late) > 2 else late).mean()))
+
+
+def kernel_speeds(run: Run) -> dict[int, float]:
+    """rank -> how much longer the same kernels (type and shapes) take than on the other ranks; 1 is equal.
+
+    Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
+    """
+    if not hasattr(run, "_kernel_speeds"):
+        run._kernel_speeds = _compare_kernels(run)  # type: ignore[attr-defined]
+    return run._kernel_speeds  # type: ignore[attr-defined]
+
+
+def _compare_kernels(run: Run) -> dict[int, float]:
+    courses: dict[int, Course] = run.each("replay")
+    ranks = sorted(courses)
+    keys = sorted({key for course in courses.values() for key in course.speed})
+    if len(ranks) < 2 or not keys:
+        return {}
+    durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
+    weights = np.array([[_weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
+    ratio = durations / others_median(durations)
+    found = {}
+    for i, rank in enumerate(ranks):
+        known = np.isfinite(ratio[i]) & (weights[i] > 0)
+        if known.any():
+            order = np.argsort(ratio[i, known])
+            mass = np.cumsum(weights[i, known][order])
+            found[rank] = float(ratio[i, known][order][np.searchsorted(mass, mass[-1] / 2)])
+    return found
+
+
+def _weight(entry: tuple[float, float] | None) -> float:
+    return 0.0 if entry is None else entry[0] * entry[1]
+
+
+def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tuple[str, ...]:
+    """Which operator types account for a rank's longer computation, largest first: "MatMulV2 +12 %" (S37)."""
+    courses: dict[int, Course] = run.each("replay")
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    if own is None or not peers:
+        return ()
+    totals: dict[str, list[float]] = {}
+    for key, entry in own.speed.items():
+        theirs = [_weight(p.speed[key]) for p in peers if key in p.speed]
+        if theirs:
+            total = totals.setdefault(key[0], [0.0, 0.0])
+            total[0] += _weight(entry)
+            total[1] += float(np.median(theirs))
+    ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
+    return tuple(
+        f"{name} +{(mine / usual - 1) * 100:.0f} %" for name, (mine, usual) in ranked[:most] if mine > 1.005 * usual > 0
+    )
+
+
+def extra_work(run: Run, rank: int, others: list[int], most: int = 3) -> tuple[float, tuple[str, ...]]:
+    """Microseconds a step that a rank's calls take beyond its peers' because there are more of them or their shapes are
+    others, each at this rank's own speed, and the operator types that account for most of it with the shapes here."""
+    courses: dict[int, Course] = run.each("replay")
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    if own is None or not peers:
+        return 0.0, ()
+    calls: dict[tuple[str, str], float] = {
+        key: float(np.median([p.speed.get(key, (0.0, 0.0))[0] for p in peers]))
+        for key in {*own.speed, *(key for p in peers for key in p.speed)}
+    }
+    totals: dict[str, float] = {}
+    largest: dict[str, tuple[float, str]] = {}
+    for (name, shapes), usual in calls.items():
+        count, lasts = own.speed.get((name, shapes), (0.0, 0.0))
+        if not count:
+            lasts = float(np.median([p.speed[name, shapes][1] for p in peers if (name, shapes) in p.speed]))
+        totals[name] = totals.get(name, 0.0) + (count - usual) * lasts
+        if count > usual and shapes:
+            largest[name] = max(largest.get(name, (0.0, "")), ((count - usual) * lasts, shapes))
+    ranked = sorted((name for name in totals if totals[name] > 0), key=lambda name: (-totals[name], name))
+    told = tuple(f"{name} ({largest[name][1]})" if name in largest else name for name in ranked[:most])
+    return sum(totals.values()), told

@@ -1,0 +1,204 @@
+"""What a step gains where slow links are as fast as usual.
+
+Links of a collective work side by side or one after another: those of a rank share its card or not, and transports are
+phases of the algorithm (inside a host, then between hosts) or parts of one ring. Of these ways to put the times of the
+links together the one that comes nearest to the time the collectives take is taken for what they do; without its slow
+links the collective gets shorter by what that way says.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from advisor.basics.intervals import measure, union
+from advisor.facts.base import Run
+from advisor.facts.collectives.allreduce import GRADIENT_KINDS
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.collectives.exposure import exposures, joints, purpose
+from advisor.facts.collectives.link_speed import Key, Link, Links
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.step.steps import steady
+
+Collective = tuple[str, str]
+"""(group, kind)"""
+_SUMMED = (False, True)
+
+
+def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
+    """Microseconds a step gains where these links are as fast as usual: replayed where the step can be, else what its
+    collectives get shorter, no more than is exposed."""
+    slow = [link for link in links if (link.ratio or 1.0) < 1]
+    if not slow:
+        return 0.0
+    ratio = {(link.source, link.destination, link.transport): link.ratio or 1.0 for link in slow}
+    network = _network(run)
+    names = sorted({name for key in ratio for name in network.of_link.get(key, ())})
+    cuts = {name: _cut(network, name, ratio) for name in names}
+    gained = _replayed(run, cuts, ratio) if replayed else None
+    return _exposed(run, cuts, slow) if gained is None else gained
+
+
+def put_together(loads: Mapping[Key, float], summed: Mapping[str, bool], one_by_one: bool) -> float:
+    """Time of a collective from its links': of each transport the slowest rank, whose links count as the slowest or,
+    where `summed`, their sum; transports one after another or side by side."""
+    ranks: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for (source, _, transport), us in loads.items():
+        ranks[transport, source].append(us)
+    phases: dict[str, float] = {}
+    for (transport, _), times in ranks.items():
+        lasts = sum(times) if summed[transport] else max(times)
+        phases[transport] = max(phases.get(transport, 0.0), lasts)
+    return sum(phases.values()) if one_by_one else max(phases.values())
+
+
+@dataclass
+class _Network:
+    """What links and collectives do in a step, microseconds."""
+
+    loads: dict[Collective, dict[Key, float]]
+    """Time of each link in each collective."""
+    of_link: dict[Key, list[Collective]]
+    lasting: dict[Collective, float]
+    """Transfer of the collectives of each group and kind."""
+    last: dict[Collective, float]
+    """Transfer of the last gradient collective: its gradients are ready when backward has ended."""
+
+
+def _network(run: Run) -> _Network:
+    """Worked out once."""
+    if not hasattr(run, "_network"):
+        loads = _loads(run)
+        of_link: dict[Key, list[Collective]] = defaultdict(list)
+        for name, links in loads.items():
+            for key in links:
+                of_link[key].append(name)
+        run._network = _Network(loads, dict(of_link), _lasting(run), _last(run))  # type: ignore[attr-defined]
+    return run._network  # type: ignore[attr-defined]
+
+
+def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
+    """MindSpore's matrix calls ReduceScatter reduce."""
+    known = {(joint.group, joint.kind) for joint in joints(run)}
+    found: dict[Collective, dict[Key, float]] = defaultdict(dict)
+    reductions: dict[int, Links] = run.each("links")
+    for reduction in reductions.values():
+        for (group, kind), loads in reduction.by_kind.items():
+            scattered = kind == "reduce" and (group, "reduce") not in known
+            mine = found[group, "reducescatter" if scattered else kind]
+            for key, us in loads.items():
+                mine[key] = max(mine.get(key, 0.0), us / reduction.steps)
+    return dict(found)
+
+
+def _cut(network: _Network, name: Collective, ratio: Mapping[Key, float]) -> tuple[float, float]:
+    """Time of these collectives a step, and the part of it that goes."""
+    loads = network.loads[name]
+    mended = {key: us * ratio.get(key, 1.0) for key, us in loads.items()}
+    if name[1] in POINT_TO_POINT:  # one link at a time
+        gone = max(loads[key] - mended[key] for key in ratio.keys() & loads.keys())
+        return max(loads.values()), gone / max(loads.values())
+    lasts = network.lasting.get(name)
+    transports = sorted({key[2] for key in loads})
+    ways = [
+        (dict(zip(transports, summed, strict=True)), one_by_one)
+        for *summed, one_by_one in product(_SUMMED, repeat=len(transports) + 1)
+    ]
+    way = ways[0] if lasts is None else min(ways, key=lambda w: abs(put_together(loads, *w) - lasts))
+    before = put_together(loads, *way)
+    whole = max(before, lasts or 0.0)
+    return whole if lasts is None else lasts, (before - put_together(mended, *way)) / whole
+
+
+def _lasting(run: Run) -> dict[Collective, float]:
+    found: dict[Collective, float] = defaultdict(float)
+    for joint in joints(run):
+        found[joint.group, joint.kind] += float(joint.transfer_us.sum()) * joint.per_step
+    return found
+
+
+def _last(run: Run) -> dict[Collective, float]:
+    found: dict[Collective, float] = {}
+    for joint in joints(run):
+        if joint.kind in GRADIENT_KINDS and joint.scale == 1:
+            order = np.argsort(joint.ordinal, kind="stable").tolist()
+            last = {joint.steps[row]: row for row in order}
+            found[joint.group, joint.kind] = float(np.median(joint.transfer_us[list(last.values())]))
+    return found
+
+
+def _replayed(run: Run, cuts: Mapping[Collective, tuple[float, float]], ratio: Mapping[Key, float]) -> float | None:
+    from advisor.facts.cluster.replay import gain, model
+
+    found = model(run)
+    if found is None:
+        return None
+    directed: dict[tuple[int, int], float] = {}
+    for (a, b, _), kept in ratio.items():
+        directed[a, b] = min(kept, directed.get((a, b), 1.0))
+    pure = {}
+    for number, events in enumerate(found.members):
+        kinds = {rank: kind_of(found.chains[rank].name[i]) for rank, i in events.items()}
+        kind = next(iter(kinds.values()))
+        if kind in POINT_TO_POINT:
+            ways = [(a, b) for a, b in product(events, repeat=2) if a != b and kinds[a] != "receive"]
+            kept = min((directed.get(way, 1.0) for way in ways), default=1.0)
+        else:
+            kept = 1 - cuts.get((found.group[number], kind), (0.0, 0.0))[1]
+        if kept < 1:
+            pure[number] = found.pure[number] * kept
+    return gain(found, {}, pure)
+
+
+def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float:
+    """Time with any of these collectives running as a part of the sum of their times: groups work side by side."""
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    wanted, shares = set(names), []
+    for rank in ranks if len(wanted) > 1 else ():
+        if (ex := exchanges.get(rank)) is None or not (ex.start_ns > 0).all():
+            continue
+        kinds, mine = ex.kinds(), np.zeros(len(ex.group), bool)
+        for group, kind in wanted:
+            if group in ex.groups:
+                mine |= (ex.group == ex.groups.index(group)) & (kinds == kind)
+        start, lasts = ex.start_ns[mine], ex.elapsed_us[mine]
+        if lasts.sum() > 0:
+            shares.append(measure(union(start, start + (lasts * 1000).astype(np.int64))) / 1000 / float(lasts.sum()))
+    return min(float(np.median(shares)), 1.0) if shares else 1.0
+
+
+def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Iterable[Link]) -> float | None:
+    """What the collectives get shorter, of each purpose the most of any group, but no more than their members expose;
+    transfers between stages no more than these wait."""
+    layout, found = partition(run), exposures(run)
+    touched = {rank for link in slow for rank in (link.source, link.destination)}
+    if not any(rank in found and _is_told(run, rank) for rank in touched):
+        return None
+    alone, last = _alone(run, touched, cuts), _network(run).last
+    gone: dict[str, float] = defaultdict(float)
+    between, left = 0.0, 0.0
+    members = set(touched)
+    of_group: dict[tuple[str, str], float] = defaultdict(float)
+    for name, (lasts, share) in cuts.items():
+        group, kind = name
+        if kind in POINT_TO_POINT:
+            between = max(between, lasts * share * alone)
+            continue
+        use = purpose(kind, layout.role_of(group))
+        of_group[use, group] += lasts * share * alone
+        gone[use] = max(gone[use], of_group[use, group])
+        members |= set(layout.groups.get(group, ()))
+        left = max(left, last.get(name, 0.0) * (1 - share))  # nothing is left to hide the last one
+    mine = [found[rank] for rank in sorted(members) if rank in found]
+    exposed = max(sum(e.transfer.get(use, 0.0) for use in (*gone, "unknown")) for e in mine)
+    return min(sum(gone.values()), max(exposed - left, 0.0)) + min(between, max(e.bubble for e in mine))
+
+
+def _is_told(run: Run, rank: int) -> bool:
+    """Whether the rank's steps say what nothing hides; the older ones tell what follows backward."""
+    times = steady(run).get(rank)
+    return times is not None and bool({"exposed", "tail"} & times.phases.keys())

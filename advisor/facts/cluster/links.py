@@ -1,0 +1,196 @@
+"""Facts of links, cards and hosts, and what mending the slow ones would save (see link_speed.py)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.link_gain import link_gain
+from advisor.facts.collectives.link_speed import (
+    BOTH,
+    INCOMING,
+    OUTGOING,
+    Card,
+    Link,
+    cards_of,
+    excess_us,
+    hosts_of,
+    links_of,
+    machines_of,
+    reduce_links,
+)  # fmt: skip
+from advisor.model import RUN, Fact, Subject
+
+REPLAYS = 8
+"""Links, cards and hosts whose saving is replayed: those with the most excess time; the others get a bound."""
+
+_NEEDS = "links"
+KINDS = (
+    kind("link.bandwidth_bytes_per_s", "bytes_per_s", "link",
+         "size over time of all its transfers; the best link's for a card",
+         formula="Σ size ÷ Σ time", needs=_NEEDS),
+    kind("link.bandwidth_ratio", "ratio", "link",
+         "bandwidth against what messages of these sizes get on other links of its "
+         "transport and distance; for all links of a rank (2-*) that of its best one",
+         formula="weighted median of (α + size ÷ β) ÷ time, α and β fitted over all links", needs=_NEEDS),
+    kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends",
+         needs=_NEEDS),
+    kind("link.host_ratio", "ratio", "link", "the best card of the worse of the hosts at its ends", needs=_NEEDS),
+    kind("link.host_saving_share", "ratio", "link",
+         "what the step gains where all links of its host are as fast as usual",
+         needs=_NEEDS),
+    kind("link.neighbour_count", "count", "link", "other ranks the card's links lead to; 1 for a single link",
+         needs=_NEEDS),
+    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport or in one direction",
+         needs=_NEEDS),
+    kind("link.direction", "text", "link",
+         "of a card: outgoing, incoming (*-2) or both, where its slow links have no direction in common",
+         needs=_NEEDS),
+    kind("link.host", "text", "link", "host of the card, where it has several cards with links to other hosts",
+         needs=_NEEDS),
+    kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
+    kind("link.message_bytes", "bytes", "link", "mean size of its messages", needs=_NEEDS),
+    kind("link.transfer_us", "us", "link", "time it transfers, per step", needs=_NEEDS),
+    kind("link.excess_us", "us", "link", "transfer time above what the same messages take elsewhere, per step",
+         formula="transfer time × (1 − bandwidth ratio)", needs=_NEEDS),
+    kind("link.is_worse_direction", "bool", "link",
+         "the opposite direction of the same pair is faster, or not measured", needs=_NEEDS),
+    kind("link.saving_us", "us", "link", "what the step gains at the usual bandwidth",
+         formula="replay of the step with its collectives at the usual bandwidth, else what they get shorter, no more "
+         "than is exposed",
+         needs=_NEEDS),
+    kind("link.saving_share", "ratio", "link", "the same as a share of the step", needs=_NEEDS),
+    kind("link.peer_count", "count", "link", "other links it was compared with", needs=_NEEDS),
+    kind("host.bandwidth_ratio", "ratio", "host", "bandwidth of the best card among those whose links leave the host",
+         needs=_NEEDS),
+    kind("host.card_count", "count", "host", "cards of the host with links to other hosts", needs=_NEEDS),
+    kind("host.bandwidth_saving_us", "us", "host", "what the step gains where its links are as fast as others'",
+         formula="replay of the step with all these links at the usual bandwidth, else their exposed excess",
+         needs=_NEEDS),
+    kind("host.bandwidth_saving_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
+    kind("host.bandwidth_bytes_per_s", "bytes_per_s", "host", "bandwidth of the fastest link that leaves the host",
+         formula="size ÷ time", needs=_NEEDS),
+    kind("host.transport", "text", "host", "RDMA, …: of the fastest link that leaves the host", needs=_NEEDS),
+    kind("host.message_bytes", "bytes", "host", "mean size of the messages that leave or reach the host",
+         needs=_NEEDS),
+    kind("host.link_peer_count", "count", "host", "links between other hosts, to compare with", needs=_NEEDS),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of every link that is slower than usual or stands for many; of cards and of hosts."""
+    found = {key: link for key, link in links_of(run).items() if link.ratio is not None}
+    if not found:
+        return
+    step = facts.number("step.time_us", RUN)
+    hosts = hosts_of(run, found)
+    machines = machines_of(found, hosts)
+    cards = cards_of(found, machines, hosts)
+    candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]
+    candidates += [m[1] for m in machines.values()]
+    least = sorted((excess_us(links) for links in candidates), reverse=True)[:REPLAYS][-1]
+    by_class: dict[str, int] = defaultdict(int)
+    for link in found.values():
+        by_class[link.transport] += 1
+    shown = sorted(found, key=lambda key: (found[key].ratio or 0.0, key))[:MOST_LINKS]
+    for key in sorted(shown):
+        link = found[key]
+        a, b, transport = key
+        subject = Subject("link", f"{a}-{b}", tuple(sorted((a, b))))
+        towards = ((a, (BOTH, OUTGOING)), (b, (BOTH, INCOMING)))
+        ends_of = [cards[end] for end, ways in towards if end in cards and cards[end].direction in ways]
+        card = min((one.best for one in ends_of if one.neighbours > 1), default=1.0)
+        ends = [m for m in (machines.get(hosts.get(a, "")), machines.get(hosts.get(b, ""))) if m]
+        host = min((m[0] for m in ends), default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
+        back = found.get((b, a, transport))
+        both = [link] if back is None else [link, back]
+        yield from _facts_of_link(run, both, subject, step, least)
+        yield from fact("link.is_card", subject, False, *link.sources)
+        yield from fact("link.neighbour_count", subject, 1, *link.sources)
+        yield from fact("link.card_ratio", subject, card, *link.sources)
+        yield from fact("link.host_ratio", subject, host, *link.sources)
+        worse = back is None or back.ratio is None or (link.ratio or 0.0, key) < (back.ratio, (b, a, transport))
+        yield from fact("link.is_worse_direction", subject, worse, *link.sources)
+        yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
+    gains = {name: link_gain(run, m[1], excess_us(m[1]) >= least) for name, m in machines.items()}
+    for rank, one in sorted(cards.items()):
+        subject = Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*", (rank,))
+        name = hosts.get(rank, "")
+        machine = machines.get(name) if one.leaving else None
+        whole = machine is not None and machine[0] < min(one.best, 1.0) ** 0.5
+        part = (gains[name] or 0.0) / len(machine[2]) if machine and whole else None
+        sources = one.links[0].sources
+        yield from _facts_of_link(run, one.links, subject, step, least, one, part)
+        yield from fact("link.host", subject, name if machine else None, *sources)
+        yield from fact("link.host_ratio", subject, machine[0] if machine else 1.0, *sources)
+        if machine and step:
+            yield from fact("link.host_saving_share", subject, (gains[name] or 0.0) / step, *sources)
+        yield from fact("link.is_card", subject, True, *sources)
+        yield from fact("link.direction", subject, one.direction, *sources)
+        yield from fact("link.card_ratio", subject, one.best, *sources)
+        yield from fact("link.neighbour_count", subject, one.neighbours, *sources)
+        yield from fact(
+            "link.peer_count", subject, sum(by_class[t] for t in {k.transport for k in one.links}) - 1, *sources
+        )
+        yield from fact("link.is_worse_direction", subject, True, *sources)
+    for name, (best, own, ranks) in sorted(machines.items()):
+        subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
+        yield from fact("host.bandwidth_ratio", subject, best, *own[0].sources, samples=len(own))
+        yield from fact("host.card_count", subject, len(ranks), *own[0].sources)
+        yield from fact("host.bandwidth_saving_us", subject, gains[name], *own[0].sources)
+        if step and gains[name] is not None:
+            yield from fact("host.bandwidth_saving_share", subject, (gains[name] or 0.0) / step, *own[0].sources)
+        fastest = max(own, key=lambda one: one.ratio or 0.0)
+        rate = fastest.bytes / fastest.us * 1e6
+        yield from fact("host.bandwidth_bytes_per_s", subject, rate, *fastest.sources, samples=len(own))
+        yield from fact("host.transport", subject, fastest.transport, *fastest.sources)
+        size = float(np.mean([s for one in own for s in one.sizes]))
+        yield from fact("host.message_bytes", subject, size, *own[0].sources, samples=len(own))
+        others = sum(
+            1 for a, b in ((k[0], k[1]) for k in found)
+            if name not in (hosts.get(a), hosts.get(b)) and hosts.get(a) != hosts.get(b)
+        )  # fmt: skip
+        yield from fact("host.link_peer_count", subject, others, *own[0].sources)
+
+
+MOST_LINKS = 64
+"""Links that get facts of their own: the slowest, so that a thousand ranks stay readable."""
+
+
+def _facts_of_link(
+    run: Run,
+    links: list[Link],
+    subject: Subject,
+    step: float | None,
+    least: float,
+    card: Card | None = None,
+    part: float | None = None,
+) -> Iterator[Fact]:
+    link = max(links, key=lambda one: one.ratio or 0.0) if card else links[0]
+    sources = link.sources
+    n = sum(len(one.sizes) for one in links)
+    us = (sum(one.us for one in links) if card else link.us) / max(link.steps, 1)
+    yield from fact("link.bandwidth_bytes_per_s", subject, link.bytes / link.us * 1e6, *sources, samples=n)
+    yield from fact("link.bandwidth_ratio", subject, card.best if card else link.ratio, *sources, samples=n)
+    yield from fact("link.transport", subject, link.transport, *sources)
+    yield from fact(
+        "link.message_bytes", subject, float(np.mean([s for one in links for s in one.sizes])), *sources, samples=n
+    )
+    yield from fact("link.transfer_us", subject, us, *sources, samples=n)
+    excess = excess_us(links)
+    yield from fact("link.excess_us", subject, excess, *sources, samples=n)
+    if part is not None:
+        gain: float | None = part
+    else:
+        gain = link_gain(run, card.every if card else links, excess >= least) if excess > 0 else 0.0
+    yield from fact("link.saving_us", subject, gain, *sources, samples=n)
+    if step and gain is not None:
+        yield from fact("link.saving_share", subject, gain / step, *sources, samples=n)
+
+
+FAMILIES = (
+    Family("links", KINDS, measure, reduce_links, ("links",), uses=("communication", "parallelism", "replay", "steps")),
+)

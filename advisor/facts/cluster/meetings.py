@@ -1,0 +1,178 @@
+"""Where the ranks' steps meet: their chains of segments and collectives on one clock, ready to be replayed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from advisor.facts.base import Run
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.collectives.handovers import Handover, pair_up
+from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.device.course import ROUNDING_US, Chain, Course
+from advisor.facts.step.steps import steady
+
+MOST_MISSED = 0.1
+"""Where more of the point-to-point operations find no partner, who waited for whom is not known."""
+PURE_SLACK = 0.5
+"""Transfer times differ by this much between members and repetitions; more than that is waiting."""
+
+
+@dataclass
+class Model:
+    """All ranks' chains on one clock. `joint[rank][i]` numbers the meeting that event i is part of, −1 for none."""
+
+    chains: dict[int, Chain]
+    begin: dict[int, float]
+    joint: dict[int, list[int]]
+    members: list[dict[int, int]] = field(default_factory=list)
+    """meeting -> rank -> event."""
+    pure: list[float] = field(default_factory=list)
+    """Transfer time of each meeting once all have arrived."""
+    group: list[str] = field(default_factory=list)
+    ready: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    """rank -> for each event the computing segment in which a queued collective became ready, and the part of it that
+    had to be done; (−1, 0): not queued, its own place in the chain tells."""
+    absent: list[float | None] = field(default_factory=list)
+    """When a member without files arrived, on the common clock; None where all are at hand."""
+    baseline_us: float = 0.0
+
+
+def build(run: Run) -> Model | None:
+    """The chains with their meetings; None where chains are missing or do not fit together."""
+    courses: dict[int, Course] = run.each("replay")
+    chains = {rank: c.chain for rank, c in courses.items() if c.chain is not None}
+    if len(chains) < 2 or set(chains) != set(steady(run)) or len({c.step for c in chains.values()}) != 1:
+        return None
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    layout = partition(run)
+    meetings: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    for rank, chain in chains.items():
+        group_of = _groups_by_name(exchanges.get(rank), chain.step)
+        for i, name in enumerate(chain.name):
+            if name and kind_of(name) not in POINT_TO_POINT:
+                key = (group_of.get(name, ""), name)
+                if rank not in meetings[key]:
+                    meetings[key][rank] = i
+    found = Model(chains, {}, {rank: [-1] * len(c.name) for rank, c in chains.items()})
+    complete = (run.profile.world_size or len(chains)) <= len(chains)
+    handovers = {rank: _handovers(chain, exchanges.get(rank), layout) for rank, chain in chains.items()}
+    pairs, missed = pair_up(handovers, layout.chains)
+    passed_on = sum(map(len, handovers.values()))
+    if missed > MOST_MISSED * passed_on or (complete and passed_on and not pairs):
+        return None
+    for events in pairs:
+        meetings["", f"p2p {len(meetings)}"] = events
+    for (group, _), events in meetings.items():
+        known = layout.groups.get(group, ())
+        everyone = complete or set(known) <= set(events)
+        if len(events) < 2 and everyone:
+            continue
+        number = len(found.members)
+        found.members.append(events)
+        for rank, i in events.items():
+            found.joint[rank][i] = number
+        found.pure.append(min(float(chains[r].busy[i]) for r, i in events.items()))
+        found.group.append(group)
+        found.absent.append(None if everyone else 0.0)
+    found.ready = _ready(found, len(found.members) - len(pairs))
+    _one_clock(found)
+    for number, events in enumerate(found.members):
+        if found.absent[number] is not None:
+            rank, i = next(iter(events.items()))
+            chain = chains[rank]
+            begun = found.begin[rank] + float(chain.start[i] + chain.busy[i]) - found.pure[number]
+            latest = max(found.begin[r] + float(chains[r].start[n]) for r, n in events.items())
+            # where the last one at hand found everybody there, the absent had not been later
+            found.absent[number] = begun if begun - latest > ROUNDING_US + PURE_SLACK * found.pure[number] else None
+    return found
+
+
+def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]:
+    """When queued collectives were ready: in a queue the start tells only that the one before had ended. Members do the
+    same work, so the one with the least work done at its start bounds what the collective had to wait for; what is
+    queued between the first and the last gets ready evenly, as gradients do. (Stages at the two sides of a transfer do
+    not: those behind the first `collectives` meetings are left as they are.)"""
+    done: dict[int, list[float]] = {}
+    for rank, chain in found.chains.items():
+        work = np.cumsum([0.0 if name else float(busy) for name, busy in zip(chain.name, chain.busy, strict=True)])
+        done[rank] = (work / work[-1]).tolist() if len(work) and work[-1] > 0 else [0.0] * len(chain.name)
+    least = [min(done[rank][i] for rank, i in events.items()) for events in found.members]
+    for queue in _queues(found, collectives):
+        whole = sum(found.pure[number] for number in queue[1:])
+        first, last, moved = least[queue[0]], least[queue[-1]], 0.0
+        for number in queue[1:]:
+            moved += found.pure[number]
+            least[number] = min(least[number], first + max(last - first, 0.0) * moved / max(whole, 1e-9))
+    ready = {rank: [(-1, 0.0)] * len(chain.name) for rank, chain in found.chains.items()}
+    for number, events in enumerate(found.members[:collectives]):
+        for rank, i in events.items():
+            if found.chains[rank].after[i] >= 0:
+                names, mine = found.chains[rank].name, done[rank]
+                segment = next((n for n in range(i) if not names[n] and mine[n] >= least[number]), -1)
+                if segment >= 0:
+                    before = mine[segment - 1] if segment else 0.0
+                    ready[rank][i] = (segment, (least[number] - before) / max(mine[segment] - before, 1e-12))
+    return ready
+
+
+def _queues(found: Model, collectives: int) -> list[list[int]]:
+    """Meetings of one group that wait for each other on every member, each behind the one that waits for none."""
+    before: dict[int, int] = {}
+    for number, events in enumerate(found.members[:collectives]):
+        ahead = {found.joint[rank][int(found.chains[rank].after[i])] for rank, i in events.items()
+                 if found.chains[rank].after[i] >= 0}  # fmt: skip
+        queued = all(found.chains[rank].after[i] >= 0 for rank, i in events.items())
+        if queued and len(ahead) == 1 and (one := ahead.pop()) >= 0 and found.group[one] == found.group[number]:
+            before[number] = one
+    behind = {one: number for number, one in before.items()}
+    queues = []
+    for head in behind.keys() - before.keys():
+        queue = [head]
+        while queue[-1] in behind:
+            queue.append(behind[queue[-1]])
+        queues.append(queue)
+    return sorted(queues)
+
+
+def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:
+    if exchanges is None:
+        return {}
+    rows = np.flatnonzero(np.array(exchanges.steps, object)[exchanges.step] == step)
+    return {exchanges.names[exchanges.name[i]]: exchanges.groups[exchanges.group[i]] for i in rows}
+
+
+def _handovers(chain: Chain, exchanges: Exchanges | None, layout: Partition) -> list[Handover]:
+    group_of = _groups_by_name(exchanges, chain.step)
+    return [
+        Handover(
+            i, kind_of(name), chain.origin_ns / 1000 + float(chain.start[i] + chain.busy[i]),
+            frozenset(layout.groups.get(group_of.get(name, ""), ())),
+        )
+        for i, name in enumerate(chain.name)
+        if name and kind_of(name) in POINT_TO_POINT
+    ]  # fmt: skip
+
+
+def _one_clock(found: Model) -> None:
+    """Shifts the ranks so that the first meeting of any two ends together: hosts' clocks differ."""
+    ends: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for number, events in enumerate(found.members):
+        for rank, i in events.items():
+            chain = found.chains[rank]
+            ends[rank].append((number, float(chain.start[i] + chain.busy[i])))
+    at = {rank: dict(pairs) for rank, pairs in ends.items()}
+    for root in sorted(found.chains):
+        if root in found.begin:
+            continue
+        found.begin[root] = 0.0
+        waiting = [root]
+        while waiting:
+            rank = waiting.pop()
+            for number, end in ends[rank]:
+                for other in found.members[number]:
+                    if other not in found.begin:
+                        found.begin[other] = found.begin[rank] + end - at[other][number]
+                        waiting.append(other)

@@ -1,0 +1,174 @@
+"""Which ranks are late, and why (see lateness.py for how they are compared)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.accounts import Accounts, accounts
+from advisor.facts.cluster.lateness import ALIKE, Lateness, extra_work, latenesses, slow_operators
+from advisor.facts.cluster.peers import excess
+from advisor.facts.cluster.replay import what_if_late
+from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
+from advisor.facts.cluster.stages import micro_batches
+from advisor.facts.collectives.exposure import exposures
+from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.model import Fact, Source, Subject
+
+REPLAYS = 6
+"""Sets of late ranks whose mending is replayed, the latest first."""
+
+_NEEDS = "steps|step_phases|cluster_phases|kernels"
+_AGAINST = "median over steady steps of the difference from the median of the other ranks of its stage"
+KINDS = (
+    kind("rank.computing_excess_us", "us", "rank", "computation above that of its peers, per step", formula=_AGAINST,
+         needs=_NEEDS),
+    kind("rank.computing_excess_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.data_wait_us", "us", "rank", "wait for data before the first kernel, per step",
+         formula="Preparing, iteration gap, or idle before the first kernel, and time in GetNext", needs=_NEEDS),
+    kind("rank.data_wait_excess_us", "us", "rank", "wait for data above that of its peers", formula=_AGAINST,
+         needs=_NEEDS),
+    kind("rank.data_wait_excess_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.launch_gap_us", "us", "rank", "idle between kernels with no communication running, per step",
+         needs=_NEEDS),
+    kind("rank.launch_lateness_us", "us", "rank", "the same above that of its peers: its host launches late",
+         formula=_AGAINST, needs=_NEEDS),
+    kind("rank.launch_lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.idle_excess_share", "ratio", "rank", "idle time above that of its peers, share of the step (S35)",
+         formula=_AGAINST, needs=_NEEDS),
+    kind("rank.exposed_excess_us", "us", "rank",
+         "exposed communication above that of its peers; negative: they wait for it",
+         formula=_AGAINST, needs=_NEEDS),
+    kind("rank.lateness_us", "us", "rank", "how long its peers wait for this rank, per step",
+         formula="the lesser of own work above the peers' and their exposed communication above its own", needs=_NEEDS),
+    kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.late_cause", "text", "rank",
+         "compute, data, host, unknown, or none on a rank nobody waits for: what it has more of than its peers",
+         needs=_NEEDS),
+    kind("rank.lateness_steadiness", "ratio", "rank",
+         "share of the steps in which its own work was above its peers' by half of the usual", needs=_NEEDS),
+    kind("rank.lateness_deviation", "number", "rank", "lateness in robust standard deviations of its peers' own work",
+         formula="excess ÷ (1.4826 × median absolute deviation of the peers' excesses)", needs=_NEEDS),
+    kind("rank.kernel_speed_ratio", "number", "rank", "the same kernels take this many times as long as on other ranks",
+         formula="weighted median over type and shapes of own median ÷ median of the others", needs="kernels"),
+    kind("rank.slow_operators", "list", "rank", "operator types that account for the longer computation (S37)",
+         needs="kernels"),
+    kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
+         formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
+    kind("rank.extra_operators", "list", "rank", "operator types that account for it, with the shapes here",
+         needs="kernels"),
+    kind("rank.saving_us", "us", "rank", "what the step gains where the rank does as its peers",
+         formula="share of the later steps in which it is late × (replay of the step with the cause at its peers' "
+                 "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
+    kind("rank.saving_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.saving_basis", "text", "rank", "replay, schedule or comparison", needs=_NEEDS),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Every rank against its peers, and what fixing the late ones would save."""
+    balance, layout = accounts(run), partition(run)
+    if balance is None:
+        return
+    late = latenesses(run)
+    step_us = balance.step_us
+    savings = _savings(run, late, layout)
+    peers = layout.peers()
+    idling = _idling(balance, peers)
+    for row, rank in enumerate(balance.ranks):
+        subject = Subject("rank", str(rank), (rank,))
+        sources = balance.sources.get(rank, ())
+        n = len(balance.steps)
+        yield from fact("rank.launch_gap_us", subject, float(np.nanmedian(balance.host[row])), *sources, samples=n)
+        if balance.data_known:
+            yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
+        entry = late.get(rank)
+        if entry is None:
+            continue
+        yield from _facts_of(entry, subject, step_us, sources, n)
+        if rank in idling:
+            yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
+        if entry.late_us > 0 and entry.cause == "compute":
+            names = slow_operators(run, rank, peers[layout.stage[rank]])
+            yield from fact("rank.slow_operators", subject, names or None, *sources)
+            more, where = extra_work(run, rank, peers[layout.stage[rank]])
+            yield from fact("rank.extra_work_us", subject, more, *sources)
+            yield from fact("rank.extra_operators", subject, where or None, *sources)
+        if rank in savings:
+            gain, basis = savings[rank]
+            yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
+            yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
+            yield from fact("rank.saving_basis", subject, basis, *sources)
+
+
+def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[Source, ...], n: int) -> Iterator[Fact]:
+    for part, name in (("compute", "computing_excess"), ("data", "data_wait_excess"), ("host", "launch_lateness")):
+        if part in entry.parts:
+            yield from fact(f"rank.{name}_us", subject, entry.parts[part], *sources, samples=n)
+            yield from fact(f"rank.{name}_share", subject, entry.parts[part] / step_us, *sources, samples=n)
+    yield from fact("rank.exposed_excess_us", subject, entry.exposed_us, *sources, samples=n)
+    yield from fact("rank.lateness_us", subject, entry.late_us, *sources, samples=n)
+    yield from fact("rank.lateness_share", subject, entry.late_us / step_us, *sources, samples=n)
+    yield from fact("rank.late_cause", subject, entry.cause if entry.late_us > 0 else "none", *sources, samples=n)
+    yield from fact("rank.lateness_steadiness", subject, entry.steadiness, *sources, samples=n)
+    if entry.noise_us:
+        yield from fact("rank.lateness_deviation", subject, entry.own_us / entry.noise_us, *sources, samples=n)
+    yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
+
+
+def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
+    """rank -> idle time above that of its peers, microseconds a step."""
+    found = {}
+    for members in peers.values():
+        known = [r for r in members if r in balance.ranks]
+        over = excess(balance.idle[[balance.ranks.index(r) for r in known]]) if len(known) > 1 else ()
+        found.update({rank: float(us) for rank, us in zip(known, over, strict=False) if np.isfinite(us)})
+    return found
+
+
+def _savings(run: Run, late: dict[int, Lateness], layout: Partition) -> dict[int, tuple[float, str]]:
+    """What each late rank costs a step, on average over those in which it is late and those in which it is not (the
+    first recorded one aside). Ranks about as late as each other gain only together, so each gets its part of what
+    mending all of them gives; the worst are replayed."""
+    found: dict[int, tuple[float, str]] = {}
+    worst = sorted((r for r in late if late[r].late_us > 0), key=lambda r: -late[r].late_us)
+    replays: dict[tuple[int, ...], float | None] = {}
+    for rank in worst:
+        alike = tuple(sorted(r for r in worst if 1 / ALIKE <= late[rank].late_us / late[r].late_us <= ALIKE))
+        if alike not in replays and len(replays) < REPLAYS:
+            replays[alike] = what_if_late(run, [late[r] for r in alike])
+        replayed, part = replays.get(alike), late[rank].recurrence / len(alike)
+        if replayed is not None:
+            found[rank] = (replayed * part, "replay")
+            continue
+        others = [late[r].late_us for r in late if r not in alike and layout.stage[r] == layout.stage[rank]]
+        gain, basis = max(late[rank].late_us - max(others, default=0.0), 0.0), "comparison"
+        scheduled = _scheduled(run, [late[r] for r in alike], layout)
+        if scheduled is not None and scheduled < gain:
+            gain, basis = scheduled, "schedule"
+        found[rank] = (gain * part, basis)
+    return found
+
+
+def _scheduled(run: Run, late: list[Lateness], layout: Partition) -> float | None:
+    """What the pipeline's step gains where these ranks compute as long as their peers, by its schedule; None where the
+    ranks are late from something else, or where neither files nor bubbles tell the micro-batches."""
+    balance = accounts(run)
+    if balance is None or (layout.pipeline or 1) < 2 or {entry.cause for entry in late} != {"compute"}:
+        return None
+    over = {entry.rank: max(entry.parts["compute"], 0.0) for entry in late}
+    computing = {r: float(us) for r, us in zip(balance.ranks, np.nanmedian(balance.compute, axis=1), strict=True)}
+    stages = [[r for r in members if r in computing] for members in layout.peers().values()]
+    if len(stages) != layout.pipeline or not all(stages):
+        return None
+    now = [max(computing[r] for r in members) for members in stages]
+    then = [max(computing[r] - over.get(r, 0.0) for r in members) for members in stages]
+    found = exposures(run)
+    bubbles = [min((found[r].bubble for r in members if r in found), default=0.0) for members in stages]
+    micro = micro_batches(run) or guess_micro_batches(now, bubbles)
+    return pipeline_us(now, micro) - pipeline_us(then, micro) if micro else None
+
+
+FAMILIES = (Family("cluster", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)

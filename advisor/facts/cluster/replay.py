@@ -1,0 +1,164 @@
+"""What the step would take without the cause: the step is run again with the accused durations at their peers' median.
+
+Each rank's step is a chain of computing segments and collectives (`course.Chain`). A segment starts when the one
+before has ended and the collective that released it has; a collective starts when its last member has arrived and
+takes its pure transfer time. After "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI
+2025), whose measure this is: the step as replayed minus the step replayed with the cause removed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.meetings import Model, build
+from advisor.facts.device.course import Chain, reduce_course
+from advisor.model import RUN, Fact
+
+if TYPE_CHECKING:
+    from advisor.facts.cluster.lateness import Lateness
+
+
+@dataclass
+class Change:
+    """What is put right on one rank: factors on segments and gaps, microseconds off its first wait."""
+
+    compute: float = 1.0
+    gap: float = 1.0
+    lead_us: float = 0.0
+
+
+def model(run: Run) -> Model | None:
+    """The replayable step of this run; None where chains are missing or do not fit together."""
+    if not hasattr(run, "_replay"):
+        found = build(run)
+        if found is not None:
+            found.baseline_us = play(found, {}) or 0.0
+        run._replay = found if found and found.baseline_us > 0 else None  # type: ignore[attr-defined]
+    return run._replay  # type: ignore[attr-defined]
+
+
+def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
+    """Runs the step; microseconds from the first start to the last end. `pure` overrides transfer times by meeting.
+
+    None where the chains cannot be run to the end (they contradict each other).
+    """
+    pure = pure or {}
+    ends = {rank: np.full(len(c.name), np.nan) for rank, c in found.chains.items()}
+    arrived: list[dict[int, float]] = [{} for _ in found.members]
+    position = dict.fromkeys(found.chains, 0)
+    computed = {r: found.begin[r] + float(c.start[0]) for r, c in found.chains.items()}
+    original_first = {r: found.begin[r] + float(c.start[0]) for r, c in found.chains.items()}
+    for rank, change in changes.items():
+        computed[rank] -= change.lead_us
+    blocked: dict[tuple[int, int], list[int]] = defaultdict(list)
+    opening = {rank: _first_segment(chain) for rank, chain in found.chains.items()}
+    ready = list(found.chains)
+    while ready:
+        rank = ready.pop()
+        chain, own, end = found.chains[rank], changes.get(rank), ends[rank]
+        i = position[rank]
+        while i < len(chain.name):
+            awaited = int(chain.after[i])
+            if awaited >= 0 and np.isnan(end[awaited]):
+                blocked[rank, awaited].append(rank)
+                break
+            before, part = found.ready[rank][i] if found.ready else (-1, 0.0)
+            worked = (
+                computed[rank]
+                if before < 0
+                else float(end[before]) - (1 - max(part, 0.0)) * _length(chain, before, own)
+            )
+            released = worked if awaited < 0 else max(worked, float(end[awaited]))
+            if chain.name[i]:
+                start = released + float(chain.lag[i])
+                number = found.joint[rank][i]
+                if number < 0:
+                    end[i] = start + float(chain.busy[i])
+                else:
+                    arrived[number][rank] = start
+                    if len(arrived[number]) == len(found.members[number]):
+                        absent = found.absent[number]
+                        begin = max([*arrived[number].values(), *([] if absent is None else [absent])])
+                        for member, event in found.members[number].items():
+                            ends[member][event] = begin + pure.get(number, found.pure[number])
+                            ready.extend(blocked.pop((member, event), ()))
+                i += 1
+                continue
+            lag = float(chain.lag[i]) * (own.gap if own and awaited < 0 else 1.0)
+            end[i] = (released if i == opening[rank] else released + lag) + _length(chain, i, own)
+            computed[rank] = end[i]
+            i += 1
+        position[rank] = i
+    if any(position[r] < len(c.name) for r, c in found.chains.items()) or any(np.isnan(e).any() for e in ends.values()):
+        return None
+    last = max(float(e.max()) for e in ends.values())
+    return last - min(original_first.values())
+
+
+def _length(chain: Chain, segment: int, change: Change | None) -> float:
+    """A computing segment with its gaps, microseconds, after the change."""
+    if change is None:
+        return float(chain.busy[segment] + chain.gap[segment])
+    return float(chain.busy[segment]) * change.compute + float(chain.gap[segment]) * change.gap
+
+
+def _first_segment(chain: Chain) -> int:
+    return next((i for i, name in enumerate(chain.name) if not name), -1)
+
+
+def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
+    """Microseconds a step gains where these ranks' causes are at their peers' median; None without a replay."""
+    from advisor.facts.cluster.accounts import accounts
+
+    found, balance = model(run), accounts(run)
+    if found is None or balance is None:
+        return None
+    changes: dict[int, Change] = {}
+    for entry in late:
+        if entry.rank not in found.chains or entry.rank not in balance.ranks or entry.cause == "unknown":
+            return None
+        over = entry.parts[entry.cause]
+        own = float(np.nanmedian(balance.part(entry.cause)[balance.ranks.index(entry.rank)]))
+        if own <= 0:
+            return None
+        rest = max(1 - over / own, 0.0)
+        changes[entry.rank] = {
+            "data": Change(lead_us=min(over, own)), "compute": Change(compute=rest), "host": Change(gap=rest)
+        }[entry.cause]  # fmt: skip
+    return gain(found, changes)
+
+
+def gain(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
+    """The step as replayed minus the step replayed with the changes, not below 0."""
+    after = play(found, changes, pure)
+    return None if after is None else max(found.baseline_us - after, 0.0)
+
+
+KINDS = (
+    kind("replay.error_share", "ratio", "run", "how far the replayed step is from the measured one", needs="kernels"),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """How well the replay reproduces the step: what its savings are worth."""
+    del facts
+    found = model(run)
+    if found is None:
+        return
+    last = max(
+        found.begin[r] + float((c.start + c.busy + c.gap * [not n for n in c.name]).max())
+        for r, c in found.chains.items()
+    )
+    first = min(found.begin[r] + float(c.start[0]) for r, c in found.chains.items())
+    yield from fact("replay.error_share", RUN, abs(found.baseline_us - (last - first)) / (last - first))
+
+
+FAMILIES = (
+    Family("replay", KINDS, measure, reduce_course, ("kernels",), uses=("steps", "communication", "parallelism")),
+)

@@ -1,0 +1,293 @@
+"""Steps that are slow among others that are not: what they cost, when they come, and where their time goes.
+
+Medians hide what happens in a part of the steps. The steps fall into two groups where a gap far wider than the spread
+of the faster ones separates them; what the mean is above the median of the faster group is the cost of the slow ones.
+In each slow step the ranks whose own work (computing, waiting before the first kernel, idling between kernels) grew by
+half of what the step grew by have caused it: the others wait for them in collectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.accounts import PARTS, Accounts, Floats, accounts
+from advisor.facts.device.course import Course
+from advisor.model import RUN, Fact, Subject, Value
+
+Mask = npt.NDArray[np.bool_]
+
+FEWEST = 8
+"""Fewer steps do not show which of them are usual."""
+APART = 5.0
+"""Robust standard deviations of the usual steps that lie between them and the slow ones."""
+FLOOR = 0.005
+"""Steps of the quietest run differ by this share."""
+LONELY = 3.0
+"""Slow steps must lie farther from the usual ones than these from each other. Fewer of either show less: up to this
+many slow ones, and among few usual ones, the distance must be a multiple of that. Of runs of eight steps that vary by
+normal noise of 5 %, one in twenty-five has slow steps that cost 3 % then, of twenty steps one in a thousand."""
+MOST_SLOW = 0.7
+"""Where more of the steps are slow, the few fast ones are the exception that wants explaining."""
+CAUSES = 0.5
+"""Part of what a step grew by that a rank's own work must have grown by to have caused it."""
+NEARLY_ALL = 0.75
+"""Ranks that are slow together from this share on are all of them: what they share is slow."""
+MOST = 0.6
+"""Part of the slow steps' cost that one explanation must cover to stand for all."""
+TOLERATED = 0.1
+"""Share of the steps from a change on that may be as fast as before."""
+SLOWER = 0.3
+"""Part of the growth of computing that slower kernels must account for; else there was more to compute."""
+
+
+@dataclass(frozen=True)
+class SlowSteps:
+    """The slow steps of a run; microseconds. `rows` of arrays are ranks, columns slow steps."""
+
+    names: tuple[str, ...]
+    total: int
+    mean_us: float
+    usual_us: float
+    extra: Floats
+    """What each slow step takes beyond the usual one."""
+    pattern: str
+    since: str | None = None
+    period: int | None = None
+    origin: str = "unknown"
+    part: str = "unknown"
+    ranks: tuple[int, ...] = ()
+    own_us: dict[int, float] = field(default_factory=dict)
+    """rank -> its own growth in the slow steps it caused, per step of the run."""
+    parts: dict[int, str] = field(default_factory=dict)
+    kernel_ratio: float | None = None
+
+    @property
+    def cost_us(self) -> float:
+        """What the slow steps cost, per step of the run."""
+        return self.mean_us - self.usual_us
+
+
+def split(times: Floats) -> Mask | None:
+    """Which steps are slow; None where they form one group."""
+    n = len(times)
+    if n < FEWEST or not np.isfinite(times).all():
+        return None
+    order = np.sort(times)
+    sums, squares = np.cumsum(order), np.cumsum(order**2)
+    k = np.arange(1, n)
+    within = (squares[-1] - sums[:-1] ** 2 / k) - (sums[-1] - sums[:-1]) ** 2 / (n - k)
+    at = int(np.argmin(within)) + 1
+    usual, slow = order[:at], order[at:]
+    middle = float(np.median(usual))
+    noise = max(1.4826 * float(np.median(np.abs(usual - middle))), FLOOR * middle)
+    alone = max(LONELY / len(slow), 1.0) * (1 + LONELY / len(usual))
+    near = slow[0] - middle < APART * noise or slow[0] - usual[-1] < alone * (usual[-1] - usual[0])
+    if near or len(slow) > MOST_SLOW * n:
+        return None
+    mask: Mask = times > order[at - 1]
+    return mask
+
+
+def pattern_of(slow: Mask) -> tuple[str, int | None, int | None]:
+    """(since, until, periodic, once or scattered; where it starts; the period)."""
+    at = np.flatnonzero(slow)
+    first, last, n = int(at[0]), int(at[-1]), len(slow)
+    if len(at) == 1:
+        return ("once" if first else "until"), first, None
+    filled = len(at) / (last - first + 1)
+    if filled >= 1 - TOLERATED and first > 0 and last == n - 1 and len(at) > 2:
+        return "since", first, None
+    if filled >= 1 - TOLERATED and first == 0:
+        return "until", last, None
+    gaps = np.diff(at)
+    if len(at) > 2 and gaps.min() == gaps.max() > 1:
+        return "periodic", first, int(gaps[0])
+    return "scattered", first, None
+
+
+def find(run: Run) -> SlowSteps | None:
+    """The run's slow steps, worked out once; None where there are none."""
+    if not hasattr(run, "_slow_steps"):
+        run._slow_steps = _find(accounts(run), run.each("replay"))  # type: ignore[attr-defined]
+    return run._slow_steps  # type: ignore[attr-defined]
+
+
+def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | None:
+    if balance is None or not balance.synchronous(list(range(len(balance.ranks)))):
+        return None
+    times = np.nanmedian(balance.time, axis=0)
+    slow = split(times)
+    if slow is None:
+        return None
+    usual = float(np.median(times[~slow]))
+    shape, place, period = pattern_of(slow)
+    names = tuple(step for step, is_slow in zip(balance.steps, slow, strict=True) if is_slow)
+    bare = SlowSteps(
+        names, len(times), float(times.mean()), usual, times[slow] - usual, shape,
+        balance.steps[place] if place is not None and shape in ("since", "until") else None, period,
+    )  # fmt: skip
+    return _explain(bare, balance, slow, courses)
+
+
+def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course]) -> SlowSteps:
+    grown = {p: _growth(balance.part(p), slow) for p in PARTS}
+    own = np.sum([np.maximum(values, 0.0) for values in grown.values()], axis=0)
+    causes = own >= CAUSES * found.extra
+    count = causes.sum(axis=0)
+    alone = len(balance.ranks) == 1
+    together = count >= max(NEARLY_ALL * len(balance.ranks), 1 if alone else 2)
+    few = (count > 0) & ~together
+    total = float(found.extra.sum())
+    involved = (causes * (few * found.extra)).sum(axis=1) / total
+    constant = tuple(i for i, share in enumerate(involved.tolist()) if share >= MOST)
+    if float(found.extra[together].sum()) >= MOST * total:
+        origin, chosen = "all", causes & together
+    elif constant:
+        origin = "rank" if len(constant) == 1 else "ranks"
+        chosen = causes & few & np.isin(np.arange(len(causes)), constant)[:, None]
+    elif float(found.extra[few].sum()) >= MOST * total:
+        origin, chosen = "rotating", causes & few
+    elif float(found.extra[count == 0].sum()) >= MOST * total:
+        origin, chosen = "communication", np.zeros(causes.shape, bool)
+    else:
+        origin, chosen = "mixed", causes
+    parts, ratios = {}, {}
+    for i in np.flatnonzero(chosen.any(axis=1)).tolist():
+        sums = {p: float(np.maximum(values[i], 0.0)[chosen[i]].sum()) for p, values in grown.items()}
+        ratios[i] = _kernel_ratio(courses.get(balance.ranks[i]), balance.steps, slow)
+        parts[i] = _main(sums, balance.compute[i], slow, ratios[i])
+    by_part: dict[str, float] = {}
+    for i, part in parts.items():
+        by_part[part] = by_part.get(part, 0.0) + float(own[i][chosen[i]].sum())
+    part = max(by_part, key=lambda p: by_part[p], default="communication" if origin == "communication" else "unknown")
+    if by_part and by_part[part] < MOST * sum(by_part.values()):
+        part = "mixed"
+    known = [r for r in ratios.values() if r is not None]
+    listed = [i for i in parts if origin in ("rank", "ranks")]
+    shared = np.minimum(own, found.extra) * chosen
+    return SlowSteps(
+        found.names, found.total, found.mean_us, found.usual_us, found.extra, found.pattern, found.since, found.period,
+        origin, part, tuple(balance.ranks[i] for i in listed),
+        {balance.ranks[i]: float(shared[i].sum()) / found.total for i in listed},
+        {balance.ranks[i]: parts[i] for i in listed}, float(np.median(known)) if known else None,
+    )  # fmt: skip
+
+
+def _growth(values: Floats, slow: Mask) -> Floats:
+    """Rank by slow step: above the rank's median of the usual steps; 0 where not told."""
+    usual = np.zeros((len(values), 1))
+    told = np.isfinite(values[:, ~slow]).any(axis=1)
+    usual[told, 0] = np.nanmedian(values[told][:, ~slow], axis=1)
+    return np.nan_to_num(values[:, slow] - usual)
+
+
+def _main(sums: dict[str, float], computing: Floats, slow: Mask, ratio: float | None) -> str:
+    """The part that grew most: start (before the first kernel), host (between kernels), compute, or work where the
+    kernels are more or larger instead of slower."""
+    part = max(sums, key=lambda p: sums[p])
+    if sums[part] < MOST * sum(sums.values()):
+        return "mixed"
+    if part == "compute" and ratio is not None:
+        longer = float(np.median(computing[slow]) / np.median(computing[~slow])) - 1
+        return "compute" if ratio - 1 >= SLOWER * longer else "work"
+    return {"data": "start"}.get(part, part)
+
+
+def _kernel_ratio(course: Course | None, steps: list[str], slow: Mask) -> float | None:
+    """How much longer the same kernels take in the slow steps; None where kernels do not tell."""
+    if course is None:
+        return None
+    place = {step: i for i, step in enumerate(course.steps)}
+    rows = [place.get(step, -1) for step in steps]
+    pace = np.array([
+        course.measured_us[i] / course.expected_us[i] if i >= 0 and course.expected_us[i] > 0 else np.nan for i in rows
+    ])  # fmt: skip
+    if not np.isfinite(pace[slow]).any() or not np.isfinite(pace[~slow]).any():
+        return None
+    return float(np.nanmedian(pace[slow]) / np.nanmedian(pace[~slow]))
+
+
+_NEEDS = "steps|step_phases|cluster_phases|kernels"
+KINDS = (
+    kind("step.usual_us", "us", "run", "duration of the steps that are not slow",
+         formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
+    kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least",
+         formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
+                 "deviations above the usual ones, and clearly farther from them than those from each other",
+         needs=_NEEDS),
+    kind("step.slow_cost_us", "us", "run", "what the slow steps cost, per step of the run", formula="mean − usual step",
+         needs=_NEEDS),
+    kind("step.slow_cost_share", "ratio", "run", "the same as a share of the run's time", needs=_NEEDS),
+    kind("step.slow_extra_us", "us", "run", "how much longer a slow step takes than the usual one", needs=_NEEDS),
+    kind("step.slow_steps", "text", "run", "the slow steps", needs=_NEEDS),
+    kind("step.slow_pattern", "text", "run",
+         "since (from a step on), until, periodic, scattered, or once", needs=_NEEDS),
+    kind("step.slow_since", "text", "run", "the first step of those that are slow to the end", needs=_NEEDS),
+    kind("step.slow_period", "count", "run", "every how many steps one is slow, where that is regular", needs=_NEEDS),
+    kind("step.slow_origin", "text", "run",
+         "rank or ranks (the same in most slow steps), rotating (another one each time), all, communication (no rank's "
+         "own work grew), or mixed",
+         formula="ranks whose own work grew by half of what the step grew by, weighted by cost", needs=_NEEDS),
+    kind("step.slow_part", "text", "run",
+         "what grew on the ranks that caused it: compute (the kernels are slower), work (there are more, or larger "
+         "ones), start (idle before the first kernel), host (idle between kernels), communication, or mixed",
+         needs=_NEEDS),
+    kind("step.slow_ranks", "text", "run", "ranks that cause most of the slow steps", needs=_NEEDS),
+    kind("step.slow_kernel_ratio", "number", "run", "the same kernels take this many times as long in slow steps",
+         formula="Σ measured ÷ Σ at the median of type and shapes, slow steps against usual ones", needs="kernels"),
+    kind("rank.slow_steps_us", "us", "rank", "what slow steps that this rank causes cost, per step of the run",
+         formula="Σ of the lesser of its own growth and the step's ÷ steps", needs=_NEEDS),
+    kind("rank.slow_steps_share", "ratio", "rank", "the same as a share of the run's time", needs=_NEEDS),
+    kind("rank.slow_steps_part", "text", "rank", "what grew in them: as step.slow_part", needs=_NEEDS),
+)  # fmt: skip
+
+
+def listing(names: tuple[str, ...], most: int = 6) -> str:
+    """Step names for people: "22-29", "11, 14, 17"; a long list ends in how many more there are."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and name.isdigit() and runs[-1][-1].isdigit() and int(name) == int(runs[-1][-1]) + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    shown = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs[:most]]
+    more = sum(map(len, runs[most:]))
+    return ", ".join(shown) + (f" (+{more})" if more else "")
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of the slow steps, and of the ranks that cause most of them."""
+    del facts
+    balance = accounts(run)
+    if balance is None or len(balance.steps) < FEWEST:
+        return
+    found = find(run)
+    n = len(balance.steps)
+    sources = balance.sources.get(balance.ranks[0], ())
+    if found is None:
+        usual = float(np.median(np.nanmedian(balance.time, axis=0)))
+        yield from fact("step.usual_us", RUN, usual, *sources, samples=n)
+        yield from fact("step.slow_count", RUN, 0, *sources, samples=n)
+        return
+    values: dict[str, Value | None] = {
+        "step.usual_us": found.usual_us, "step.slow_count": len(found.names), "step.slow_cost_us": found.cost_us,
+        "step.slow_cost_share": found.cost_us / found.mean_us, "step.slow_extra_us": float(found.extra.mean()),
+        "step.slow_steps": listing(found.names), "step.slow_pattern": found.pattern, "step.slow_since": found.since,
+        "step.slow_period": found.period, "step.slow_origin": found.origin, "step.slow_part": found.part,
+        "step.slow_ranks": ", ".join(map(str, found.ranks)) or None, "step.slow_kernel_ratio": found.kernel_ratio,
+    }  # fmt: skip
+    for name, value in values.items():
+        yield from fact(name, RUN, value, *sources, samples=n)
+    for rank in found.ranks:
+        subject, own = Subject("rank", str(rank), (rank,)), balance.sources.get(rank, ())
+        yield from fact("rank.slow_steps_us", subject, found.own_us[rank], *own, samples=n)
+        yield from fact("rank.slow_steps_share", subject, found.own_us[rank] / found.mean_us, *own, samples=n)
+        yield from fact("rank.slow_steps_part", subject, found.parts[rank], *own, samples=n)
+
+
+FAMILIES = (Family("slow_steps", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)

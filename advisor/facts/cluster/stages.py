@@ -1,0 +1,232 @@
+"""Pipeline stages: their work, their bubbles against the schedule's own minimum, and what to move where (S27-S31)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.accounts import accounts
+from advisor.facts.cluster.lateness import kernel_speeds
+from advisor.facts.collectives.exchanges import Exchanges, kind_of
+from advisor.facts.collectives.exposure import exposures, step_names
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+
+
+@dataclass(frozen=True)
+class Work:
+    """Floating-point work of one rank's share of the model."""
+
+    flop: float
+    sources: tuple[Source, ...]
+
+
+def reduce_work(rank: Rank) -> Work | None:
+    """FLOPs of the rank, where the older files tell."""
+    frame = rank.read("flops")
+    if frame is None or frame.empty or not (frame["flop"] > 0).any():
+        return None
+    return Work(float(frame["flop"].max()), (rank.source("flops", "flop"),))
+
+
+@dataclass
+class Stage:
+    """One stage, medians over its ranks, microseconds a step."""
+
+    index: int
+    ranks: tuple[int, ...]
+    computing: float
+    bubble: float | None
+    exposed_transfer: float
+    work: float
+    """Computation at the usual speed of its kernels: what the stage was given to do."""
+    flop: float | None
+
+
+def stages_of(run: Run) -> list[Stage]:
+    """The stages with ranks at hand, in order; empty without pipeline parallelism."""
+    layout, balance = partition(run), accounts(run)
+    if balance is None or (layout.pipeline or 1) < 2:
+        return []
+    exposed, speeds = exposures(run), kernel_speeds(run)
+    row = {rank: i for i, rank in enumerate(balance.ranks)}
+    works: dict[int, Work] = run.each("stages")
+    found = []
+    for index, members in layout.peers().items():
+        known = [r for r in members if r in row and np.isfinite(balance.compute[row[r]]).any()]
+        if not known:
+            continue
+        bubbles = [exposed[r].bubble for r in known if r in exposed]
+        transfer = [sum(exposed[r].transfer.get(k, 0.0) for k in ("tensor", "expert")) for r in known if r in exposed]
+        flops = [works[r].flop for r in known if r in works]
+        computing = {r: float(np.nanmedian(balance.compute[row[r]])) for r in known}
+        found.append(
+            Stage(
+                index, tuple(known), float(np.median(list(computing.values()))),
+                float(np.median(bubbles)) if bubbles and any(e.bubble > 0 for e in exposed.values()) else None,
+                float(np.median(transfer)) if transfer else 0.0,
+                _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()]),
+                float(np.median(flops)) if flops else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _typical(values: list[float]) -> float:
+    """Median; of two the lesser, for one slow rank must not stand for what the stage was given to do."""
+    return float(np.median(values)) if len(values) > 2 else min(values)
+
+
+def micro_batches(run: Run) -> int | None:
+    """Micro-batches per step: receives of a rank in the first or last stage, which receives once for each; of the
+    operations that communication.json lists, else of the kernels."""
+    layout = partition(run)
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    counts = [] if exchanges else _among_kernels(run)
+    for rank, ex in exchanges.items():
+        stage = layout.stage.get(rank)
+        if stage is None or (layout.pipeline or 1) < 2:
+            continue
+        names = step_names(run, list(ex.steps))
+        inside = np.array([s in names for s in ex.steps])[ex.step] if len(ex.step) else np.empty(0, bool)
+        receives = int((inside & (ex.kinds() == "receive")).sum()) * ex.scale
+        both = int((inside & (ex.kinds() == "batchsendrecv")).sum()) * ex.scale
+        ends = stage in (0, (layout.pipeline or 1) - 1)
+        if receives:
+            counts.append(receives / max(len(names), 1) / (1 if ends else 2))
+        elif both and ends:
+            counts.append(both / max(len(names), 1) / 2)
+    return round(float(np.median(counts))) or None if counts else None
+
+
+def _among_kernels(run: Run) -> list[float]:
+    """Receives per step of each rank of the first and last stage, as far as its kernels show them by name."""
+    layout = partition(run)
+    ends = {0, (layout.pipeline or 1) - 1}
+    found = []
+    for rank, course in run.each("replay").items():
+        if course.chain is not None and len(ends) > 1 and layout.stage.get(rank) in ends:
+            found.append(float(sum(kind_of(name) == "receive" for name in course.chain.name if name)))
+    return [count for count in found if count]
+
+
+def hop_us(run: Run) -> float:
+    """What one transfer between stages takes, microseconds: median transit of sends and exchanges."""
+    times = []
+    for ex in run.each("communication").values():
+        moving = np.isin(ex.kinds(), ("send", "batchsendrecv")) & (ex.transit_us > 0)
+        if moving.any():
+            times.append(float(np.median(ex.transit_us[moving])))
+    return float(np.median(times)) if times else 0.0
+
+
+_NEEDS = "steps|step_phases|cluster_phases|kernels"
+KINDS = (
+    kind("stage.index", "number", "stage", "pipeline stage, from 0"),
+    kind("stage.computing_us", "us", "stage", "computation per step, median over its ranks", needs=_NEEDS),
+    kind("stage.work_us", "us", "stage",
+         "computation at the speed the same kernels have elsewhere: what the stage was given to do",
+         formula="median of computing ÷ kernel speed ratio, the ratio not below 1; of two ranks the lesser",
+         needs=_NEEDS),
+    kind("stage.work_ratio", "number", "stage", "its work against the mean of the stages (S28)", needs=_NEEDS),
+    kind("stage.flop_ratio", "number", "stage", "its floating-point work against the mean of the stages",
+         needs="flops"),
+    kind("stage.bubble_us", "us", "stage", "waiting for other stages, per step (S31)",
+         formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told",
+         needs=_NEEDS),
+    kind("stage.bubble_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
+    kind("stage.bubble_excess_share", "ratio", "stage", "bubble above the schedule's own minimum, share of the step",
+         formula="bubble − (p−1) ÷ (m+p−1) of the step − 2 (m+p−1) transfers between stages", needs=_NEEDS),
+    kind("stage.exposed_transfer_share", "ratio", "stage",
+         "exposed transfer between its sharded operators, share of the step (S30)",
+         needs="collectives"),
+    kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean",
+         needs=_NEEDS),
+    kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
+    kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work",
+         formula="(m−1) × largest + Σ of all stages' work per micro-batch, now against balanced; the difference of "
+                 "largest and mean where m is unknown", needs=_NEEDS),
+    kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
+    kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
+         needs="collectives"),
+    kind("pipeline.bubble_share", "ratio", "run", "waiting for other stages, share of the step, mean over stages",
+         needs=_NEEDS),
+    kind("pipeline.bubble_minimum_share", "ratio", "run", "the schedule's own bubble",
+         formula="(p−1) ÷ (m+p−1), p stages, m micro-batches", needs="collectives"),
+    kind("pipeline.work_spread", "ratio", "run", "(largest − mean) ÷ mean of the stages' work", needs=_NEEDS),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of every stage and of the pipeline."""
+    step = facts.number("step.time_us", RUN)
+    found = stages_of(run)
+    if len(found) < 2 or step is None:
+        return
+    times = steady(run)
+    sources = next(iter(times.values())).sources
+    n = min(len(t.steps) for t in times.values())
+    micro, p = micro_batches(run), partition(run).pipeline or len(found)
+    least = (p - 1) / (micro + p - 1) if micro else None
+    hops = 2 * (micro + p - 1) * hop_us(run) / step if micro else 0.0
+    mean = float(np.mean([s.work for s in found]))
+    if mean <= 0 or step <= 0:
+        return  # columns of zeros: nothing was measured
+    lightest = min(found, key=lambda s: s.work)
+    yield from fact("pipeline.micro_batches", RUN, micro, *sources)
+    yield from fact("pipeline.bubble_minimum_share", RUN, least, *sources)
+    bubbles = [s.bubble for s in found if s.bubble is not None]
+    if bubbles:
+        yield from fact("pipeline.bubble_share", RUN, float(np.mean(bubbles)) / step, *sources, samples=n)
+    yield from fact("pipeline.work_spread", RUN, max(s.work for s in found) / mean - 1, *sources, samples=n)
+    flops = [s.flop for s in found if s.flop is not None]
+    gain = _balanced(found, mean, micro)
+    for stage in found:
+        subject = Subject("stage", str(stage.index), stage.ranks)
+        yield from fact("stage.index", subject, stage.index)
+        yield from fact("stage.computing_us", subject, stage.computing, *sources, samples=n)
+        yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
+        yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
+        if stage.flop is not None and len(flops) == len(found) and any(flops):
+            yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)), *sources)
+        yield from fact("stage.exposed_transfer_share", subject, stage.exposed_transfer / step, *sources, samples=n)
+        if stage.bubble is not None:
+            yield from fact("stage.bubble_us", subject, stage.bubble, *sources, samples=n)
+            yield from fact("stage.bubble_share", subject, stage.bubble / step, *sources, samples=n)
+            if least is not None:
+                yield from fact(
+                    "stage.bubble_excess_share", subject, stage.bubble / step - least - hops, *sources, samples=n
+                )
+        if stage.work <= mean:
+            yield from fact("stage.saving_share", subject, 0.0, *sources, samples=n)
+        else:
+            yield from fact("stage.move_share", subject, 1 - mean / stage.work, *sources, samples=n)
+            yield from fact("stage.move_to", subject, lightest.index, *sources)
+            part = (stage.work - mean) / max(max(s.work for s in found) - mean, 1e-9)
+            yield from fact("stage.saving_us", subject, gain * part, *sources, samples=n)
+            yield from fact("stage.saving_share", subject, gain * part / step, *sources, samples=n)
+
+
+def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:
+    largest = max(s.work for s in found)
+    if micro is None:
+        return largest - mean
+    now = (micro - 1) * largest + sum(s.work for s in found)
+    return max((now - (micro - 1 + len(found)) * mean) / micro, 0.0)
+
+
+FAMILIES = (
+    Family(
+        "stages",
+        KINDS,
+        measure,
+        reduce_work,
+        ("flops",),
+        uses=("steps", "parallelism", "communication", "replay", "cluster"),
+    ),
+)

@@ -1,0 +1,135 @@
+"""Who was last in each step, and from what: waiting that no single rank causes, but many in turn (S16, S35, S64).
+
+A loader that stalls now and then, batches of uneven size or pauses of the host hit another rank each time. No rank
+stands out over the steps, yet nearly every step waits for somebody. So each step is judged by itself: the rank with
+most work of its own and least waiting is late, and what it has more of than its peers is why.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
+from advisor.facts.cluster.peers import others_median
+from advisor.facts.collectives.parallelism import partition
+from advisor.model import RUN, Fact, Subject
+
+
+@dataclass(frozen=True)
+class Last:
+    """Who was last in one step: how long its peers waited for it, and what it had more of."""
+
+    step: int
+    rank: int
+    us: float
+    alone_us: float
+    """What of it ends if this rank alone were on time: the next to last is waited for as well."""
+    cause: str
+
+
+def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
+    """For each step the rank that its peers waited for longest; of several stages the one where they waited most."""
+    found: dict[int, Last] = {}
+    for members in peers.values():
+        rows = [balance.ranks.index(r) for r in members if r in balance.ranks]
+        if len(rows) < 2 or not balance.synchronous(rows):
+            continue
+        parts = {p: balance.part(p)[rows] for p in PARTS if p != "data" or balance.data_known}
+        own = sum(parts.values(), np.zeros((len(rows), len(balance.steps))))
+        over = own - others_median(own)
+        exposed = balance.exposed[rows]
+        waited = others_median(exposed) - exposed
+        late = np.where(np.isfinite(waited), np.minimum(over, waited), over)
+        above = {p: values - others_median(values) for p, values in parts.items()}
+        for step in np.flatnonzero(np.isfinite(late).any(axis=0)).tolist():
+            row = int(np.nanargmax(late[:, step]))
+            us, following = (max(float(v), 0.0) for v in np.sort(np.nan_to_num(late[:, step], nan=0.0))[:-3:-1])
+            cause = max(above, key=lambda p: float(np.nan_to_num(above[p][row, step], nan=-np.inf)))
+            if step not in found or us > found[step].us:
+                found[step] = Last(step, balance.ranks[rows[row]], us, us - following, cause)
+    return [found[step] for step in sorted(found)]
+
+
+def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str) -> float:
+    """What the mean step gains where no rank has more of the cause than is usual in its stage: a stage lasts as long as
+    the work of the rank that has most of it, and a step is longer by what the stage loses that loses most."""
+    gains = [np.zeros(len(balance.steps))]
+    for members in peers.values():
+        rows = [balance.ranks.index(r) for r in members if r in balance.ranks]
+        if len(rows) > 1 and balance.synchronous(rows):
+            own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
+            part = balance.part(cause)[rows]
+            usual = 0.0 if cause == "data" else float(np.nanmedian(part))
+            mended = own - np.maximum(part - usual, 0.0)
+            known = np.isfinite(own).any(axis=0)
+            gain = np.zeros(len(balance.steps))
+            gain[known] = np.nanmax(own[:, known], axis=0) - np.nanmax(mended[:, known], axis=0)
+            gains.append(gain)
+    return float(np.max(gains, axis=0).mean())
+
+
+_NEEDS = "steps|step_phases|cluster_phases|kernels"
+KINDS = (
+    kind("lateness.wait_us", "us", "run", "how long ranks wait for whichever peer is last, per step",
+         formula="mean over steps of the lesser of the last rank's own work above its peers' and their exposed "
+                 "communication above its own", needs=_NEEDS),
+    kind("lateness.wait_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
+    kind("lateness.cause", "text", "run", "compute, data or host: what the last ranks mostly had more of",
+         needs=_NEEDS),
+    kind("lateness.cause_share", "ratio", "run", "part of that waiting that it accounts for", needs=_NEEDS),
+    kind("lateness.one_rank_share", "ratio", "run", "part of that waiting that one rank on time would end, at most",
+         formula="highest rank.late_alone_share", needs=_NEEDS),
+    kind("rank.late_alone_share", "ratio", "rank", "part of all waiting for the last that ends with this rank on "
+         "time", formula="Σ over steps in which it is last of its lateness above that of the next", needs=_NEEDS),
+    kind("lateness.late_ranks", "count", "run", "ranks that were last for this cause in one step or another",
+         needs=_NEEDS),
+    kind("lateness.step_count", "count", "run", "steps judged", needs=_NEEDS),
+    kind("lateness.saving_us", "us", "run", "what the mean step gains where nobody has more of the cause than usual",
+         formula="mean over steps of the largest own work now and with the cause at the median of all ranks and steps, "
+                 "waits for data at 0",
+         needs=_NEEDS),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """The waiting of all steps by cause and by rank."""
+    del facts
+    balance, layout = accounts(run), partition(run)
+    if balance is None:
+        return
+    peers = layout.peers()
+    found = last_ones(balance, peers)
+    total = sum(last.us for last in found)
+    n = len(found)
+    if not n:
+        return
+    sources = balance.sources.get(balance.ranks[0], ())
+    length = float(np.nanmean(balance.time))
+    yield from fact("lateness.step_count", RUN, n, *sources, samples=n)
+    yield from fact("lateness.wait_us", RUN, total / n, *sources, samples=n)
+    yield from fact("lateness.wait_share", RUN, total / n / length, *sources, samples=n)
+    if total <= 0:
+        return
+    by_cause: dict[str, float] = defaultdict(float)
+    by_rank: dict[int, float] = defaultdict(float)
+    for last in found:
+        by_cause[last.cause] += last.us
+        by_rank[last.rank] += last.alone_us
+    cause = max(by_cause, key=lambda c: by_cause[c])
+    mine = [last for last in found if last.cause == cause and last.us > 0]
+    yield from fact("lateness.cause", RUN, cause, *sources, samples=n)
+    yield from fact("lateness.cause_share", RUN, by_cause[cause] / total, *sources, samples=n)
+    yield from fact("lateness.one_rank_share", RUN, max(by_rank.values()) / total, *sources, samples=n)
+    for rank in balance.ranks:
+        subject = Subject("rank", str(rank), (rank,))
+        yield from fact("rank.late_alone_share", subject, by_rank[rank] / total, *sources, samples=n)
+    yield from fact("lateness.late_ranks", RUN, len({last.rank for last in mine}), *sources, samples=n)
+    yield from fact("lateness.saving_us", RUN, _gain(balance, peers, cause), *sources, samples=n)
+
+
+FAMILIES = (Family("turns", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)

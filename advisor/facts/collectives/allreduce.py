@@ -1,0 +1,235 @@
+"""Gradient AllReduce: how much of it backward hides, and how to split it so that it hides more (S19, S63)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.exposure import exposures, joints
+from advisor.facts.collectives.link_speed import differ, fit
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import Course
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact, Source
+
+GRADIENT_KINDS = ("allreduce", "reducescatter")
+BACKWARD_SHARE = 2 / 3
+"""Part of the computation that is backward: twice the work of forward."""
+MOST_SEGMENTS = 8
+_OPTIMIZERS = ("adam", "momentum", "sgd", "lamb", "lars", "adagrad", "rmsprop", "ftrl", "applygradient")
+
+
+@dataclass(frozen=True)
+class Split:
+    """A proposal for all_reduce_fusion_config: the last weight of each segment, and what stays exposed."""
+
+    indices: tuple[int, ...]
+    exposed_us: float
+
+
+def exposed_after(
+    indices: Sequence[int], weights: int, backward_us: float, transfer_us: float, latency_us: float
+) -> float:
+    """What outlasts backward when gradients are reduced in these segments, microseconds.
+
+    Gradients become ready evenly over backward; a segment starts when its last gradient is ready and the one before
+    it has finished, and takes latency + its share of the transfer.
+    """
+    end, begin = 0.0, 0
+    for last in indices:
+        end = max(end, backward_us * last / weights) + latency_us + transfer_us * (last - begin) / weights
+        begin = last
+    return max(end - backward_us, 0.0)
+
+
+def propose_split(
+    weights: int, backward_us: float, transfer_us: float, latency_us: float, most: int = MOST_SEGMENTS
+) -> Split:
+    """The split that leaves least exposed with as few segments as give nearly all of the gain.
+
+    Each further segment must hide another tenth of the whole at least: every one costs a start-up, and the even course
+    of backward that is assumed is not that exact.
+    """
+    whole = latency_us + transfer_us
+    best = Split((weights,), exposed_after((weights,), weights, backward_us, transfer_us, latency_us))
+    for count in range(2, min(most, weights) + 1):
+        indices = _shrinking(count, weights, backward_us, transfer_us, latency_us)
+        exposed = exposed_after(indices, weights, backward_us, transfer_us, latency_us)
+        if best.exposed_us - exposed < 0.1 * whole:
+            break
+        best = Split(indices, exposed)
+    return best
+
+
+def _shrinking(count: int, weights: int, backward_us: float, transfer_us: float, latency_us: float) -> tuple[int, ...]:
+    """Segments such that each one finishes when the next becomes ready: the last is the smallest possible."""
+    # A segment of n weights is hidden by backward over the next n' weights: latency + T n / W = B n' / W.
+    rate_back, rate_move = backward_us / weights, transfer_us / weights
+    low, high = 1e-6, float(weights)
+    for _ in range(60):
+        first = (low + high) / 2
+        sizes, total = [first], first
+        for _ in range(count - 1):
+            sizes.append(max((latency_us + rate_move * sizes[-1]) / max(rate_back, 1e-9), 0.0))
+            total += sizes[-1]
+        if total > weights:
+            high = first
+        else:
+            low = first
+    sizes = [s * weights / total for s in sizes]
+    ends = np.round(np.cumsum(sizes)).astype(int)
+    ends[-1] = weights
+    # each segment has a weight at least, also where so few are told that the small last ones round to none
+    indices: list[int] = []
+    for i, end in enumerate(ends.tolist()):
+        indices.append(min(max(end, (indices or [0])[-1] + 1), weights - (count - 1 - i)))
+    return tuple(indices)
+
+
+@dataclass
+class Gradients:
+    """The gradient collectives of a typical rank, per step."""
+
+    count: float
+    transfer_us: float
+    exposed_us: float | None
+    size: float | None
+    latency_us: float | None
+    """None where all are of one size, which tells start-up from bandwidth of none."""
+    sources: tuple[Source, ...]
+    samples: int
+
+
+def gradients(run: Run) -> Gradients | None:
+    """Collectives over which gradients are summed: AllReduce and ReduceScatter of data-parallel groups.
+
+    Where a member's file is missing and no transit time was recorded, all may be waiting for that one: those are left
+    out. Where they wait for it longer than they transfer, what is exposed is the waiting, and tells of no split.
+    """
+    layout = partition(run)
+    chosen = [
+        j for j in joints(run)
+        if j.kind in GRADIENT_KINDS and layout.role_of(j.group) == "data"
+        and ((j.complete and len(j.ranks) > 1) or np.isfinite(j.transit_us).any())
+    ]  # fmt: skip
+    if not chosen:
+        return None
+    per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    alphas = []
+    for joint in chosen:
+        part = joint.per_step
+        shortest = joint.transfer_us
+        if np.isfinite(joint.size_bytes).any(axis=1).all() and differ(sizes := np.nanmean(joint.size_bytes, axis=1)):
+            alphas.append(fit(sizes, shortest)[0])
+        for rank in joint.ranks:
+            entry = per_rank[rank]
+            entry[0] += len(joint.names) * part
+            entry[1] += float(shortest.sum()) * part
+            entry[2] += float(np.nansum(joint.size_bytes)) / len(joint.ranks) * part
+    count, transfer, size = np.median(np.array(list(per_rank.values())), axis=0)
+    found = exposures(run)
+    # The last to arrive never waits, so what it exposes tells the order of work; the others are exposed by waiting.
+    absent = sum(float((j.pure_us - j.transfer_us).sum()) * j.per_step for j in chosen)
+    awaited = absent > sum(float(j.transfer_us.sum()) * j.per_step for j in chosen)
+    members = [found[r] for r in per_rank if r in found]
+    # the last one's kernels may be those that are missing
+    unclear = len({member.known for member in members}) > 1 or not all(member.told for member in members)
+    exposed = [] if awaited or unclear else [member.transfer.get("data", 0.0) for member in members]
+    first = chosen[0]
+    return Gradients(
+        float(count), float(transfer), min(exposed, default=None), float(size) or None,
+        float(np.median(alphas)) if alphas else None, first.sources, len(first.names),
+    )  # fmt: skip
+
+
+def count_weights(run: Run) -> int | None:
+    """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told."""
+    courses: dict[int, Course] = run.each("replay")
+    counts = []
+    for course in courses.values():
+        updates = sum(
+            count for (name, _), (count, _) in course.speed.items()
+            if any(word in name.lower() for word in _OPTIMIZERS) and "foreach" not in name.lower()
+        )  # fmt: skip
+        if updates >= 2:
+            counts.append(updates)
+    return round(median_low(counts)) if counts else None  # a rank whose steps were lost counts too many
+
+
+def _computing(run: Run) -> list[float]:
+    """Forward and backward of each rank, microseconds a step; the older trace names them so."""
+    times = steady(run).values()
+    for phase in ("computing", "fp_bp"):
+        found = [share * float(np.median(t.time)) for t in times if (share := t.share(phase)) is not None]
+        if found:
+            return found
+    return []
+
+
+_NEEDS = "collectives"
+KINDS = (
+    kind("allreduce.count", "count", "run", "gradient collectives of a rank per step", needs=_NEEDS),
+    kind("allreduce.transfer_us", "us", "run", "their transfer per step", formula="Σ shortest elapsed over members",
+         needs=_NEEDS),
+    kind("allreduce.size_bytes", "bytes", "run", "what one of them moves, mean", needs="transports"),
+    kind("allreduce.exposed_us", "us", "run", "their transfer that nothing hides on the rank that hides most, per step",
+         needs=_NEEDS),
+    kind("allreduce.exposed_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
+    kind("allreduce.hidden_share", "ratio", "run", "part of their transfer that computation hides",
+         formula="1 − exposed ÷ transfer", needs=_NEEDS),
+    kind("allreduce.latency_us", "us", "run", "start-up of one of them", formula="α of transfer = α + size ÷ β",
+         needs="transports"),
+    kind("allreduce.backward_us", "us", "run", "course of backward, per step", formula="two thirds of computation",
+         needs=_NEEDS),
+    kind("allreduce.weight_count", "count", "run", "trainable weights", formula="optimizer kernels per step",
+         needs="kernels"),
+    kind("allreduce.proposed_split", "list", "run", "all_reduce_fusion_config that hides most (S63)",
+         formula="segments that finish when the next becomes ready, gradients ready evenly over backward",
+         needs=_NEEDS),
+    kind("allreduce.proposed_exposed_us", "us", "run", "what stays exposed with it", needs=_NEEDS),
+    kind("allreduce.saving_us", "us", "run", "what the step gains with it",
+         formula="exposed now − exposed with the split", needs=_NEEDS),
+    kind("allreduce.saving_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of the gradient collectives and the proposal."""
+    found = gradients(run)
+    step_us = facts.number("step.time_us", RUN)
+    if found is None or step_us is None:
+        return
+    src, n = found.sources, found.samples
+    yield from fact("allreduce.count", RUN, found.count, *src, samples=n)
+    yield from fact("allreduce.transfer_us", RUN, found.transfer_us, *src, samples=n)
+    if found.size and found.count:
+        yield from fact("allreduce.size_bytes", RUN, found.size / found.count, *src, samples=n)
+    yield from fact("allreduce.latency_us", RUN, found.latency_us, *src, samples=n)
+    weights = count_weights(run)
+    yield from fact("allreduce.weight_count", RUN, weights)
+    if found.exposed_us is None or found.transfer_us <= 0:
+        return
+    yield from fact("allreduce.exposed_us", RUN, found.exposed_us, *src, samples=n)
+    yield from fact("allreduce.exposed_share", RUN, found.exposed_us / step_us, *src, samples=n)
+    yield from fact("allreduce.hidden_share", RUN, max(1 - found.exposed_us / found.transfer_us, 0.0), *src, samples=n)
+    computing = _computing(run)
+    if not computing:
+        return
+    backward = BACKWARD_SHARE * float(np.median(computing))
+    yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
+    last = backward / (facts.number("pipeline.micro_batches", RUN) or 1.0)
+    split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0)
+    if weights:
+        yield from fact("allreduce.proposed_split", RUN, split.indices, *src)
+    yield from fact("allreduce.proposed_exposed_us", RUN, split.exposed_us, *src)
+    saving = max(found.exposed_us - split.exposed_us, 0.0)
+    yield from fact("allreduce.saving_us", RUN, saving, *src, samples=n)
+    yield from fact("allreduce.saving_share", RUN, saving / step_us, *src, samples=n)
+
+
+FAMILIES = (Family("allreduce", KINDS, measure, uses=("steps", "parallelism", "communication", "replay", "stages")),)

@@ -1,0 +1,395 @@
+"""Collectives: how long they transfer, how long they wait, for whom, and how much of both nothing hides (S20, S24, S25,
+S36, S40, S41, S45).
+
+Within one collective the last to arrive is inside for the transfer alone. Where members' files are missing, the
+shortest stay at hand may still hold waiting for one of them: what exceeds the longest transfer of any member.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, Joint, reduce_exchanges
+from advisor.facts.collectives.exposure import exposures, joints, step_names
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import Course
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact, Subject
+
+
+@dataclass
+class _Sum:
+    """All collectives of one role and kind, per step."""
+
+    name: str = ""
+    worst: float = -1.0
+    count: float = 0.0
+    pure: float = 0.0
+    wait: float = 0.0
+    absent: float = 0.0
+    latency: float = 0.0
+    size: float = 0.0
+    ranks: set[int] = field(default_factory=set)
+    members: set[int] = field(default_factory=set)
+    groups: int = 0
+    complete: bool = True
+
+
+_COLLECTIVE = "collectives"
+KINDS = (
+    kind("communication.count", "count", "run", "collectives a rank takes part in, per step", needs=_COLLECTIVE),
+    kind("communication.wait_share", "ratio", "run", "waiting in collectives for ranks at hand, share of the step",
+         formula="median over ranks of Σ (elapsed − shortest elapsed of the same collective) ÷ step time",
+         needs=_COLLECTIVE),
+    kind("communication.transfer_share", "ratio", "run", "transfer in collectives, hidden or not, share of the step",
+         formula="median over ranks of Σ shortest elapsed ÷ step time", needs=_COLLECTIVE),
+    kind("communication.exposed_transfer_us", "us", "run", "transfer that nothing hides, per step",
+         formula="median over ranks of Σ min(exposed, shortest elapsed) over collectives", needs=_COLLECTIVE),
+    kind("communication.exposed_transfer_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.exposed_wait_share", "ratio", "run",
+         "waiting for late ranks that nothing hides, share of the step",
+         needs=_COLLECTIVE),
+    kind("communication.exposed_without_bubble_share", "ratio", "run",
+         "exposed communication without waiting for other stages, share of the step",
+         needs="steps|cluster_phases|kernels"),
+    kind("communication.absent_wait_us", "us", "run",
+         "waiting that no rank at hand accounts for: somebody outside the files is late",
+         formula="Σ over collectives with missing members of the shortest elapsed above the longest transfer",
+         needs=_COLLECTIVE),
+    kind("communication.absent_wait_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.redistribution_us", "us", "run",
+         "exposed transfer between operators of the sharded model, per step (S22, S23)", needs=_COLLECTIVE),
+    kind("communication.reshuffle_share", "ratio", "run",
+         "the part of redistribution in AllGather and AlltoAll that no ReduceScatter answers, share of the step",
+         needs=_COLLECTIVE),
+    kind("communication.redistribution_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("collective.kind", "text", "collective", "allreduce, allgather, …", needs=_COLLECTIVE),
+    kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline",
+         needs=_COLLECTIVE),
+    kind("collective.count", "count", "collective", "collectives of this kind and role a rank takes part in, per step",
+         needs=_COLLECTIVE),
+    kind("collective.transfer_us", "us", "collective", "their transfer, per step", formula="Σ shortest elapsed",
+         needs=_COLLECTIVE),
+    kind("collective.transfer_share", "ratio", "collective", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("collective.wait_us", "us", "collective", "waiting in them for ranks at hand, per step", needs=_COLLECTIVE),
+    kind("collective.absent_wait_us", "us", "collective",
+         "waiting in them that no rank at hand accounts for, per step", needs=_COLLECTIVE),
+    kind("collective.absent_wait_share", "ratio", "collective", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("collective.latency_us", "us", "collective",
+         "their transfer in which no link moved data: start-up of each one, per step",
+         formula="Σ (shortest elapsed − longest transit of any member)", needs="transports"),
+    kind("collective.latency_share", "ratio", "collective", "the same as a share of their transfer",
+         needs="transports"),
+    kind("collective.size_bytes", "bytes", "collective", "what one of them moves on a rank, mean", needs="transports"),
+    kind("collective.packet_bytes", "bytes", "collective", "mean size of the packets in which they move",
+         formula="median over operations of size ÷ packets", needs="transports"),
+    kind("collective.transport", "text", "collective", "what takes longest to move their bytes: HCCS, RDMA, …",
+         needs="transports"),
+    kind("collective.bandwidth_bytes_per_s", "bytes_per_s", "collective",
+         "what they reach over this transport", formula="median over operations of Σ size ÷ Σ time of its transports",
+         needs="transports"),
+    kind("collective.large_bandwidth_bytes_per_s", "bytes_per_s", "collective",
+         "what messages many times as large reach over the same transport in this run",
+         formula="median of size ÷ time over operations with at least 8 times their size", needs="transports"),
+    kind("collective.exposed_us", "us", "collective", "their transfer that nothing hides, per step",
+         needs="collectives kernels"),
+    kind("collective.exposed_share", "ratio", "collective", "the same as a share of the step",
+         needs="collectives kernels"),
+    kind("collective.reduce_share", "ratio", "collective", "share of their time spent reducing (S26)",
+         needs=_COLLECTIVE),
+    kind("collective.member_count", "count", "collective", "ranks in one of their groups", needs=_COLLECTIVE),
+    kind("rank.wait_us", "us", "rank", "waiting in collectives for ranks at hand, per step", needs=_COLLECTIVE),
+    kind("rank.last_arrival_share", "ratio", "rank",
+         "share of all waiting in its collectives in which this rank came last",
+         formula="Σ waiting of the others where it was inside shortest ÷ Σ waiting", needs=_COLLECTIVE),
+    kind("rank.transfer_bytes", "bytes", "rank", "what the rank moves, per step", needs="transports"),
+    kind("rank.transfer_ratio", "number", "rank", "the same against the median of its peers (S40)", needs="transports"),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of the run, of each role and kind of collective, and of ranks."""
+    step = facts.number("step.time_us", RUN)
+    together = joints(run)
+    sources = together[0].sources if together else ()
+    yield from _exposed(run, step)
+    if not together:
+        return
+    sums = _sum(run, together)
+    waits, caused, totals, pure = _of_ranks(together)
+    n = len({s for j in together for s in j.steps})
+    counts: dict[int, float] = defaultdict(float)
+    for joint in together:
+        for rank in joint.ranks:
+            counts[rank] += len(joint.names) * joint.per_step
+    yield from fact("communication.count", RUN, float(np.median(list(counts.values()))), *sources, samples=n)
+    _only_exposed(run, sums, facts)
+    absent = sum(s.absent for s in sums.values())
+    incomplete = any(not s.complete for s in sums.values())
+    if incomplete:
+        yield from fact("communication.absent_wait_us", RUN, absent, *sources, samples=n)
+    if step:
+        yield from fact(
+            "communication.wait_share", RUN, float(np.median(list(waits.values()))) / step, *sources, samples=n
+        )
+        yield from fact(
+            "communication.transfer_share", RUN, float(np.median(list(pure.values()))) / step, *sources, samples=n
+        )
+        if incomplete:
+            yield from fact("communication.absent_wait_share", RUN, absent / step, *sources, samples=n)
+    yield from fact("communication.reshuffle_share", RUN, _reshuffled(run, sums, step), *sources, samples=n)
+    for (role, kind_), total in sorted(sums.items()):
+        yield from _facts_of_collective(run, role, kind_, total, step, n)
+    for rank, wait in sorted(waits.items()):
+        subject = Subject("rank", str(rank), (rank,))
+        yield from fact("rank.wait_us", subject, wait, *sources, samples=n)
+        if totals[rank] > 0:
+            yield from fact("rank.last_arrival_share", subject, caused[rank] / totals[rank], *sources, samples=n)
+    yield from _sizes(run)
+
+
+def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
+    found = exposures(run)
+    times = steady(run)
+    known = [r for r in found if r in times and "exposed" in times[r].phases]
+    if not known or not step:
+        return
+    sources = times[known[0]].sources
+    n = len(times[known[0]].steps)
+    exposed = np.array([float(np.nanmean(times[r].phases["exposed"])) for r in known])
+    bubble = np.array([found[r].bubble for r in known])
+    yield from fact(
+        "communication.exposed_without_bubble_share", RUN, float(np.mean(exposed - bubble)) / step, *sources, samples=n
+    )
+    if not joints(run):
+        return
+    transfer = float(np.median([sum(found[r].transfer.values()) for r in known]))
+    yield from fact("communication.exposed_transfer_us", RUN, transfer, *sources, samples=n)
+    yield from fact("communication.exposed_transfer_share", RUN, transfer / step, *sources, samples=n)
+    wait = float(np.mean([found[r].wait for r in known]))
+    yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
+    sharded = float(
+        np.median([found[r].transfer.get("tensor", 0.0) + found[r].transfer.get("expert", 0.0) for r in known])
+    )
+    yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
+    yield from fact("communication.redistribution_share", RUN, sharded / step, *sources, samples=n)
+
+
+def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -> float | None:
+    """Exposed transfer between operators that only moves tensors to another layout, as a share of the step.
+
+    Sharded layers sum with AllReduce, or with ReduceScatter and the AllGather that answers it; what else there is
+    of AllGather and AlltoAll changes layouts.
+    """
+    mine = {kind_: total.pure for (role, kind_), total in sums.items() if role == "tensor"}
+    exposed = [e.transfer.get("tensor", 0.0) for e in exposures(run).values() if e.told]
+    if not step or not exposed or sum(mine.values()) <= 0:
+        return None
+    moved = mine.get("alltoall", 0.0) + max(mine.get("allgather", 0.0) - mine.get("reducescatter", 0.0), 0.0)
+    return float(np.median(exposed)) * moved / sum(mine.values()) / step
+
+
+def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
+    """Per role and kind, the mean over groups of their sums a step."""
+    layout = partition(run)
+    sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
+    for joint in together:
+        total = sums[layout.role_of(joint.group), joint.kind]
+        part = joint.per_step
+        pure = joint.pure_us
+        with np.errstate(invalid="ignore"):
+            transit = np.nanmax(np.where(np.isfinite(joint.transit_us), joint.transit_us, -1.0), axis=1)
+        known = transit >= 0
+        missing = np.where(known, np.maximum(pure - transit, 0.0), 0.0)
+        total.groups += 1
+        total.count += len(joint.names) * part
+        total.wait += float(np.median(joint.wait_us.sum(axis=0))) * part
+        if joint.complete:
+            total.pure += float(pure.sum()) * part
+            total.latency += float(missing.sum()) * part
+        else:
+            total.pure += float(joint.transfer_us.sum()) * part
+            total.absent += float(missing.sum()) * part
+            total.complete = False
+        sizes = joint.size_bytes[np.isfinite(joint.size_bytes)]
+        total.size += float(sizes.mean()) if sizes.size else 0.0
+        total.ranks |= set(joint.ranks)
+        total.members |= set(joint.members)
+        worst = (joint.elapsed_us.max(axis=1)).argmax()
+        longest = float(joint.elapsed_us.max(axis=1)[worst])
+        if longest > total.worst:
+            total.worst, total.name = longest, joint.names[worst]
+    for total in sums.values():
+        for name in ("count", "pure", "wait", "absent", "latency", "size"):
+            setattr(total, name, getattr(total, name) / total.groups)
+    return dict(sums)
+
+
+def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -> None:
+    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing."""
+    left = facts.number("step.exposed_communication_us", RUN)
+    for (role, kind_), total in sums.items():
+        measured = _exposed_of(run, role, kind_, waiting=True)
+        most = measured if measured is not None else left
+        if most is not None:
+            total.absent = min(total.absent, most)
+
+
+def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float], dict[int, float], dict[int, float]]:
+    """Per rank: own waiting, others' waiting for it, all waiting in its collectives, transfer; a step's worth."""
+    waits: dict[int, float] = defaultdict(float)
+    caused: dict[int, float] = defaultdict(float)
+    totals: dict[int, float] = defaultdict(float)
+    pure: dict[int, float] = defaultdict(float)
+    for joint in together:
+        part = joint.per_step
+        wait = joint.wait_us
+        last = np.argmin(joint.elapsed_us, axis=1)
+        whole = wait.sum(axis=1)
+        for column, rank in enumerate(joint.ranks):
+            waits[rank] += float(wait[:, column].sum()) * part
+            caused[rank] += float(whole[last == column].sum()) * part
+            totals[rank] += float(whole.sum()) * part
+            pure[rank] += float(joint.transfer_us.sum()) * part
+    return waits, caused, totals, pure
+
+
+def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: float | None, n: int) -> Iterator[Fact]:
+    subject = Subject("collective", total.name, tuple(sorted(total.ranks)))
+    sources = joints(run)[0].sources
+    yield from fact("collective.kind", subject, kind_, *sources)
+    yield from fact("collective.role", subject, role, *sources)
+    yield from fact("collective.count", subject, total.count, *sources, samples=n)
+    yield from fact("collective.transfer_us", subject, total.pure, *sources, samples=n)
+    yield from fact("collective.wait_us", subject, total.wait, *sources, samples=n)
+    yield from fact("collective.member_count", subject, len(total.members) // max(total.groups, 1), *sources)
+    if total.size > 0:
+        yield from fact("collective.size_bytes", subject, total.size, *sources, samples=n)
+        if total.complete:
+            yield from fact("collective.latency_us", subject, total.latency, *sources, samples=n)
+            if total.pure > 0:
+                yield from fact("collective.latency_share", subject, total.latency / total.pure, *sources, samples=n)
+    if not total.complete:
+        yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
+    yield from _rates(run, subject, role, kind_, n)
+    exposed = _exposed_of(run, role, kind_)
+    yield from fact("collective.exposed_us", subject, exposed, *sources, samples=n)
+    if step:
+        yield from fact("collective.transfer_share", subject, total.pure / step, *sources, samples=n)
+        if exposed is not None:
+            yield from fact("collective.exposed_share", subject, exposed / step, *sources, samples=n)
+        if not total.complete:
+            yield from fact("collective.absent_wait_share", subject, total.absent / step, *sources, samples=n)
+    reducing: dict[int, Exchanges] = run.each("communication")
+    parts = [
+        ex.reduce_us / float(ex.elapsed_us.sum())
+        for ex in reducing.values()
+        if ex.reduce_us and ex.elapsed_us.sum() > 0
+    ]
+    if kind_ == "allreduce" and parts:
+        yield from fact("collective.reduce_share", subject, float(np.median(parts)), *sources, samples=n)
+
+
+MANY_TIMES = 8.0
+"""Messages this many times as large pay so much less start-up for each byte that they show what a link can do."""
+
+
+def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterator[Fact]:
+    """Bandwidth of these collectives, and of much larger messages over the same transport.
+
+    With messages of one size no fit tells start-up from bandwidth; another collective's messages do.
+    """
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    layout = partition(run)
+    parts: list[tuple[np.ndarray, ...]] = []
+    for ex in exchanges.values():
+        if not ex.transport:
+            continue
+        own = np.array([layout.role_of(group) == role for group in ex.groups])[ex.group]
+        usable = np.isfinite(ex.size_bytes) & (ex.transport_us > 0)
+        rate = ex.size_bytes[usable] / ex.transport_us[usable] * 1e6
+        parts.append(
+            (
+                (own & (ex.kinds() == kind_))[usable], np.array(ex.transport)[usable], ex.size_bytes[usable], rate,
+                ex.packet_bytes[usable], ex.transport_us[usable],
+            )
+        )  # fmt: skip
+    if not parts:
+        return
+    mine, transport, size, rate, packet, lasts = (np.concatenate(each) for each in zip(*parts, strict=True))
+    if not mine.any():
+        return
+    # all members end together, when the slowest transport has
+    main = max(
+        np.unique(transport[mine]).tolist(), key=lambda name: float(np.median(lasts[mine & (transport == name)]))
+    )
+    chosen = mine & (transport == main)
+    large = (transport == main) & (size >= MANY_TIMES * np.median(size[chosen]))
+    sources = joints(run)[0].sources
+    yield from fact("collective.transport", subject, main, *sources)
+    yield from fact("collective.bandwidth_bytes_per_s", subject, float(np.median(rate[chosen])), *sources, samples=n)
+    if np.isfinite(packet[chosen]).any():
+        yield from fact("collective.packet_bytes", subject, float(np.nanmedian(packet[chosen])), *sources, samples=n)
+    if large.any():
+        reached = float(np.median(rate[large]))
+        yield from fact("collective.large_bandwidth_bytes_per_s", subject, reached, *sources, samples=int(large.sum()))
+
+
+def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float | None:
+    """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
+    exposed waiting. None where kernels do not tell."""
+    courses: dict[int, Course] = run.each("replay")
+    layout = partition(run)
+    pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for joint in joints(run):
+        if joint.kind == kind_ and layout.role_of(joint.group) == role:
+            part = joint.per_step
+            shortest = joint.transfer_us
+            for rank in joint.ranks:
+                for name, lasts in zip(joint.names, shortest, strict=True):
+                    pure[rank][name] += float(lasts) * part
+    found = []
+    for rank, names in pure.items():
+        if rank in courses and courses[rank].exposed_by_name:
+            alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
+            found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
+    return float(np.median(found)) if found else None
+
+
+def _sizes(run: Run) -> Iterator[Fact]:
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    layout = partition(run)
+    moved, told = {}, {}
+    for rank, ex in exchanges.items():
+        names = step_names(run, list(ex.steps))
+        inside = np.array([s in names for s in ex.steps])[ex.step] & ~np.isin(ex.kinds(), POINT_TO_POINT)
+        sized = inside & np.isfinite(ex.size_bytes)
+        if sized.any():
+            moved[rank] = float(ex.size_bytes[sized].sum()) * ex.scale / max(len(names), 1)
+            told[rank] = int(sized.sum()) * ex.scale
+    for members in layout.peers().values():
+        # ranks of one stage take part in equally many collectives: where fewer sizes are told, records are lost
+        counts = Counter(told[r] for r in members if r in told)
+        usual = max(counts, key=lambda count: (counts[count], count), default=0)
+        known = [r for r in members if told.get(r) == usual]
+        for rank in known:
+            subject = Subject("rank", str(rank), (rank,))
+            yield from fact("rank.transfer_bytes", subject, moved[rank], *exchanges[rank].sources)
+            others = [moved[r] for r in known if r != rank]
+            if others and np.median(others) > 0:
+                yield from fact(
+                    "rank.transfer_ratio", subject, moved[rank] / float(np.median(others)), *exchanges[rank].sources
+                )
+
+
+FAMILIES = (
+    Family(
+        "communication", KINDS, measure, reduce_exchanges, ("collectives", "transports"),
+        uses=("steps", "parallelism", "replay"),
+    ),
+)  # fmt: skip

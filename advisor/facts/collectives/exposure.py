@@ -1,0 +1,160 @@
+"""What exposed communication consists of: transfer, waiting for late ranks, waiting for other stages (S20, S31, S36).
+
+From kernels and collectives together where both are told, else estimated from sums.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from advisor.facts.base import Run
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, Joint, join, kind_of
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import Course
+from advisor.facts.step.steps import steady
+
+
+def joints(run: Run) -> list[Joint]:
+    """Collectives of all ranks side by side, steady steps only, worked out once."""
+    if not hasattr(run, "_joints"):
+        exchanges: dict[int, Exchanges] = run.each("communication")
+        layout = partition(run)
+        world = max(run.profile.world_size or 0, len(run.ranks))
+        told = {group: layout.groups[group] for group in layout.told}
+        found = join(exchanges, told, len({r.rank for r in run.ranks}) >= world)
+        run._joints = [j for j in (_steady_part(j, run) for j in found) if j is not None]  # type: ignore[attr-defined]
+    return run._joints  # type: ignore[attr-defined]
+
+
+def step_names(run: Run, seen: list[str]) -> set[str]:
+    """Steady steps among those seen; all but the first where the step table and these files share no name."""
+    times = steady(run)
+    names = {s for t in times.values() for s in t.steps}
+    common = names & set(seen)
+    if common:
+        return common
+    ordered = list(dict.fromkeys(seen))
+    return set(ordered[1:] if len(ordered) > 2 else ordered)
+
+
+def _steady_part(joint: Joint, run: Run) -> Joint | None:
+    keep = joint.in_steps(step_names(run, joint.steps))
+    if not keep.any():
+        return None
+    return Joint(
+        joint.group, joint.kind, joint.ranks, joint.members, joint.complete,
+        [s for s, k in zip(joint.steps, keep, strict=True) if k],
+        [n for n, k in zip(joint.names, keep, strict=True) if k],
+        joint.ordinal[keep], joint.elapsed_us[keep], joint.transit_us[keep], joint.booked_us[keep],
+        joint.start_ns[keep], joint.size_bytes[keep], joint.scale, joint.sources,
+    )  # fmt: skip
+
+
+@dataclass
+class Exposure:
+    """Exposed communication of one rank, microseconds a step, by what it is."""
+
+    transfer: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Role of the group -> transfer nothing hides; "weights": data-parallel ranks gather sharded weights (FSDP);
+    "expert" also where all ranks are experts' and reduce gradients in the same group."""
+    wait: float = 0.0
+    bubble: float = 0.0
+    known: bool = True
+    """From kernels; else estimated from sums."""
+    told: bool = True
+    """Whether kernels or a step table tell how much is exposed at all; else it may be anything up to these sums."""
+
+
+def exposures(run: Run) -> dict[int, Exposure]:
+    """What the exposed communication of each rank consists of, worked out once."""
+    if not hasattr(run, "_exposures"):
+        run._exposures = _expose(run)  # type: ignore[attr-defined]
+    return run._exposures  # type: ignore[attr-defined]
+
+
+def _expose(run: Run) -> dict[int, Exposure]:
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    courses: dict[int, Course] = run.each("replay")
+    layout = partition(run)
+    pure: dict[int, dict[str, tuple[str, float, float]]] = defaultdict(dict)
+    for joint in joints(run):
+        role = purpose(joint.kind, layout.role_of(joint.group))
+        part, shortest, elapsed = joint.per_step, joint.transfer_us, joint.elapsed_us
+        for column, rank in enumerate(joint.ranks):
+            known = pure[rank]
+            for row, name in enumerate(joint.names):
+                before = known.get(name, (role, 0.0, 0.0))
+                known[name] = (role, before[1] + shortest[row] * part, before[2] + elapsed[row, column] * part)
+    times = steady(run)
+    found = {}
+    for rank in sorted(set(exchanges) | set(times)):
+        phases = times[rank].phases if rank in times else {}
+        # the older data-parallel trace tells no exposed time; nothing after backward hides what lies in the tail
+        exposed = phases.get("exposed", phases.get("tail"))
+        total = float(np.nanmean(exposed)) if exposed is not None else None
+        if rank in courses and courses[rank].exposed_by_name and (pure.get(rank) or rank not in exchanges):
+            found[rank] = _measured(courses[rank], pure[rank], total)
+        else:
+            found[rank] = _estimated(pure.get(rank, {}), total, _receiving(run, rank))
+    return found
+
+
+def purpose(kind: str, role: str) -> str:
+    """The key of `Exposure.transfer` for this kind of collective in a group of this role."""
+    return {"allgather": "weights", "alltoall": "expert"}.get(kind, role) if role == "data" else role
+
+
+def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: float | None) -> Exposure:
+    """From the intervals of kernels and collectives: how much of each collective nothing hides."""
+    result = Exposure()
+    for name, alone in course.exposed_by_name.items():
+        label = name.rpartition("/")[2]
+        if kind_of(label) in POINT_TO_POINT:
+            result.bubble += alone
+        elif label in pure:
+            role, shortest, _ = pure[label]
+            result.transfer[role] += min(alone, shortest)
+            result.wait += max(alone - shortest, 0.0)
+        else:
+            result.transfer["unknown"] += alone
+    if total is not None:
+        result.bubble = min(result.bubble, total)
+    return result
+
+
+def _estimated(pure: dict[str, tuple[str, float, float]], total: float | None, receiving: float | None) -> Exposure:
+    """From sums: waiting is exposed first, then what the layers wait for (all else), then gradients; together no more
+    than the exposed time."""
+    result = Exposure(known=False, told=total is not None)
+    sums: dict[str, float] = defaultdict(float)
+    for role, shortest, elapsed in pure.values():
+        sums[role] += shortest
+        result.wait += max(elapsed - shortest, 0.0)
+    result.bubble = receiving or 0.0
+    left = total if total is not None else result.wait + result.bubble + sum(sums.values())
+    result.bubble = min(result.bubble, left)
+    left -= result.bubble
+    result.wait = min(result.wait, left)
+    left -= result.wait
+    for role in sorted(sums, key=lambda r: (r == "data", r)):
+        result.transfer[role] = min(sums[role], left)
+        left -= result.transfer[role]
+    if not sums and left > 0:
+        result.transfer["unknown"] = left
+    return result
+
+
+def _receiving(run: Run, rank: int) -> float | None:
+    """Microseconds a step that the rank waits in Receive and batchSendRecv, from the step table or the collectives."""
+    times = steady(run).get(rank)
+    if times is not None and (bubble := times.phases.get("bubble")) is not None and np.nansum(bubble) > 0:
+        return float(np.nanmean(bubble))
+    ex: Exchanges | None = run.each("communication").get(rank)
+    if ex is None or not len(ex.name):
+        return None
+    names = step_names(run, list(ex.steps))
+    inside = np.array([s in names for s in ex.steps])[ex.step] & np.isin(ex.kinds(), ("receive", "batchsendrecv"))
+    return float(ex.elapsed_us[inside].sum() * ex.scale / max(len(names), 1)) if inside.any() else None

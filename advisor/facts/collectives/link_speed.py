@@ -1,0 +1,324 @@
+"""Links, cards and hosts by bandwidth: size over time, compared within transport and message size (S24, S40, S46).
+
+A slow link is one pair, a slow card all links of a rank, or those over one transport or in one direction, a slow host
+all links that leave it. To tell them apart a card is judged by its best link and a host by its best card.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.base import Run
+from advisor.facts.collectives.exchanges import kind_of
+from advisor.facts.collectives.parallelism import partition
+from advisor.model import Source
+from advisor.sources.base import Rank
+
+Floats = npt.NDArray[np.float64]
+Key = tuple[int, int, str]
+"""(source, destination, transport)"""
+
+MOST_SAMPLES = 24
+"""Operations kept per link: those that took longest."""
+
+
+USUAL_PERCENTILE = 25
+"""What links usually take: the time that a quarter of them keeps. Faults only make links slower, and one slow card in
+a small ring already slows half of its links, so the median would not do."""
+
+
+@dataclass(frozen=True)
+class LinkLoad:
+    """What one rank's files say of one link over the whole profile."""
+
+    bytes: float
+    us: float
+    sizes: tuple[float, ...]
+    times: tuple[float, ...]
+    """Bytes and microseconds of single operations."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """All links one rank's files tell of."""
+
+    loads: dict[Key, LinkLoad]
+    steps: int
+    sources: tuple[Source, ...] = ()
+    by_kind: dict[tuple[str, str], dict[Key, float]] = field(default_factory=dict)
+    """(group, kind of collective) -> microseconds of each link over the whole profile."""
+
+
+def reduce_links(rank: Rank) -> Links | None:
+    """Sums and samples of each link; local copies and operations without time are left out."""
+    frame = rank.read("links")
+    if frame is None or frame.empty:
+        return None
+    columns = ["source", "destination", "transport", "size_bytes", "time_us", "aggregate", "operations", "step", "name"]
+    frame = frame[[c for c in [*columns, "group"] if c in frame]]
+    frame = frame[(frame["size_bytes"] > 0) & (frame["time_us"] > 0) & frame["source"].notna()]
+    frame = frame[frame["destination"].notna() & (frame["source"] != frame["destination"])]
+    frame = frame[frame["transport"].fillna("") != "LOCAL"]
+    if frame.empty:
+        return None
+    loads: dict[Key, LinkLoad] = {}
+    grouped = frame.groupby(["source", "destination", "transport"], sort=True, dropna=False)
+    for (source, destination, transport), part in grouped:
+        aggregate = part["aggregate"].fillna("") if "aggregate" in part else part["transport"].map(lambda _: "")
+        total = part[aggregate == "total"] if (aggregate == "total").any() else part[aggregate == ""]
+        single = part[aggregate != "total"].drop_duplicates(["step", "name", "size_bytes", "time_us"])
+        if total.empty:
+            total = single
+        operations = single["operations"].fillna(1.0) if "operations" in single else 1.0
+        sizes = (single["size_bytes"] / operations).to_numpy(float)
+        times = (single["time_us"] / operations).to_numpy(float)
+        longest = np.argsort(-times, kind="stable")[:MOST_SAMPLES]
+        loads[int(source), int(destination), str(transport or "")] = LinkLoad(
+            float(total["size_bytes"].sum()), float(total["time_us"].sum()),
+            tuple(sizes[longest].tolist()), tuple(times[longest].tolist()),
+        )  # fmt: skip
+    steps = int(frame["step"].nunique()) if "step" in frame else 1
+    return Links(loads, max(steps, 1), (rank.source("links", "size_bytes", "time_us", "transport"),), _by_kind(frame))
+
+
+def _by_kind(frame: Any) -> dict[tuple[str, str], dict[Key, float]]:
+    """Time of each link in the collectives of each group and kind: their sum where the file gives it."""
+    frame = frame.assign(
+        group=frame["group"].fillna("") if "group" in frame else "",
+        kind=frame["name"].map({name: kind_of(str(name)) for name in frame["name"].unique()}),
+        transport=frame["transport"].fillna(""),
+    )
+    told = frame["aggregate"].fillna("") if "aggregate" in frame else frame["transport"].map(lambda _: "")
+    whole = frame[told == "total"]
+    summed = set(zip(whole["group"], whole["kind"], strict=True))
+    rest = np.array([pair not in summed for pair in zip(frame["group"], frame["kind"], strict=True)], bool)
+    found: dict[tuple[str, str], dict[Key, float]] = defaultdict(dict)
+    for part in (whole, frame[(told == "") & rest]):
+        sums = part.groupby(["group", "kind", "source", "destination", "transport"], sort=True)["time_us"].sum()
+        for (group, kind, source, destination, transport), us in sums.items():
+            found[str(group), str(kind)][int(source), int(destination), str(transport)] = float(us)
+    return dict(found)
+
+
+@dataclass
+class Link:
+    """One link, judged against the others of its transport."""
+
+    source: int
+    destination: int
+    transport: str
+    bytes: float = 0.0
+    us: float = 0.0
+    sizes: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    steps: int = 1
+    ratio: float | None = None
+    """Bandwidth against what messages of its sizes get elsewhere; 1 is usual. None: nothing to compare with."""
+    sources: tuple[Source, ...] = ()
+
+
+BOTH, OUTGOING, INCOMING = "both", "outgoing", "incoming"
+
+
+@dataclass(frozen=True)
+class Card:
+    """Links of one rank that stand or fall together."""
+
+    best: float
+    """Bandwidth ratio of the fastest of them."""
+    links: list[Link]
+    neighbours: int
+    every: list[Link]
+    """All links of the rank that are nearer to this ratio than to the usual: what mending the card mends."""
+    leaving: bool
+    """All of them lead to other hosts."""
+    direction: str = BOTH
+
+
+def differ(sizes: Floats) -> bool:
+    """Whether messages differ enough in size to tell start-up from bandwidth."""
+    return bool(len(sizes) and np.ptp(sizes) >= 0.05 * sizes.max())
+
+
+def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
+    """(α µs, bytes per µs) of time = α + size ÷ β with least absolute relative error, α not below 0.
+
+    Iteratively reweighted least squares; with one size only α is 0.
+    """
+    if len(sizes) == 0:
+        return 0.0, np.inf
+    if not differ(sizes):
+        return 0.0, float(np.median(sizes / times))
+    weights = 1 / times
+    alpha, slope = 0.0, float(np.median(times / sizes))
+    for _ in range(30):
+        design = np.stack([np.ones_like(sizes), sizes], axis=1) * weights[:, None]
+        solution, *_ = np.linalg.lstsq(design, times * weights, rcond=None)
+        alpha, slope = float(solution[0]), float(solution[1])
+        if alpha < 0 or slope <= 0:
+            alpha, slope = max(min(alpha, float(times.min())), 0.0), float(np.median(times / sizes))
+            if solution[0] < 0:
+                alpha = 0.0
+            break
+        residual = np.abs(times - alpha - slope * sizes) / times
+        weights = 1 / times / np.sqrt(np.maximum(residual, 0.01))
+    return alpha, 1 / slope
+
+
+def links_of(run: Run) -> dict[Key, Link]:
+    """Every link with its bandwidth ratio, worked out once."""
+    if not hasattr(run, "_links"):
+        run._links = _judge(run)  # type: ignore[attr-defined]
+    return run._links  # type: ignore[attr-defined]
+
+
+INSIDE = ("HCCS", "SIO", "PCIE")
+"""Transports that do not leave a host."""
+
+
+def hosts_of(run: Run, links: Iterable[Key]) -> dict[int, str]:
+    """rank -> host: as told, else ranks that transports inside a host join are of one host, named after the first."""
+    told = partition(run).host
+    if told:
+        return told
+    beside: dict[int, set[int]] = defaultdict(set)
+    for a, b, transport in links:
+        if transport.upper() in INSIDE:
+            beside[a].add(b)
+            beside[b].add(a)
+    hosts: dict[int, str] = {}
+    for first in sorted(beside):
+        pending = [] if first in hosts else [first]
+        while pending:
+            rank = pending.pop()
+            if rank not in hosts:
+                hosts[rank] = f"host-of-{first}"
+                pending.extend(beside[rank])
+    return hosts
+
+
+def _judge(run: Run) -> dict[Key, Link]:
+    found: dict[Key, Link] = {}
+    for reduction in run.each("links").values():
+        for key, load in reduction.loads.items():
+            link = found.setdefault(key, Link(*key))
+            link.bytes += load.bytes
+            link.us += load.us
+            link.sizes += load.sizes
+            link.times += load.times
+            link.steps, link.sources = reduction.steps, reduction.sources
+    hosts = hosts_of(run, found)
+    classes: dict[tuple[str, bool | None], list[Link]] = defaultdict(list)
+    for link in found.values():
+        a, b = hosts.get(link.source), hosts.get(link.destination)
+        classes[link.transport, None if a is None or b is None else a == b].append(link)
+    for peers in classes.values():
+        _compare(peers)
+    return dict(sorted(found.items()))
+
+
+def _compare(peers: list[Link]) -> None:
+    """Bandwidth ratio of each link: time its messages take elsewhere ÷ time they take here."""
+    if len(peers) < 2:
+        return
+    points = [_medians(link) for link in peers]
+    sizes = np.concatenate([p[0] for p in points])
+    times = np.concatenate([p[1] for p in points])
+    alpha, rate = fit(sizes, times)
+    by_class: dict[int, list[float]] = defaultdict(list)
+    for size_of, time_of in points:
+        for size, lasts in zip(size_of, time_of, strict=True):
+            by_class[round(np.log2(size) * 2)].append(lasts / (alpha + size / rate))
+    everywhere = [value for values in by_class.values() for value in values]
+    for link, (size_of, time_of) in zip(peers, points, strict=True):
+        ratios, weights = [], []
+        for size, lasts in zip(size_of, time_of, strict=True):
+            alike = by_class[round(np.log2(size) * 2)]
+            usual = float(np.percentile(alike if len(alike) > 1 else everywhere, USUAL_PERCENTILE, method="lower"))
+            ratios.append(usual * (alpha + size / rate) / lasts)
+            weights.append(lasts)
+        if ratios:
+            order = np.argsort(ratios)
+            mass = np.cumsum(np.array(weights)[order])
+            link.ratio = float(np.array(ratios)[order][np.searchsorted(mass, mass[-1] / 2)])
+
+
+def _medians(link: Link) -> tuple[Floats, Floats]:
+    """Median time of the link's messages by size, half a power of two apart."""
+    classes: dict[int, list[int]] = defaultdict(list)
+    for i, size in enumerate(link.sizes):
+        classes[round(np.log2(size) * 2)].append(i)
+    sizes = np.array([np.median([link.sizes[i] for i in places]) for places in classes.values()])
+    times = np.array([np.median([link.times[i] for i in places]) for places in classes.values()])
+    return sizes, times
+
+
+def excess_us(links: list[Link]) -> float:
+    """Microseconds a step that these links transfer longer than usual."""
+    return sum(one.us * max(1 - (one.ratio or 1.0), 0.0) for one in links) / max(links[0].steps, 1)
+
+
+Sets = dict[tuple[int, str, str], list[Link]]
+"""(rank, transport or "" for all of them, direction) -> links"""
+
+
+def cards_of(
+    found: dict[Key, Link], machines: dict[str, tuple[float, list[Link], tuple[int, ...]]], hosts: dict[int, str]
+) -> dict[int, Card]:
+    """rank -> its slowest set of links: all of them, or all over one transport, or all in one direction; by the best
+    link of the set. A smaller set counts only where the larger one has a link that is nearer to the usual.
+
+    A set needs links to two other ranks, or the rank a host of which other cards have links that leave it too.
+    """
+    own: Sets = defaultdict(list)
+    for (a, b, transport), link in found.items():
+        for rank, direction in ((a, OUTGOING), (b, INCOMING)):
+            for over in ("", transport):
+                own[rank, over, BOTH].append(link)
+                own[rank, over, direction].append(link)
+    cards: dict[int, Card] = {}
+    level: dict[int, float] = {}
+    for (rank, _, direction), links in sorted(own.items()):
+        others = {link.source + link.destination - rank for link in links}
+        leaving = all(hosts.get(link.source) != hosts.get(link.destination) for link in links)
+        shared = direction == BOTH and leaving and rank in machines.get(hosts.get(rank, ""), (1.0, [], ()))[2]
+        if len(others) < 2 and not shared:
+            continue
+        best = max(link.ratio or 0.0 for link in links)
+        every = [link for link in own[rank, "", direction] if (link.ratio or 0.0) <= min(best, 1.0) ** 0.5]
+        card = Card(best, links, len(others), every or links, leaving, direction)
+        # A single link stands for a card only as part of its host, so it counts no lower than the host's best.
+        told = card.best if len(others) > 1 else max(card.best, machines[hosts[rank]][0])
+        if rank not in cards or level[rank] > min(told, 1.0) ** 0.5:
+            cards[rank], level[rank] = card, told
+    return cards
+
+
+def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, tuple[float, list[Link], tuple[int, ...]]]:
+    """host -> (ratio of the best link that leaves it, those links, its cards that have any), two cards at least.
+
+    A host at the end of a chain has links to one other host only; where that one is slow itself, it is the reason.
+    """
+    own: dict[str, list[Link]] = defaultdict(list)
+    beside: dict[str, set[str]] = defaultdict(set)
+    for (a, b, _), link in found.items():
+        if a in hosts and b in hosts and hosts[a] != hosts[b]:
+            own[hosts[a]].append(link)
+            own[hosts[b]].append(link)
+            beside[hosts[a]].add(hosts[b])
+            beside[hosts[b]].add(hosts[a])
+    best = {name: max(link.ratio or 0.0 for link in links) for name, links in own.items()}
+    machines = {}
+    for name, links in own.items():
+        ranks = {r for link in links for r in (link.source, link.destination) if hosts[r] == name}
+        only = next(iter(beside[name])) if len(beside[name]) == 1 else None
+        explained = only is not None and len(beside[only]) > 1 and best[only] < min(best[name], 1.0) ** 0.5
+        if len(ranks) > 1 and not explained:
+            machines[name] = (best[name], links, tuple(sorted(ranks)))
+    return machines

@@ -1,0 +1,297 @@
+"""How the training was split over ranks, and who may be compared with whom (S32).
+
+Told by metadata where there is any; else read from the communication groups and who sends to whom; else from the
+shape of the data itself. Ranks are compared only with peers: the same pipeline stage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.exchanges import Exchanges
+from advisor.facts.collectives.roles import roles_of
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact, Subject
+from advisor.sources.topology import joined
+
+_FOLDER = re.compile(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:ms|pt)$")
+
+
+@dataclass
+class Partition:
+    """Sizes (None: unknown), the stage and host of each rank, and the role of each communication group."""
+
+    data: int | None = None
+    tensor: int | None = None
+    pipeline: int | None = None
+    expert: int | None = None
+    source: str = "assumed: no partition is told"
+    guessed: bool = False
+    """The stages are what the ranks' times look like; no file names them."""
+    sharded: bool = False
+    """Operators are sharded, over a number of ranks that is not told."""
+    stage: dict[int, int] = field(default_factory=dict)
+    host: dict[int, str] = field(default_factory=dict)
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    told: frozenset[str] = frozenset()
+    """Groups whose members are known from the files; of the others only those at hand are."""
+    role: dict[str, str] = field(default_factory=dict)
+    """Group -> data, tensor, pipeline or expert."""
+    chains: list[tuple[int, ...]] = field(default_factory=list)
+    """Ranks that hand activations to each other, in the order of their stages; empty where nothing tells."""
+
+    @property
+    def strategy(self) -> str:
+        """Which metrics apply: pipeline before model before data parallel; single for one rank."""
+        if (self.pipeline or 1) > 1:
+            return "pipeline"
+        if (self.tensor or 1) > 1 or (self.expert or 1) > 1 or self.sharded:
+            return "model"
+        return "data" if (self.data or 1) > 1 else "single"
+
+    def role_of(self, group: str) -> str:
+        """What a group is for; of those nobody tells, gradients, or sharded operators where they are sharded."""
+        return self.role.get(group, "tensor" if self.sharded else "data")
+
+    def peers(self) -> dict[int, list[int]]:
+        """stage -> ranks at hand in it."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for rank, stage in sorted(self.stage.items()):
+            found[stage].append(rank)
+        return dict(sorted(found.items()))
+
+
+def partition(run: Run) -> Partition:
+    """The partition of this run, worked out once."""
+    cached = getattr(run, "_partition", None)
+    if cached is None:
+        cached = _work_out(run)
+        run._partition = cached  # type: ignore[attr-defined]
+    return cached
+
+
+def _work_out(run: Run) -> Partition:
+    found = Partition()
+    ranks = sorted({rank.rank for rank in run.ranks})
+    exchanges: dict[int, Exchanges] = run.each("communication")
+    found.host = _hosts(run)
+    found.groups, found.told = _groups(run, exchanges)
+    told = run.profile.parallelism
+    if any((told.data, told.tensor, told.pipeline, told.expert)):
+        found.data, found.tensor, found.pipeline, found.expert = told.data, told.tensor, told.pipeline, told.expert
+        found.source = told.source
+    modes = {str(rank.info.get("legacy_mode") or "") for rank in run.ranks} - {""}
+    if modes:
+        found.source = "names of the cluster analysis files"
+        found.sharded = any(mode.startswith("model") for mode in modes)
+    names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
+    shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
+    computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
+    found.role = roles_of(found.groups, names, exchanges, computing)
+    _find_stages(run, found, ranks, exchanges)
+    world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
+    _find_sizes(found, world)
+    return found
+
+
+def _hosts(run: Run) -> dict[int, str]:
+    hosts: dict[int, str] = {}
+    for rank in run.ranks:
+        match = _FOLDER.match(rank.root.name)
+        host = rank.host or (match["host"] if match else None)
+        if host:
+            hosts[rank.rank] = str(host)
+    return hosts
+
+
+def _groups(run: Run, exchanges: dict[int, Exchanges]) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
+    """Group -> members: as told, else the ranks whose files name it; and which were told."""
+    groups: dict[str, tuple[int, ...]] = dict(run.profile.groups)
+    for rank in run.ranks:
+        groups.update({name: tuple(members) for name, members in rank.groups.items()})
+    groups.pop("", None)
+    told = frozenset(groups)
+    seen: dict[str, set[int]] = defaultdict(set)
+    for number, ex in exchanges.items():
+        for index in np.unique(ex.group):
+            seen[ex.groups[index]].add(number)
+    for name, present in seen.items():
+        if name and name not in groups:
+            groups[name] = tuple(sorted(present))
+    return groups, told
+
+
+def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: dict[int, Exchanges]) -> None:
+    """Stage of every rank: told, else its place in its pipeline group, else equal shares, else the data's shape."""
+    told = {r.rank: int(r.info["stage"]) for r in run.ranks if isinstance(r.info.get("stage"), int)}
+    if len(told) == len(ranks):
+        found.stage = told
+        found.pipeline = max(found.pipeline or 1, len(set(told.values())))
+        return
+    if chains := _chains(found, exchanges):
+        placed = {rank: place for chain in chains for place, rank in enumerate(chain)}
+        if set(ranks) <= set(placed):
+            found.chains = chains
+            found.pipeline = len(chains[0])
+            found.stage = {rank: placed[rank] for rank in ranks}
+            if found.source.startswith("assumed"):
+                found.source = "who sends to whom"
+            return
+    world = max(run.profile.world_size or 0, max(ranks, default=0) + 1)
+    if found.pipeline and found.pipeline > 1 and world % found.pipeline == 0:
+        share = world // found.pipeline
+        found.stage = {rank: rank // share for rank in ranks}
+        return
+    if shaped := _shape(run, ranks):
+        found.stage, found.guessed = shaped, True
+        found.pipeline = max(shaped.values()) + 1
+        if found.pipeline == len(ranks):
+            found.chains = [tuple(ranks)]
+        if found.source.startswith("assumed"):
+            found.source = "bubbles and computation of neighbouring ranks"
+        return
+    found.stage = dict.fromkeys(ranks, 0)
+
+
+def _chains(found: Partition, exchanges: dict[int, Exchanges]) -> list[tuple[int, ...]]:
+    """Ranks that send to each other, in the order of their stages; empty where they make no pipelines of one length, or
+    where ranks that reduce together would be of different stages."""
+    pipelines = [tuple(found.groups[g]) for g, role in found.role.items() if role == "pipeline"]
+    pipelines = [p for p in pipelines if len(set(p)) > 1]
+    before = _senders(found, exchanges)
+    chains = [_in_order(chain, pipelines, before) for chain in joined(pipelines)]
+    if len({len(chain) for chain in chains}) != 1:
+        return []
+    place = {rank: stage for chain in chains for stage, rank in enumerate(chain)}
+    for group, role in found.role.items():
+        members = [rank for rank in found.groups[group] if rank in place]
+        if role in ("data", "tensor") and len({place[rank] for rank in members}) > 1:
+            return []
+    return chains
+
+
+def _in_order(
+    chain: tuple[int, ...], pipelines: list[tuple[int, ...]], before: set[tuple[int, int]]
+) -> tuple[int, ...]:
+    """The ranks of one pipeline by stage: along its pairs, from the end that sends first. Ranks of one communicator,
+    and of a ring (which interleaved stages close), are in the order of their numbers."""
+    inside = set(chain)
+    pairs = {tuple(sorted(set(p))) for p in pipelines if len(set(p)) == 2 and inside.issuperset(p)}
+    beside = {rank: sorted({r for pair in pairs if rank in pair for r in pair} - {rank}) for rank in chain}
+    ends = [rank for rank in chain if len(beside[rank]) == 1]
+    if len(pairs) != len(chain) - 1 or len(ends) != 2:
+        return chain
+    path = [ends[0]]
+    while len(path) < len(chain):
+        path.append(next(r for r in beside[path[-1]] if r not in path))
+    onward = sum(((a, b) in before) - ((b, a) in before) for a, b in pairwise(path))
+    return tuple(path if onward >= 0 else path[::-1])
+
+
+def _senders(found: Partition, exchanges: dict[int, Exchanges]) -> set[tuple[int, int]]:
+    """(a, b): of this pair a sends first in a step, so its stage is before that of b."""
+    first: dict[tuple[int, int], tuple[int, str]] = {}
+    for rank, ex in exchanges.items():
+        kinds = ex.kinds()
+        directed = np.isin(kinds, ("send", "receive"))
+        for index in np.unique(ex.group[directed]) if directed.any() else ():
+            members = set(found.groups.get(ex.groups[index], ()))
+            mine = np.flatnonzero(directed & (ex.group == index) & (ex.step == ex.step.min()))
+            if len(members) != 2 or rank not in members or not len(mine):
+                continue
+            at = mine[np.argmin(ex.start_ns[mine])]
+            other = (members - {rank}).pop()
+            entry = (int(ex.start_ns[at]), str(kinds[at]))
+            first[rank, other] = min(first.get((rank, other), entry), entry)
+    return {pair if kind == "send" else pair[::-1] for pair, (_, kind) in first.items()}
+
+
+def _shape(run: Run, ranks: Sequence[int]) -> dict[int, int] | None:
+    """Contiguous equal blocks of ranks, where some ranks report a bubble: the blocks that are most alike inside. One
+    odd rank makes no block of its own: a block's spread is that of its middle rank."""
+    times = steady(run)
+    if len(times) < 2 or set(times) != set(ranks) or list(ranks) != list(range(len(ranks))):
+        return None
+    if not any(t.share("bubble") for t in times.values()):
+        return None
+    shares = [t.share("computing") for t in times.values()]
+    lengths = np.array([float(np.median(t.time)) for t in times.values()])
+    computing = np.array([np.nan if share is None else share for share in shares]) * lengths
+    bubble = np.array([t.share("bubble") or 0.0 for t in times.values()]) * lengths
+    if not np.isfinite(computing).all():
+        return None
+    best, best_cost = None, np.inf
+    for stages in range(2, len(ranks) + 1):
+        if len(ranks) % stages:
+            continue
+        blocks = np.stack([computing, bubble]).reshape(2, stages, -1)
+        off = np.abs(blocks - np.median(blocks, axis=2, keepdims=True))
+        inside = float(np.median(off, axis=2).sum()) * blocks.shape[2]
+        cost = inside + stages * 0.02 * float(computing.sum())
+        if cost < best_cost:
+            best, best_cost = stages, cost
+    share = len(ranks) // (best or 1)
+    return {rank: rank // share for rank in ranks} if best else None
+
+
+def _find_sizes(found: Partition, world: int) -> None:
+    """Sizes that nobody told: from the groups' roles, the rest by division."""
+    sizes: dict[str, int] = defaultdict(lambda: 1)
+    for group, role in found.role.items():
+        sizes[role] = max(sizes[role], len(found.groups.get(group, ())))
+    known = bool(found.role)
+    found.pipeline = found.pipeline or (len(set(found.stage.values())) or 1)
+    if known and found.source.startswith("assumed"):
+        found.source = "communication groups"
+    if found.tensor is None and known:
+        found.tensor = sizes["tensor"]
+    if found.expert is None and sizes["expert"] > 1:
+        found.expert = sizes["expert"]
+    if found.data is None:
+        rest = world // max((found.tensor or 1) * found.pipeline, 1)
+        found.data = max(rest, 1)
+
+
+KINDS = (
+    kind("parallelism.data", "count", "run", "data-parallel size"),
+    kind("parallelism.tensor", "count", "run", "tensor-parallel (operator sharding) size"),
+    kind("parallelism.pipeline", "count", "run", "pipeline stages"),
+    kind("parallelism.expert", "count", "run", "expert-parallel size"),
+    kind("parallelism.source", "text", "run", "where the sizes were read"),
+    kind("parallelism.is_told", "bool", "run", "the sizes were read somewhere, neither guessed nor assumed"),
+    kind("parallelism.strategy", "text", "run", "pipeline, model, data or single: which cluster metrics apply (S32)"),
+    kind("rank.stage", "number", "rank", "pipeline stage of the rank, from 0"),
+    kind("rank.peer_group", "text", "rank", "ranks with the same word do the same work and may be compared"),
+    kind("rank.peer_count", "count", "rank", "other ranks at hand in the same peer group"),
+    kind("rank.host", "text", "rank", "the host the rank ran on"),
+)
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """The partition as facts."""
+    del facts
+    found = partition(run)
+    yield from fact("parallelism.data", RUN, found.data)
+    yield from fact("parallelism.tensor", RUN, found.tensor)
+    yield from fact("parallelism.pipeline", RUN, found.pipeline)
+    yield from fact("parallelism.expert", RUN, found.expert)
+    yield from fact("parallelism.source", RUN, found.source)
+    yield from fact("parallelism.is_told", RUN, not (found.guessed or found.source.startswith("assumed")))
+    yield from fact("parallelism.strategy", RUN, found.strategy)
+    peers = found.peers()
+    for rank, stage in sorted(found.stage.items()):
+        subject = Subject("rank", str(rank), (rank,))
+        yield from fact("rank.stage", subject, stage)
+        yield from fact("rank.peer_group", subject, f"stage {stage}")
+        yield from fact("rank.peer_count", subject, len(peers[stage]) - 1)
+        yield from fact("rank.host", subject, found.host.get(rank))
+
+
+FAMILIES = (Family("parallelism", KINDS, measure, uses=("communication", "steps")),)

@@ -1,0 +1,93 @@
+"""What each communication group is for: by the framework's own word, else by what is exchanged in it, and when."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
+
+_GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
+REDUCTIONS = ("allreduce", "reducescatter", "reduce")
+FORWARD_SHARE = 0.25
+"""Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
+
+
+def roles_of(
+    groups: dict[str, tuple[int, ...]],
+    names: dict[str, str],
+    exchanges: dict[int, Exchanges],
+    computing: dict[int, float],
+) -> dict[str, str]:
+    """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
+    rank's computation a step, microseconds."""
+    roles = {}
+    for group in groups:
+        word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
+        if word in _GROUP_WORDS:
+            roles[group] = _GROUP_WORDS[word]
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for ex in exchanges.values():
+        per_step = Counter(zip((ex.groups[g] for g in ex.group), ex.kinds(), strict=True))
+        for (group, k), count in per_step.items():
+            if group:
+                kinds[group][str(k)] = max(kinds[group][str(k)], count * ex.scale // max(len(ex.steps), 1))
+    for group, counts in kinds.items():
+        if group not in roles and any(counts[k] for k in POINT_TO_POINT):
+            roles[group] = "pipeline"
+    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing)
+    return roles
+
+
+def _tell_tensor_from_data(
+    groups: dict[str, tuple[int, ...]],
+    kinds: dict[str, Counter[str]],
+    roles: dict[str, str],
+    exchanges: dict[int, Exchanges],
+    computing: dict[int, float],
+) -> None:
+    """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
+    exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
+    tensor-parallel; gradients leave forward without a collective."""
+    unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
+    partners: dict[str, set[str]] = {g: set() for g in unnamed}
+    for a in unnamed:
+        for b in unnamed:
+            if a != b and len(set(groups[a]) & set(groups[b])) == 1:
+                partners[a].add(b)
+    for group in unnamed:
+        mine = sum(kinds[group].values())
+        others = [sum(kinds[other].values()) for other in partners[group]]
+        if others and mine > max(others):
+            roles[group] = "tensor"
+        elif others and mine < min(others):
+            roles[group] = "data"
+        else:
+            silent = _silence(group, exchanges, computing)
+            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE else "data"
+
+
+def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:
+    """Longest pause of this group's reductions in a step, in units of the step's computation: the median over steps of
+    one member. Sharded weights are gathered in forward as well (FSDP, ZeRO-3), but gradients are reduced in backward
+    only. None where starts are not told, or for one step only."""
+    for rank, ex in exchanges.items():
+        if group not in ex.groups or len(ex.steps) < 2 or ex.scale > 1:
+            continue
+        mine = (ex.group == ex.groups.index(group)) & (ex.start_ns > 0)
+        reducing = mine & np.isin(ex.kinds(), REDUCTIONS)
+        mine = reducing if reducing.any() else mine
+        order = np.argsort(ex.start_ns[mine])
+        start = ex.start_ns[mine][order] / 1000
+        end = start + ex.elapsed_us[mine][order]
+        if len(start) < 4 or len(np.unique(ex.step[mine])) < 2:
+            continue
+        gaps = start[1:] - np.maximum.accumulate(end)[:-1]
+        first = np.flatnonzero(np.diff(ex.step[mine][order])) + 1
+        period = float(np.median(np.diff(start[first]))) if len(first) > 1 else float(start[-1] - start[0])
+        per_step = [float(part.max()) for part in np.split(gaps, first) if len(part)]
+        unit = computing.get(rank) or period
+        return max(float(np.median(per_step)), 0.0) / unit if unit > 0 else None
+    return None

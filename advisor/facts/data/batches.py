@@ -1,0 +1,113 @@
+"""How batches reach the loop: interval, wait, queue, and what the interval is when the pipeline rests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.data.pipeline_tree import Queue, measure_queue
+from advisor.sources.base import Rank
+
+Series = npt.NDArray[np.float64]
+DRAIN_BATCHES = 5
+"""Fewer batches than this in a row without a new one are chance, not a pipeline at rest."""
+
+
+@dataclass(frozen=True)
+class BatchTimes:
+    """Batches of one rank, microseconds. Means and medians are of the steady part: without the batches that filled the
+    queue, and without the last ones, which only emptied it."""
+
+    mode: str
+    batches: int
+    step_us: float | None = None
+    step_mean_us: float | None = None
+    wait_us: float | None = None
+    wait_p95_us: float | None = None
+    wait_longest_us: float | None = None
+    wait_spread: float | None = None
+    push_us: float | None = None
+    first_wait_us: float | None = None
+    jitter: float | None = None
+    undisturbed_us: float | None = None
+    """Median interval of batches during which the pipeline delivered nothing more. Iterator only: a sending thread runs
+    ahead of the device then, so its interval is no step."""
+    wall_us: float | None = None
+    total_wait_us: float = 0.0
+    steady: int = 0
+    queue: Queue | None = None
+
+
+def _column(frame: object, name: str) -> Series:
+    return frame[name].to_numpy(float, na_value=np.nan)  # type: ignore[index]
+
+
+def _drained(sizes: Series) -> int:
+    """How many batches at the end found the queue smaller each time: nothing arrived."""
+    count = 0
+    for before, after in zip(sizes[-2::-1], sizes[:0:-1], strict=True):
+        if not after < before:
+            break
+        count += 1
+    return count
+
+
+def read_batches(rank: Rank) -> BatchTimes | None:
+    """The rank's batches; None where none were recorded."""
+    frame = rank.read("batches")
+    if frame is None or frame.empty:
+        return None
+    mode = str(frame["mode"].iloc[0])
+    sizes, capacity = _column(frame, "queue_size"), _column(frame, "queue_capacity")
+    wait, push, time = (_column(frame, name) for name in ("pipeline_us", "push_us", "time_ns"))
+    time = time / 1e3
+    n = len(frame)
+    room = int(np.nanmedian(capacity)) if np.isfinite(capacity).any() else None
+    timed = bool(np.isfinite(time).all()) and n > 1 and time[-1] > time[0]
+    lead = 1
+    if room and n > 3 * (room + 1):
+        lead = room + 1
+    tail = _drained(sizes)
+    tail = tail if DRAIN_BATCHES <= tail < n - lead - DRAIN_BATCHES else 0
+    steady = slice(lead if n > lead else 0, n - tail)
+    queue = None
+    if np.isfinite(sizes).any():
+        # the first batch always finds an empty queue; where it is the only one, it is all there is
+        known = sizes[np.isfinite(sizes)]
+        queue = measure_queue(known[1:] if mode == "iterator" and len(known) > 1 else known, room)
+    intervals = np.diff(time) if timed else np.empty(0)
+    usable = intervals[steady.start - 1 if steady.start else 0 : steady.stop - 1]
+    waits = wait[steady][np.isfinite(wait[steady])]
+    pushes = push[steady][np.isfinite(push[steady])]
+    return BatchTimes(
+        mode, n,
+        step_us=float(np.median(usable)) if usable.size else None,
+        step_mean_us=float(usable.mean()) if usable.size else None,
+        wait_us=float(waits.mean()) if waits.size else None,
+        wait_p95_us=float(np.percentile(waits, 95)) if waits.size else None,
+        wait_longest_us=float(waits.max()) if waits.size else None,
+        wait_spread=_participation(waits),
+        push_us=float(pushes.mean()) if pushes.size else None,
+        first_wait_us=float(wait[0]) if np.isfinite(wait[0]) else None,
+        jitter=_jitter(usable),
+        undisturbed_us=float(np.median(intervals[-tail:])) if tail and timed and mode == "iterator" else None,
+        wall_us=float(time[-1] - time[0] + (wait[0] if np.isfinite(wait[0]) else 0.0)) if timed else None,
+        total_wait_us=float(np.nansum(wait)), steady=int(waits.size), queue=queue,
+    )  # fmt: skip
+
+
+def _participation(waits: Series) -> float | None:
+    """(Σw)² ÷ (n Σw²): 1 where every batch waits alike, 1/k where every k-th carries all of it."""
+    if waits.size == 0 or not waits.any():
+        return None
+    return float(waits.sum() ** 2 / (waits.size * (waits**2).sum()))
+
+
+def _jitter(intervals: Series) -> float | None:
+    """(95th percentile − median) ÷ median, as for steps; five intervals at least."""
+    if intervals.size < 5 or np.median(intervals) <= 0:
+        return None
+    middle = np.median(intervals)
+    return float((np.percentile(intervals, 95) - middle) / middle)

@@ -1,0 +1,127 @@
+"""GetNext, the operator that takes a batch from the device's data queue: how long, and does it run ahead (S05, S12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advisor.basics.intervals import intersect, measure, union
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.device.kernel_time import timeline_of
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+
+_GETNEXT = re.compile(r"(?i)(?:^|[/_-])(?:dynamic)?get_?next")
+_DEVICE_CORES = re.compile(r"(?i)ai_?core|vector|mix|ai_cpu_cube|cube")
+
+
+@dataclass(frozen=True)
+class GetNext:
+    """GetNext of one rank: executions, their median time, and the part of all in which compute kernels ran beside it.
+
+    The median: the first executions wait for the pipeline to start.
+    """
+
+    count: int
+    time_us: float | None
+    overlap: float | None
+    sources: tuple[Source, ...]
+    alone_us: float | None = None
+    """Over the profile: no compute kernel ran beside it."""
+
+
+def _is_getnext(names: Any) -> Any:
+    return names.astype("string").fillna("").str.contains(_GETNEXT)
+
+
+def reduce(rank: Rank) -> GetNext | None:
+    """From the kernels, which also tell what ran beside it; else from the AI CPU operators."""
+    return _from_kernels(rank) or _from_aicpu(rank) or _from_queue(rank)
+
+
+def _from_kernels(rank: Rank) -> GetNext | None:
+    timeline = timeline_of(rank)
+    if timeline is None:
+        return None
+    kernels = timeline.kernels
+    named = np.array([bool(_GETNEXT.search(name)) for name in kernels.names])[kernels.name]
+    typed = np.array([bool(_GETNEXT.search(s.type)) for s in kernels.signatures])[kernels.signature]
+    known = kernels.start >= 0
+    own = (named | typed) & known
+    if not own.any():
+        return None
+    told = any(s.core for s in kernels.signatures)
+    device = np.array([not told or bool(_DEVICE_CORES.search(s.core)) for s in kernels.signatures])[kernels.signature]
+    compute = known & ~own & device
+    mine = union(kernels.start[own], kernels.end[own])
+    total = measure(mine)
+    overlap = alone = None
+    if total and compute.any():
+        overlap = measure(intersect(mine, union(kernels.start[compute], kernels.end[compute]))) / total
+        alone = total * (1 - overlap) / 1000
+    source = rank.source("kernels", "name", "duration_us")
+    return GetNext(int(own.sum()), float(np.median(kernels.duration[own])), overlap, (source,), alone)
+
+
+def _from_aicpu(rank: Rank) -> GetNext | None:
+    frame = rank.read("aicpu")
+    if frame is None or frame.empty:
+        return None
+    times = frame.loc[_is_getnext(frame["name"]).to_numpy(bool), "total_us"].dropna()
+    if times.empty:
+        return None
+    return GetNext(len(times), float(times.median()), None, (rank.source("aicpu", "name", "total_us"),))
+
+
+def _from_queue(rank: Rank) -> GetNext | None:
+    """Only that it ran and found the data queue so full; its own time is not in that file."""
+    frame = rank.read("data_queue")
+    if frame is None or frame.empty:
+        return None
+    return GetNext(len(frame), None, None, (rank.source("data_queue", "node"),))
+
+
+_NEEDS = "kernels|aicpu"
+KINDS = (
+    kind("getnext.count", "count", "operator", "executions of GetNext", needs="kernels|aicpu|data_queue"),
+    kind("getnext.time_us", "us", "operator", "median time of GetNext", needs=_NEEDS),
+    kind("getnext.share_of_step", "ratio", "operator", "time of GetNext as a share of the step", needs=_NEEDS,
+         formula="median time × executions per step ÷ step time"),
+    kind("getnext.overlap_share", "ratio", "operator", "part of GetNext's time in which compute kernels ran (S12)",
+         formula="|GetNext ∩ kernels on cube and vector cores| ÷ |GetNext|, by interval unions", needs="kernels"),
+    kind("getnext.alone_share", "ratio", "run rank", "part of the step in which only GetNext ran: the device waits in "
+         "it while its data queue is empty, and the step table counts that as computing",
+         formula="|GetNext − kernels on cube and vector cores| ÷ steps ÷ step time; of the run: mean of the ranks",
+         needs="kernels"),
+)  # fmt: skip
+
+
+def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """GetNext of every rank as one operator each."""
+    alone = []
+    for rank, found in run.each("getnext").items():
+        of_rank = Subject("rank", str(rank), (rank,))
+        subject = Subject("operator", "GetNext", (rank,))
+        step: Any = facts.value("step.time_us", of_rank)
+        steps: Any = facts.value("step.count", of_rank)
+        excluded: Any = facts.value("step.excluded_count", of_rank, 0)
+        each = max(1.0, found.count / (steps + excluded)) if steps else 1.0
+        spent = None if found.time_us is None else each * found.time_us
+        share = spent / step if step and spent is not None else None
+        for name, value in (
+            ("count", found.count), ("time_us", found.time_us), ("share_of_step", share),
+            ("overlap_share", found.overlap),
+        ):  # fmt: skip
+            yield from fact(f"getnext.{name}", subject, value, *found.sources, samples=found.count)
+        if step and steps and found.alone_us is not None:
+            alone.append(found.alone_us / (steps + excluded) / step)
+            yield from fact("getnext.alone_share", of_rank, alone[-1], *found.sources, samples=found.count)
+    if alone:
+        yield from fact("getnext.alone_share", RUN, float(np.mean(alone)), samples=len(alone))
+
+
+FAMILIES = (Family("getnext", KINDS, measure_getnext, reduce, ("kernels", "aicpu", "data_queue"), uses=("steps",)),)

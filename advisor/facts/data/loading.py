@@ -1,0 +1,149 @@
+"""One rank's data loading: batches, queues, operations and the interpreter lock, from whatever files there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.facts.data.batches import BatchTimes, read_batches
+from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree
+from advisor.model import Source
+from advisor.sources.base import Rank
+
+CLOCK_TOLERANCE = 2.0
+"""dataset.csv and the iterator file time the same waits. A host-only profile of MindSpore 2.10 assumes a 100 MHz
+counter and is wrong by the ratio of clocks (26 on a 2.6 GHz host); twofold disagreement is no rounding."""
+CLOCK_MINIMUM_US = 50_000.0
+"""The iterator file has millisecond steps: below this sum it cannot judge another clock."""
+
+
+@dataclass(frozen=True)
+class DataPipeline:
+    """One rank's data loading. `step_us` is the mean interval between batches in the steady part (None where no batch
+    was timed); other families use it as the step where the device recorded none."""
+
+    mode: str | None
+    batches: int
+    step_us: float | None
+    times: BatchTimes | None
+    operations: Mapping[int, Operation]
+    wait_us: float | None = None
+    """Mean wait of the loop for a batch in the steady part; None in sink mode."""
+    wall_us: float | None = None
+    produced: float | None = None
+    """Batches that the pipeline worked on, those still queued included."""
+    device_wait_us: float | None = None
+    """Mean time per batch that the sending thread rests because the device has batches enough; sink mode only."""
+    gil_wait_us: float | None = None
+    gil_wait_total_us: float | None = None
+    data_queue: Queue | None = None
+    sampling_interval_us: float | None = None
+    sources: tuple[Source, ...] = ()
+    op_sources: tuple[Source, ...] = ()
+
+    @property
+    def host_queue(self) -> Queue | None:
+        """The queue before the loop or the sending thread: as each batch found it, else as it was sampled."""
+        if self.times is not None and self.times.queue is not None:
+            return self.times.queue
+        last = find_last(self.operations)
+        return last.output if last is not None else None
+
+
+def reduce(rank: Rank) -> DataPipeline | None:
+    """The rank's data loading from whatever it has; None where it has nothing."""
+    tables = ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages")
+    if not any(rank.has(table) for table in tables):
+        return None
+    times = read_batches(rank)
+    stages = _stage_totals(rank)
+    waits, wait_total = stages.get("IteratorConsumer/GetNextAsVector") or stages.get("Pipeline/GetNext") or (0.0, 0.0)
+    scale = _clock_scale(rank, times, wait_total)
+    interval = _sampling_interval(rank)
+    skip = 0
+    if times is not None and times.first_wait_us and interval:
+        skip = int(times.first_wait_us // interval) + 1
+    operations = read_tree(rank, skip, scale)
+    locks = [stages[name] for name in stages if name.endswith("/AcquireGIL")]
+    acquisitions, lock_time = sum(c for c, _ in locks), sum(t for _, t in locks) * scale
+    mode = times.mode if times is not None else _mode_of(rank, bool(waits))
+    delivered = times.batches if times is not None else int(waits)
+    rests = [total for name, (_, total) in stages.items() if name.endswith("/WaitForAscend")]
+    last = find_last(operations)
+    made = last.rows if last is not None else None
+    data = DataPipeline(
+        mode, delivered, times.step_mean_us if times else None, times, operations,
+        wait_us=_wait(times, waits, wait_total * scale),
+        wall_us=times.wall_us if times else None,
+        produced=max(float(delivered), made or 0.0) or None,
+        device_wait_us=sum(rests) * scale / delivered if rests and delivered else None,
+        gil_wait_us=lock_time / acquisitions if acquisitions else None,
+        gil_wait_total_us=lock_time if acquisitions else None,
+        data_queue=_data_queue(rank), sampling_interval_us=interval,
+        sources=tuple(rank.source(t) for t in ("batches", "dataset_stages", "data_queue") if rank.has(t)),
+        op_sources=tuple(rank.source(t) for t in ("dataset_stages", "pipeline_ops", "pipeline_summary") if rank.has(t)),
+    )  # fmt: skip
+    return data if operations or times or waits or data.data_queue else None
+
+
+def _stage_totals(rank: Rank) -> dict[str, tuple[float, float]]:
+    """`operation/stage` without ids -> (occurrences, total µs); operations keep their id, the pipeline has none."""
+    frame = rank.read("dataset_stages")
+    totals: dict[str, tuple[float, float]] = {}
+    if frame is not None:
+        for operation, stage, count, average in zip(
+            frame["operation"], frame["stage"], frame["count"], frame["avg_us"], strict=True
+        ):
+            before = totals.get(f"{operation}/{stage}", (0.0, 0.0))
+            totals[f"{operation}/{stage}"] = (before[0] + float(count), before[1] + float(count) * float(average))
+    return totals
+
+
+def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> float:
+    if times is None or times.mode != "iterator" or not wait_total or times.total_wait_us < CLOCK_MINIMUM_US:
+        return 1.0
+    ratio = (times.total_wait_us + 500.0 * times.batches) / wait_total
+    if 1.0 / CLOCK_TOLERANCE <= ratio <= CLOCK_TOLERANCE:
+        return 1.0
+    file = rank.relative(rank.tables["dataset_stages"].paths[0])
+    rank.note(file, f"its clock disagrees with the iterator's by a factor of {1 / ratio:.3g}; times were rescaled")
+    return ratio
+
+
+def _wait(times: BatchTimes | None, count: float, total: float) -> float | None:
+    """Mean wait per batch in the steady part. The iterator file cuts to whole milliseconds, dataset.csv does not but
+    holds all batches: so the latter, less what the former says of the batches outside the steady part."""
+    if times is None:
+        return total / count if count else None
+    if times.mode != "iterator":
+        return None
+    if not count or times.wait_us is None or count != times.batches or not times.steady:
+        return times.wait_us
+    outside = times.total_wait_us - times.wait_us * times.steady
+    return max(0.0, min(times.wait_us + 1000.0, (total - outside) / times.steady))
+
+
+def _mode_of(rank: Rank, waits: bool) -> str | None:
+    if waits:
+        return "iterator"
+    frame = rank.read("pipeline_ops")
+    if frame is not None and (frame["type"] == "DataQueue").any():
+        return "sink"
+    return "sink" if rank.has("data_queue") else None
+
+
+def _sampling_interval(rank: Rank) -> float | None:
+    """Real spacing of queue samples: that of the processor samples (the same thread takes both), else as configured."""
+    frame = rank.read("host_cpu")
+    if frame is not None:
+        times = frame["time_ns"].dropna()
+        if len(times) > 1 and times.iloc[-1] > times.iloc[0]:
+            return float(times.iloc[-1] - times.iloc[0]) / 1e3 / (len(times) - 1)
+    frame = rank.read("pipeline_ops")
+    known = [] if frame is None else frame["sampling_interval_us"].dropna().tolist()
+    return float(known[0]) if known else None
+
+
+def _data_queue(rank: Rank) -> Queue | None:
+    frame = rank.read("data_queue")
+    return None if frame is None else measure_queue([float(s) for s in frame["queue_size"].dropna()], None)

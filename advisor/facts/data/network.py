@@ -1,0 +1,222 @@
+"""One rank's data loading joined with its host and its device step: who limits the step, and what a change brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from advisor.facts.base import FactSet
+from advisor.facts.data.loading import DataPipeline
+from advisor.facts.data.pipeline_tree import Operation, find_steepest
+from advisor.facts.data.processors import HostUse
+from advisor.facts.data.queueing import (
+    GIL,
+    LOOP,
+    PROCESSORS,
+    Network,
+    Station,
+    processes_needed,
+    with_parallel_source,
+    with_processes,
+    with_workers,
+    without,
+    workers_needed,
+)
+from advisor.model import Subject
+
+
+def build_network(
+    data: DataPipeline,
+    host: HostUse | None,
+    step_us: float | None,
+    wait_us: float | None,
+    own_known: bool = True,
+) -> Network | None:
+    """The queueing network of a rank whose step and wait for the pipeline are known; None where they are not.
+
+    `own_known` is false where only the sending thread was timed: what remains of its interval is no device step.
+
+    Without measured service times the steepest operation is taken as saturated (utilisation law: work = step ×
+    workers), which is what makes it the bottleneck.
+    """
+    if step_us is None or wait_us is None or step_us <= 0:
+        return None
+    own = max(0.0, step_us - wait_us)
+    if data.times and data.times.undisturbed_us:
+        own = min(own, data.times.undisturbed_us)
+    stations: dict[int, Station] = {}
+    span = host.samples * host.interval_us if host and host.interval_us else None
+    wall = data.wall_us or (step_us * data.batches if data.batches else None)
+    timed = any(op.work_us is not None for op in data.operations.values())
+    steepest = find_steepest(data.operations)
+    for op_id, op in data.operations.items():
+        if op.work_us is not None and data.produced:
+            work = op.work_us / data.produced
+        elif not timed and op_id == steepest:
+            work = step_us * op.servers
+        else:
+            continue
+        cpu = 0.0
+        if op.cpu_cores and data.produced and (wall or span):
+            cpu = op.cpu_cores * float(wall or span or 0.0) / data.produced
+        stations[op_id] = Station(op.name, work, op.servers, max(1, op.workers or 1), cpu, bool(op.python))
+    loop = 0.0
+    if host is not None and host.loop_cores is not None:
+        loop = host.loop_cores * step_us
+    _charge_source(stations, data, loop - own)
+    loop = min(loop, own)
+    available = None
+    if host is not None and host.cores:
+        available = max(1.0, host.cores - (host.other_cores or 0.0))
+    return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known)
+
+
+def _charge_source(stations: dict[int, Station], data: DataPipeline, excess_us: float) -> None:
+    """Processor time outside the pipeline's threads beyond what fits into the loop's own part was spent by Python
+    threads of a source, which no per-operation figure shows: it goes to the generator that works most."""
+    sources = [i for i in stations if data.operations[i].type == "Generator"]
+    if excess_us <= 0 or not sources:
+        return
+    i = max(sources, key=lambda i: stations[i].work_us)
+    stations[i] = replace(
+        stations[i], cpu_us=max(stations[i].cpu_us, min(stations[i].work_us, stations[i].cpu_us + excess_us))
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One rank with its network, ready to be written as facts."""
+
+    rank: int
+    data: DataPipeline
+    host: HostUse | None
+    step_us: float | None
+    wait_us: float | None
+    network: Network | None
+    busiest: int | None
+    steepest: int | None
+    hungriest: int | None
+    starved_us: float | None = None
+    """The part of the wait in which the pipeline itself was waited for; the rest is sending."""
+
+    @property
+    def starved_share(self) -> float | None:
+        return self.starved_us / self.step_us if self.step_us and self.starved_us is not None else None
+
+    @property
+    def wait_share(self) -> float | None:
+        return self.wait_us / self.step_us if self.step_us and self.wait_us is not None else None
+
+    @property
+    def disturbance(self) -> float | None:
+        """Part of the step that goes when the pipeline rests."""
+        times = self.data.times
+        if times is None or not times.undisturbed_us or not times.step_mean_us:
+            return None
+        return max(0.0, 1.0 - times.undisturbed_us / times.step_mean_us)
+
+    def cpu_share(self, op: Operation) -> float | None:
+        """Part of an operation's work in which its workers were on a processor."""
+        if not op.work_us or not op.cpu_cores or not self.data.wall_us:
+            return None
+        return min(1.0, op.cpu_cores * self.data.wall_us / op.work_us)
+
+    def busy_share(self, op: Operation) -> float | None:
+        """Work ÷ (servers × wall). Below a Concat only the time counts in which the branch is read: the part of the
+        batches that carry the waiting."""
+        wall = self.data.wall_us
+        if wall is None and self.step_us and self.data.batches:
+            wall = self.step_us * self.data.batches
+        if op.work_us is None or not wall or (not op.workers and op.type != "Generator"):
+            return None
+        busy = op.work_us / (op.servers * wall)
+        times = self.data.times
+        if op.alternating and times and times.wait_spread:
+            busy /= times.wait_spread
+        return min(1.0, busy)
+
+
+def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tuple[float | None, float | None]:
+    """The step and its wait for data, microseconds.
+
+    The loop's wait in GetNext, or the device's iteration gap where batches are sunk, or else the sending thread's wait
+    for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the time in
+    which the device idles or is left alone with GetNext, in which it waits for an empty queue.
+    """
+    times = data.times
+    device: Any = facts.value("step.time_us", subject)
+    count: Any = facts.value("step.count", subject)
+    gap: Any = facts.value("step.interval_us", subject)
+    idle: Any = facts.value("step.idle_share", subject)
+    if device is not None and gap is None and count == 1 and data.batches > 1:
+        device = device / data.batches  # a recording without a schedule that is left as one row
+    step = times.step_mean_us if times else None
+    wait = data.wait_us
+    if wait is None and gap is not None:
+        step, wait = device, gap
+    elif wait is None and times is not None and times.mode == "sink" and step is not None:
+        wait = times.wait_us
+    if step is None:
+        step = device
+    if wait is not None and step and idle is not None:
+        alone = facts.number("getnext.alone_share", subject) or 0.0
+        wait = min(wait, (idle + alone) * step)
+    return step, wait
+
+
+def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
+    """How much of the wait the pipeline can answer for: no more than the sending thread has left beside sending. One
+    that sends all the time exonerates the pipeline, whatever the device waits (S06). Its own figure of its wait
+    is not used: where files disagree, the queues contradict that figure."""
+    times = data.times
+    if wait_us is None or times is None or times.mode != "sink" or times.push_us is None or times.step_mean_us is None:
+        return wait_us
+    return min(wait_us, max(0.0, times.step_mean_us - times.push_us))
+
+
+def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Judged:
+    """Joins a rank's data loading with its host and its device step."""
+    subject = Subject("rank", str(rank), (rank,))
+    step, wait = _step_and_wait(data, facts, subject)
+    starved = _starved(data, wait)
+    device_seen = any(facts.value(name, subject) is not None for name in ("step.interval_us", "step.idle_share"))
+    network = build_network(data, host, step, starved, own_known=data.mode != "sink" or device_seen)
+    judged = Judged(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
+    busy = {i: b for i, op in data.operations.items() if (b := judged.busy_share(op)) is not None}
+    cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
+    if any(op.cpu_cores is None for op in data.operations.values()):
+        cpu = {}  # the one that nobody measured may be the hungriest
+    return replace(
+        judged,
+        busiest=max(busy, key=lambda i: (busy[i], i)) if busy else None,
+        hungriest=max(cpu, key=lambda i: (cpu[i] or 0.0, i)) if cpu else None,
+    )
+
+
+def prospects(network: Network, op_id: int) -> dict[str, Any]:
+    """What more workers, worker processes, or a cheaper operation would bring."""
+    station = network.stations[op_id]
+    needed, forked = workers_needed(network, op_id), processes_needed(network, op_id)
+    most = network.cores or max(needed, forked, station.workers)
+    proposed, forks = max(min(needed, most), station.workers), min(forked, most)
+    if not network.own_known:
+        # the wanted rate is unknown: twice the workers of now, then another measurement
+        proposed = max(station.workers, min(proposed, 2 * station.workers))
+        forks = min(forks, 2 * station.servers)
+    more = with_workers(network, op_id, proposed)
+    processes = with_processes(network, op_id, forks)
+    cheaper = without(network, op_id)
+    parallel = with_parallel_source(network, op_id)
+    limits = network.limits()
+    return {
+        "workers_needed": needed if network.own_known else None, "workers_proposed": more.workers,
+        "workers_capped": network.own_known and needed > most,
+        "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us,
+        "limit_more_workers": more.limit,
+        "processes_proposed": processes.workers, "saving_processes_us": processes.saving_us,
+        "limit_processes": processes.limit, "saving_removed_us": cheaper.saving_us, "limit_removed": cheaper.limit,
+        "parallel_source_workers": parallel.workers, "saving_parallel_source_us": parallel.saving_us,
+        "holds_lock": station.python and 2.0 * station.cpu_us > station.work_us,
+        "gil_limit_us": limits.get(GIL), "processor_limit_us": limits.get(PROCESSORS), "loop_limit_us": limits[LOOP],
+        "limited_by": network.step_after()[1],
+    }  # fmt: skip

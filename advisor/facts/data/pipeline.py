@@ -1,0 +1,168 @@
+"""Data loading: does the step wait for data, for which operation, and what would help (S02-S07, S64, S69-S76).
+
+One rank is reduced to its batches, queues and operations (`data_loading.py`); the network of queues (`data_network.py`,
+`queueing.py`) then says which operation limits the step, how many workers it needs, what that saves and what limits
+the step next. `DataPipeline.step_us` serves other families as the step where the device recorded none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.facts.base import FactSet, Family, Run, fact
+from advisor.facts.data.catalogue import KINDS
+from advisor.facts.data.loading import DataPipeline, reduce
+from advisor.facts.data.network import Judged, judge_rank, prospects
+from advisor.facts.data.pipeline_tree import Operation, starvation_rise
+from advisor.model import RUN, Fact, Subject
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of each rank, of the run, of the queues, and of the operations of each group of like ranks."""
+    hosts = run.each("host_cpu")
+    judged = [judge_rank(rank, data, hosts.get(rank), facts) for rank, data in run.each("data_pipeline").items()]
+    for one in judged:
+        yield from rank_facts(Subject("rank", str(one.rank), (one.rank,)), one)
+    if not judged:
+        return
+    typical = sorted(judged, key=lambda one: one.wait_share or 0.0)[len(judged) // 2]
+    yield from rank_facts(RUN, typical)
+    groups: dict[Any, list[Judged]] = {}
+    for one in judged:
+        shape = tuple((op.name, op.workers) for op in one.data.operations.values())
+        groups.setdefault((shape, one.busiest, one.steepest), []).append(one)
+    for members in groups.values():
+        ranks = tuple(sorted(one.rank for one in members))
+        middle = sorted(members, key=lambda one: one.wait_share or 0.0)[len(members) // 2]
+        yield from queue_facts(ranks, middle)
+        for op in middle.data.operations.values():
+            yield from operation_facts(Subject("pipeline_op", op.name, ranks), op, middle)
+
+
+def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
+    """The `data.` facts of a rank, or of the run from its middle rank."""
+    data, times = one.data, one.data.times
+    wall = data.wall_us
+    host = one.host
+    loop = None
+    if host is not None and host.loop_cores is not None and one.step_us:
+        loop = host.loop_cores * one.step_us
+    shares = [busy for op in data.operations.values() if (busy := one.busy_share(op)) is not None]
+    values: dict[str, Any] = {
+        "mode": data.mode, "batches": data.batches or None,
+        "step_us": one.step_us if times and times.step_mean_us else None,
+        "wait_us": one.wait_us, "wait_share": one.wait_share,
+        "starved_us": one.starved_us, "starved_share": one.starved_share,
+        "device_wait_us": data.device_wait_us,
+        "device_wait_share": data.device_wait_us / times.step_mean_us
+        if times and times.step_mean_us and data.device_wait_us is not None else None,
+        "step_median_us": times.step_us if times else None,
+        "own_us": one.network.own_us if one.network and one.network.own_known else None,
+        "first_wait_us": times.first_wait_us if times and times.mode == "iterator" else None,
+        "first_wait_share": times.first_wait_us / wall
+        if times and times.mode == "iterator" and times.first_wait_us and wall else None,
+        "wait_spread": times.wait_spread if times and times.mode == "iterator" else None,
+        "wait_longest_us": times.wait_longest_us if times and times.mode == "iterator" else None,
+        "pipeline_wait_us": times.wait_us if times and times.mode == "sink" else None,
+        "pipeline_wait_share": times.wait_us / times.step_mean_us
+        if times and times.mode == "sink" and times.wait_us is not None and times.step_mean_us else None,
+        "push_us": times.push_us if times and times.mode == "sink" else None,
+        "push_share": times.push_us / times.step_mean_us
+        if times and times.mode == "sink" and times.push_us is not None and times.step_mean_us else None,
+        "jitter": times.jitter if times else None,
+        "undisturbed_us": times.undisturbed_us if times else None,
+        "disturbance_share": one.disturbance,
+        "gil_wait_us": data.gil_wait_us,
+        "gil_wait_share": data.gil_wait_total_us / wall if data.gil_wait_total_us is not None and wall else None,
+        "loop_cpu_us": loop,
+        "loop_cpu_share": loop / one.step_us if loop is not None and one.step_us else None,
+        "workers": sum(op.workers or 0 for op in data.operations.values()) or None,
+        "busiest_share": max(shares) if shares else None,
+        "busiest_cpu_share": None if one.busiest is None else one.cpu_share(data.operations[one.busiest]),
+        "operations": len(data.operations) or None,
+        "steepest_rise": None if one.steepest is None else starvation_rise(data.operations[one.steepest]),
+        "prefetch_needed": _prefetch_needed(one), "prefetch_current": _capacity(data),
+    }  # fmt: skip
+    for name, value in values.items():
+        yield from fact(f"data.{name}", subject, value, *data.sources, samples=times.steady if times else data.batches)
+
+
+def _capacity(data: DataPipeline) -> int | None:
+    if data.times and data.times.queue and data.times.queue.capacity:
+        return data.times.queue.capacity
+    return data.host_queue.capacity if data.host_queue else None
+
+
+def _prefetch_needed(one: Judged) -> int | None:
+    """Batches that must lie ready to bridge the longest pause: what lies ready now, and the longest wait ÷ the loop's
+    own step."""
+    capacity, times = _capacity(one.data), one.data.times
+    if capacity is None or times is None or not times.wait_longest_us or one.network is None:
+        return None
+    if not one.network.own_us or not one.network.own_known:
+        return None
+    return capacity + int(-(-times.wait_longest_us // one.network.own_us))
+
+
+def queue_facts(ranks: tuple[int, ...], one: Judged) -> Iterator[Fact]:
+    """The `queue.` facts: host (before the loop or the sender), data (on the device), and each operation's output."""
+    queues = {"host": one.data.host_queue, "data": one.data.data_queue}
+    queues |= {op.name: op.output for op in one.data.operations.values()}
+    for name, queue in queues.items():
+        if queue is None:
+            continue
+        sources = one.data.sources if name in ("host", "data") else one.data.op_sources[-1:]
+        for subject in (Subject("queue", name, ranks), *((RUN,) if name in ("host", "data") else ())):
+            prefix = "queue" if subject.kind == "queue" else f"queue.{name}"
+            for key, value in (
+                ("empty_share", queue.empty), ("used_share", queue.used), ("full_share", queue.full),
+                ("samples", queue.samples), ("capacity", queue.capacity),
+            ):  # fmt: skip
+                full = f"{prefix}.{key}" if subject.kind == "queue" else f"{prefix}_{key}"
+                yield from fact(full, subject, value, *sources, samples=queue.samples)
+
+
+def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fact]:
+    """The `pipeline_op.` facts of one operation."""
+    data, host, network = one.data, one.host, one.network
+    cores = host.cores if host else None
+    trial = 2 * op.workers if op.workers else None
+    work = op.work_us / data.produced if op.work_us is not None and data.produced else None
+    out = op.output
+    values: dict[str, Any] = {
+        "type": op.type, "workers": op.workers, "is_source": op.is_source, "python": op.python,
+        "service_us": op.work_us / op.rows if op.work_us is not None and op.rows else None,
+        "rows_per_batch": op.rows / data.produced if op.rows and data.produced else None,
+        "work_us": work, "busy_share": one.busy_share(op),
+        "is_busiest": None if one.busiest is None else op.op_id == one.busiest,
+        "is_steepest": None if one.steepest is None else op.op_id == one.steepest,
+        "is_hungriest": None if one.hungriest is None else op.op_id == one.hungriest,
+        "starvation_rise": starvation_rise(op),
+        "output_used_share": out.used if out else None, "output_empty_share": out.empty if out else None,
+        "input_used_share": op.input_used, "input_empty_share": op.input_empty,
+        "queue_samples": out.samples if out else None, "queue_capacity": out.capacity if out else None,
+        "cpu_cores": op.cpu_cores,
+        "workers_trial": max(op.workers or 0, min(trial, cores)) if trial and cores else trial,
+        "cpu_share": one.cpu_share(op),
+        "cpu_per_worker": 100.0 * op.cpu_cores / op.workers if op.cpu_cores is not None and op.workers else None,
+        "host_share": op.cpu_cores / cores if op.cpu_cores is not None and cores else None,
+        "wait_share": one.starved_share, "wait_us": one.starved_us, "step_us": one.step_us,
+        "disturbance_share": one.disturbance, "batches": data.batches or None,
+        "gil_wait_us": data.gil_wait_us if op.python else None,
+        "first_wait_us": data.times.first_wait_us if data.times and data.times.mode == "iterator" else None,
+        "mode": data.mode,
+    }  # fmt: skip
+    if network is not None and op.op_id in network.stations:
+        values |= prospects(network, op.op_id)
+    for name, value in values.items():
+        yield from fact(f"pipeline_op.{name}", subject, value, *data.op_sources, samples=data.batches or 1)
+
+
+FAMILIES = (
+    Family(
+        "data_pipeline", KINDS, measure, reduce,
+        ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
+        uses=("steps", "host_cpu", "getnext"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,269 @@
+"""The course of one rank's steps on its device, reduced: where it idled, how fast its kernels were, and one step as a
+chain of computing segments and collectives that `replay.py` can run again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.basics.intervals import complement, covered, measure, subtract, union
+from advisor.facts.device.kernel_time import timeline_of
+from advisor.model import Source
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
+MOST_WORDS = 48
+"""Kernel signatures kept for comparing speed: the most expensive ones."""
+MOST_EXCHANGES = 3000
+"""A step with more collectives is not replayed."""
+ROUNDING_US = 5.0
+"""Ends are start + duration, both rounded: what follows may seem to start a little before."""
+RELEASE_NS = 60_000
+"""A kernel that starts this soon after a collective's end, after idling, was waiting for it."""
+
+
+def is_communication(signature: Signature, name: str) -> bool:
+    """Whether a row of kernel_details is a collective: by core type, else by name."""
+    return signature.core in COMMUNICATION_CORES or name.rpartition("/")[2].lower().startswith("hcom")
+
+
+def is_data_fetch(signature: Signature) -> bool:
+    """GetNext and its kin take the batch from the queue: their time is waiting for data, not computation."""
+    return "getnext" in signature.type.lower().replace("_", "")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One step as a list of events in order of start: computing segments and collectives, microseconds.
+
+    A segment is kernels that run on end with nothing but `gap` between them. `after` is the collective (its place in
+    the list) whose end let the event start, −1 for none; `lag` the time from there, or else from the end of the
+    computation before, to the start.
+    """
+
+    step: str
+    name: tuple[str, ...]
+    """Empty for a computing segment."""
+    start: Floats
+    busy: Floats
+    gap: Floats
+    lag: Floats
+    after: Ints
+    origin_ns: int = 0
+    """When the first event started, on the host's clock."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """One rank, step by step."""
+
+    steps: tuple[str, ...]
+    computing_us: Floats
+    fetching_us: Floats
+    """Time in GetNext kernels, part of computing."""
+    lead_us: Floats
+    """Idle before the first kernel, from the end of the step before; NaN for the first step."""
+    gap_us: Floats
+    """Idle inside the step, with neither kernel nor collective running."""
+    exposed_us: Floats
+    kernels: Ints
+    speed: dict[tuple[str, str], tuple[float, float]]
+    """(type, input shapes) -> (kernels a step, median microseconds)."""
+    exposed_by_name: dict[str, float] = field(default_factory=dict)
+    """Collective -> exposed microseconds a step; empty where kernels are missing that may have hidden it."""
+    chain: Chain | None = None
+    sources: tuple[Source, ...] = ()
+    expected_us: Floats = field(default_factory=lambda: np.zeros(0))
+    """What the step's kernels take, each at the median of its type and shapes; NaN where shapes are not told."""
+    measured_us: Floats = field(default_factory=lambda: np.zeros(0))
+    """What these kernels took."""
+
+
+def reduce_course(rank: Rank) -> Course | None:
+    """The course from kernel_details.csv; None where it holds no kernel with a start."""
+    kernels = load_kernels(rank)
+    if kernels is None or not len(kernels):
+        return None
+    communication = _communication(kernels)
+    placed = kernels.start >= 0
+    if not placed.any():
+        return None
+    timeline = timeline_of(rank)
+    whole = timeline is not None and timeline.whole
+    order = list(dict.fromkeys(kernels.step[placed].tolist()))
+    fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
+    rows: list[tuple[float, ...]] = []
+    exposed_by_name: dict[str, float] = {}
+    previous = None
+    for step in order:
+        inside = placed & (kernels.step == step)
+        busy = union(kernels.start[inside & ~communication], kernels.end[inside & ~communication])
+        talk = union(kernels.start[inside & communication], kernels.end[inside & communication])
+        every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
+        low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
+        lead = np.nan if previous is None else max(low - previous, 0) / 1000
+        gap = measure(complement(every, low, high)) / 1000
+        alone = subtract(talk, busy)
+        rows.append(
+            (
+                measure(busy) / 1000,
+                float(kernels.duration[inside & fetch].sum()),
+                lead,
+                gap,
+                measure(alone) / 1000,
+                int((inside & ~communication).sum()),
+            )
+        )
+        previous = high
+        talks = _once(kernels, np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES])
+        begin, end = kernels.start[talks], kernels.end[talks]
+        exposed = (end - begin - covered(busy, end) + covered(busy, begin)) / 1000
+        for i, own in zip(talks.tolist(), exposed.tolist(), strict=True):
+            name = kernels.names[kernels.name[i]]
+            exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / len(order)
+    columns = np.array(rows, float).T
+    work = placed & ~communication & ~fetch
+    steps = tuple(kernels.steps[s] or "0" for s in order)
+    middle = order[len(order) // 2]
+    chain = _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0")
+    return Course(
+        steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
+        _speeds(kernels, work, len(order)), exposed_by_name if whole else {}, chain if whole else None,
+        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
+    )  # fmt: skip
+
+
+def _communication(kernels: Kernels) -> npt.NDArray[np.bool_]:
+    by_signature = np.array([s.core in COMMUNICATION_CORES for s in kernels.signatures], bool)
+    by_name = np.array([n.rpartition("/")[2].lower().startswith("hcom") for n in kernels.names], bool)
+    return by_signature[kernels.signature] | by_name[kernels.name]
+
+
+def _once(kernels: Kernels, rows: Ints) -> Ints:
+    """The rows without those that repeat another one's name and times: the same time is exposed once."""
+    same = np.stack((kernels.name[rows], kernels.start[rows], kernels.end[rows]))
+    return np.sort(rows[np.unique(same, axis=1, return_index=True)[1]])
+
+
+def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict[tuple[str, str], tuple[float, float]]:
+    """The most expensive signatures with their count a step and median duration."""
+    signature, duration = kernels.signature[chosen], kernels.duration[chosen]
+    totals = np.bincount(signature, weights=duration, minlength=len(kernels.signatures))
+    found = {}
+    for index in np.argsort(-totals)[:MOST_WORDS]:
+        mine = duration[signature == index]
+        if mine.size and totals[index] > 0:
+            key = (kernels.signatures[index].type, kernels.signatures[index].input_shapes)
+            found[key] = (mine.size / steps, float(np.median(mine)))
+    return found
+
+
+def _expected(kernels: Kernels, chosen: npt.NDArray[np.bool_], order: list[int]) -> tuple[Floats, Floats]:
+    """Per step: the kernels at the median of their type and shapes, and as measured. A larger batch raises both, a
+    slower card only what is measured."""
+    shaped = np.array([bool(s.input_shapes.strip('";N/A')) for s in kernels.signatures])[kernels.signature]
+    if not (chosen & shaped).sum() > chosen.sum() / 2:
+        return np.full(len(order), np.nan), np.full(len(order), np.nan)
+    at = np.flatnonzero(chosen & shaped)
+    at = at[np.lexsort((kernels.duration[at], kernels.signature[at]))]
+    signature, duration = kernels.signature[at], kernels.duration[at]
+    _, first, count = np.unique(signature, return_index=True, return_counts=True)
+    median = (duration[first + (count - 1) // 2] + duration[first + count // 2]) / 2
+    step = kernels.step[at]
+    size = int(max(order)) + 1
+    sums = [
+        np.bincount(step, values, size).astype(np.float64)[order] for values in (np.repeat(median, count), duration)
+    ]
+    return sums[0], sums[1]
+
+
+def _communicator(name: str) -> str:
+    """hcom_allReduce__586_0_1 belongs to communicator 586; "" where the name does not tell."""
+    return name.rpartition("/")[2].partition("__")[2].partition("_")[0]
+
+
+def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
+    """The collectives whose end may have let an event start: later than the computation before it, shortly before."""
+    near = (end <= start + ROUNDING_US) & (start - end < RELEASE_NS / 1000)
+    return np.flatnonzero((end > computed) & near & (begin < start))
+
+
+def _chain(
+    kernels: Kernels, communication: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], step: str
+) -> Chain | None:
+    """One step as segments and collectives; None where it has no collective, or too many."""
+    talks = np.flatnonzero(inside & communication)
+    work = np.flatnonzero(inside & ~communication)
+    if not 0 < len(talks) <= MOST_EXCHANGES or not len(work):
+        return None
+    origin = int(min(kernels.start[talks[0]], kernels.start[work[0]]))
+    begin, end = (kernels.start - origin) / 1000, (kernels.end - origin) / 1000
+    talk_begin, talk_end = begin[talks], end[talks]
+    edges = np.sort(np.concatenate((talk_begin, talk_end)))
+    events: list[tuple[float, str, float, float, float, int]] = []
+    """(start, name, busy, gap, lag, place of the releasing collective among `talks`)"""
+    at = 0
+    ends = np.maximum.accumulate(end[work])
+    starts, stops, frees = begin[work].tolist(), end[work].tolist(), ends.tolist()
+    between = np.searchsorted(edges, begin[work], "right").tolist()
+    while at < len(work):
+        first = at
+        start = starts[first]
+        free = frees[first - 1] if first else 0.0
+        busy, gap = stops[at] - start, 0.0
+        while at + 1 < len(work) and between[at + 1] == between[first]:
+            pause = starts[at + 1] - frees[at]
+            if pause >= 0:
+                gap += pause
+                busy += stops[at + 1] - starts[at + 1]
+            else:
+                busy += max(stops[at + 1] - frees[at], 0.0)
+            at += 1
+        releasing = _releasing(talk_begin, talk_end, free, start)
+        if len(releasing):
+            by = int(releasing[np.argmax(talk_end[releasing])])
+            events.append((start, "", busy, gap, max(start - float(talk_end[by]), 0.0), by))
+        else:
+            events.append((start, "", busy, gap, max(start - free, 0.0), -1))
+        at += 1
+    segments = len(events)
+    communicator = np.array([_communicator(kernels.names[kernels.name[i]]) for i in talks], object)
+    released: list[int] = [e[5] for e in events]
+    for i in talks:
+        label = kernels.names[kernels.name[i]].rpartition("/")[2]
+        start = float(begin[i])
+        done = int(np.searchsorted(ends, start, "right"))
+        computed = float(ends[done - 1]) if done else -np.inf
+        # a communicator runs its operations one by one: what starts right after another of them was queued behind it
+        queued = _releasing(talk_begin, talk_end, -np.inf, start)
+        follows = (talk_end[queued] > computed) & (talk_end[queued] <= start)
+        queued = queued[(communicator[queued] == _communicator(label)) | follows]
+        if len(queued):
+            released.append(int(queued[np.argmax(talk_end[queued])]))
+            lag = max(start - float(talk_end[released[-1]]), 0.0)
+        else:
+            released.append(-1)
+            lag = max(start - computed, 0.0) if done else start
+        events.append((start, label, float(end[i] - begin[i]), 0.0, lag, 0))
+    order = sorted(range(len(events)), key=lambda n: (events[n][0], n < segments))
+    place = {n - segments: at for at, n in enumerate(order) if n >= segments}
+    after = np.array([place[released[n]] if released[n] >= 0 else -1 for n in order], np.int64)
+    events = [events[n] for n in order]
+    lags, computed = [e[4] for e in events], 0.0
+    for number, (start, label, busy, gap, _, _) in enumerate(events):
+        if not label:
+            computed = start + busy + gap
+        elif after[number] < 0:
+            # below 0 where a kernel launched before the collective runs on beside it
+            lags[number] = start - computed
+    return Chain(
+        step, tuple(e[1] for e in events), np.array([e[0] for e in events]), np.array([e[2] for e in events]),
+        np.array([e[3] for e in events]), np.array(lags), after, origin,
+    )  # fmt: skip

@@ -1,0 +1,198 @@
+"""Kernels on the time axis: steps, unions, and the time in which a kernel runs alone.
+
+Removing a kernel saves at most the time in which nothing else ran; that is what "alone" means everywhere here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.basics.intervals import EMPTY, Intervals, union
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
+from advisor.sources.streams.trace import load_trace
+
+SLACK_US = 50.0
+"""Rounding and other streams make a noted wait differ from a gap by less than this."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_COMMUNICATION_CORES = frozenset(("HCCL", "COMMUNICATION"))
+_COMMUNICATION_NAME = re.compile(
+    r"^(hcom_|hccl|allreduce|allgather|alltoall|reducescatter|broadcast_?$)", re.IGNORECASE
+)
+_COMMUNICATION_END = ("AicpuKernel", "AivKernel")
+"""Kernels that carry out collectives on AI CPU or vector cores: the profiler does not count them as computation."""
+
+
+def is_communication(signature: Signature, name: str = "") -> bool:
+    """Whether a kernel is a collective or point-to-point operation."""
+    if signature.core.upper() in _COMMUNICATION_CORES:
+        return True
+    if signature.core:
+        return signature.type.endswith(_COMMUNICATION_END)
+    return bool(_COMMUNICATION_NAME.match(signature.type or name))
+
+
+def sums(index: Ints, values: Floats | None, size: int) -> Floats:
+    """Per place 0 … size − 1 the sum of the values there, or their number where there are no values."""
+    return np.bincount(index, values, size).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Device-side steps: step i lasts from its first kernel to the next one's first kernel, the last one to its last
+    kernel's end. Times in nanoseconds; `of` is the step of each kernel."""
+
+    names: tuple[str, ...]
+    start: Ints
+    end: Ints
+    of: Ints
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One rank's kernels with what every family needs of them."""
+
+    kernels: Kernels
+    communication: Mask
+    windows: Windows
+    whole: bool = True
+    """Whether the rows are all kernels of their time. Hand-picked or filtered rows have durations and no gaps."""
+
+
+def timeline_of(rank: Rank) -> Timeline | None:
+    """The rank's kernels on the time axis, kept until the rank forgets; None where there are none."""
+    key = ("kernels", "timeline")
+    if key not in rank._cache:
+        kernels = load_kernels(rank)
+        rank._cache[key] = None
+        if kernels is not None:
+            kinds = np.array([is_communication(s) for s in kernels.signatures])
+            communication = kinds[kernels.signature]
+            bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
+            if bare.any():
+                named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
+                communication = communication | (bare & named[kernels.name])
+            whole = _is_whole(kernels) and not communication.all()
+            if not whole:
+                file = rank.relative(rank.tables["kernels"].paths[0])
+                rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
+                                "are lost): operators are judged, steps and idle time are not")  # fmt: skip
+            rank._cache[key] = Timeline(kernels, communication, _windows(rank, kernels), whole)
+    found: Timeline | None = rank._cache[key]
+    return found
+
+
+MOST_LOST = 0.02
+"""Share of the kernels without a usable start or duration up to which the others still show when nothing ran."""
+
+
+def _is_whole(kernels: Kernels) -> bool:
+    """Compares the gaps between rows with the waiting times that the profiler noted when it still had every row."""
+    known = kernels.start >= 0
+    if kernels.left_out + int((~known).sum()) > MOST_LOST * (len(kernels) + kernels.left_out):
+        return False
+    start, end, wait = kernels.start[known], kernels.end[known], kernels.wait[known]
+    if start.size < 2 or not np.isfinite(wait).any() or not wait[np.isfinite(wait)].any():
+        return True
+    gap = np.maximum(start[1:] - np.maximum.accumulate(end)[:-1], 0) / 1000
+    noted = np.nan_to_num(wait[1:], nan=np.inf)
+    contradicted = gap > 2 * noted + SLACK_US
+    return bool(gap[contradicted].sum() <= gap.sum() / 2)
+
+
+def _windows(rank: Rank, kernels: Kernels) -> Windows:
+    known = kernels.start >= 0
+    named = np.array([bool(step) for step in kernels.steps])
+    if not known.any():
+        return Windows(("0",), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(len(kernels), np.int64))
+    if named.any():
+        firsts = [
+            (int(kernels.start[m].min()), i) for i in np.flatnonzero(named) if (m := (kernels.step == i) & known).any()
+        ]
+        if firsts:
+            firsts.sort()
+            return _from_firsts(
+                kernels, [kernels.steps[i] for _, i in firsts], np.array([s for s, _ in firsts], np.int64)
+            )
+    trace = load_trace(rank)
+    if trace is not None and trace.steps:
+        return _from_firsts(kernels, [s for s, _, _ in trace.steps], np.array([t for _, t, _ in trace.steps], np.int64))
+    return _from_firsts(kernels, ["0"], np.array([kernels.start[known].min()]))
+
+
+def _from_firsts(kernels: Kernels, names: list[str], first: Ints) -> Windows:
+    """Steps from their first instants: kernels that name a step keep it, the others go by their start."""
+    index = {name: i for i, name in enumerate(names)}
+    own = np.array([index.get(step, -1) for step in kernels.steps], np.int64)[kernels.step]
+    by_time = np.maximum(np.searchsorted(first, kernels.start, side="right") - 1, 0)
+    of = np.where(own >= 0, own, by_time)
+    known = kernels.start >= 0
+    start, end, keep = [], [], []
+    for i in range(len(names)):
+        mine = (of == i) & known
+        if mine.any():
+            keep.append(i)
+            start.append(int(kernels.start[mine].min()))
+            end.append(int(kernels.end[mine].max()))
+    position = np.full(len(names), 0, np.int64)
+    position[keep] = np.arange(len(keep))
+    for i in range(len(keep) - 1):
+        end[i] = start[i + 1]
+    return Windows(tuple(names[i] for i in keep), np.array(start, np.int64), np.array(end, np.int64), position[of])
+
+
+def busy(timeline: Timeline, mask: Mask | None = None) -> Intervals:
+    """The instants in which a kernel (of the mask) ran."""
+    kernels = timeline.kernels
+    chosen = kernels.start >= 0
+    if mask is not None:
+        chosen &= mask
+    return union(kernels.start[chosen], kernels.end[chosen]) if chosen.any() else EMPTY
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Between two consecutive starts or ends: how long, how many kernels run, and which one if it is alone."""
+
+    length: Ints
+    running: Ints
+    which: Ints
+    order: Ints
+    """Position of each boundary's kernel."""
+    sign: Ints
+
+
+def sweep(kernels: Kernels) -> Sweep:
+    """The segments between all starts and ends of kernels with a known start."""
+    known = np.flatnonzero(kernels.start >= 0)
+    time = np.concatenate((kernels.start[known], kernels.end[known]))
+    index = np.concatenate((known, known))
+    sign = np.concatenate((np.ones(known.size, np.int64), np.full(known.size, -1, np.int64)))
+    order = np.argsort(time, kind="stable")
+    time, index, sign = time[order], index[order], sign[order]
+    return Sweep(np.diff(time), np.cumsum(sign)[:-1], np.cumsum(sign * index)[:-1], index, sign)
+
+
+def alone_us(kernels: Kernels, segments: Sweep) -> Floats:
+    """Per kernel: microseconds in which no other kernel of any kind ran."""
+    single = segments.running == 1
+    return sums(segments.which[single], segments.length[single] / 1000, len(kernels))
+
+
+def only_us(timeline: Timeline, segments: Sweep, mask: Mask) -> Floats:
+    """Per step: microseconds in which kernels of the mask ran and no others."""
+    steps = len(timeline.windows.names)
+    if not mask.any() or not segments.length.size:
+        return np.zeros(steps)
+    members = np.cumsum(np.where(mask[segments.order], segments.sign, 0))[:-1]
+    chosen = (members > 0) & (members == segments.running)
+    step = timeline.windows.of[segments.order[:-1]]
+    return sums(step[chosen], segments.length[chosen] / 1000, steps)

@@ -1,0 +1,228 @@
+"""From the host's launch to the device's start: does the host stay ahead, and what holds it up (S39, S58)?
+
+A kernel is starved when the host launched it only after the device had run dry, or so shortly before that the launch
+itself was still under way: then the idle time before it is the host's. A kernel launched earlier lies in the device's
+queue (slanted links), and idle time before it has other reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.device.kernel_time import Floats, Ints, sums, timeline_of
+from advisor.facts.host import host_api
+from advisor.facts.operators.operators import scale
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+from advisor.sources.streams.trace import Trace, load_trace, trace_source
+
+_BOTH = "run rank"
+_ALL = "run rank step"
+STALL_US = 1000.0
+"""Idle time before one kernel beyond this is a stall of its own kind, not the cost of launching."""
+
+UNDER_WAY = 1.5
+"""A kernel that starts within this many launch intervals of its launch had no other one queued before it: the host was
+not ahead, even if it began the launch before the device ran dry (each launch takes longer than a kernel)."""
+
+KINDS = (
+    kind(
+        "dispatch.lead_median_us",
+        "us",
+        _ALL,
+        "from launch on the host to start on the device, median",
+        formula="HostToDevice links",
+        needs="trace",
+    ),
+    kind("dispatch.lead_low_us", "us", _BOTH, "the same, 10th percentile", needs="trace"),
+    kind("dispatch.lead_high_us", "us", _BOTH, "the same, 90th percentile", needs="trace"),
+    kind(
+        "dispatch.starved_share",
+        "ratio",
+        _ALL,
+        "kernels launched only when the device had run dry or was about to (vertical links, S39)",
+        formula="launch ≥ end of all earlier kernels, or idle before the start and start − launch ≤ 1.5 × the "
+        "median launch interval; communication left out",
+        needs="trace",
+    ),
+    kind(
+        "dispatch.starved_idle_us",
+        "us",
+        _ALL,
+        "idle time per step before such kernels, stalls over 1 ms left out",
+        needs="trace",
+    ),
+    kind("dispatch.starved_idle_share", "ratio", _ALL, "the same, share of the step's window", needs="trace"),
+    kind(
+        "dispatch.stall_us",
+        "us",
+        _BOTH,
+        "idle time per step before launches that came more than 1 ms late",
+        needs="trace",
+    ),
+    kind(
+        "dispatch.queued_idle_us",
+        "us",
+        _BOTH,
+        "idle time per step before kernels that the host had launched in time",
+        needs="trace",
+    ),
+    kind("dispatch.launch_interval_us", "us", _BOTH, "median time from one launch to the next", needs="trace"),
+    kind("dispatch.kernel_us", "us", _BOTH, "mean duration of a launched kernel", needs="trace"),
+    kind("dispatch.starved_steps", "text", "run", "steps in which most kernels are starved", needs="trace"),
+    kind("dispatch.linked_count", "count", _BOTH, "kernels with a link to their launch", needs="trace"),
+    kind("dispatch.mode", "text", "run", "pynative or graph, as MindSpore's host events tell", needs="trace"),
+)
+
+
+@dataclass(frozen=True)
+class Links:
+    """One rank's launches; arrays hold one value a step."""
+
+    steps: tuple[str, ...]
+    window_us: Floats
+    linked: Floats
+    starved: Floats
+    starved_idle_us: Floats
+    stall_us: Floats
+    queued_idle_us: Floats
+    lead_median_us: Floats
+    lead: tuple[float, float, float]
+    """10th, 50th and 90th percentile over all steps."""
+    interval_us: float | None
+    kernel_us: float
+    mode: str
+    covered: Floats
+    """1 where the timeline holds the step, 0 where it ends before or inside."""
+    sources: tuple[Source, ...]
+
+
+def reduce(rank: Rank) -> Links | None:
+    """Launch against start for every linked kernel; None without links."""
+    timeline = timeline_of(rank)
+    trace = load_trace(rank) if timeline is not None else None
+    if timeline is None or trace is None or not timeline.whole or trace.launched.size < 2:
+        return None
+    kernels = timeline.kernels
+    known = np.flatnonzero(kernels.start >= 0)
+    at = _matching(kernels.start[known], trace.started)
+    found = at >= 0
+    index, launched = known[at[found]], trace.launched[found]
+    computing = ~timeline.communication[index]
+    index, launched = index[computing], launched[computing]
+    if not index.size:
+        return None
+    busy_until = np.maximum.accumulate(kernels.end)
+    before = np.where(index > 0, busy_until[np.maximum(index - 1, 0)], kernels.start[index])
+    before = np.where(before < 0, kernels.start[index], before)
+    gap = np.maximum(kernels.start[index] - before, 0) / 1000
+    lead = (kernels.start[index] - launched) / 1000
+    interval = np.diff(np.sort(launched)) / 1000
+    near = lead <= UNDER_WAY * float(np.median(interval)) if interval.size else np.zeros(lead.size, bool)
+    dry = ((launched >= before) | near) & (gap > 0)
+    stall = dry & (gap > STALL_US)
+    starved = dry & ~stall
+    step = timeline.windows.of[index]
+    steps = len(timeline.windows.names)
+    return Links(
+        timeline.windows.names,
+        (timeline.windows.end - timeline.windows.start) / 1000,
+        sums(step, None, steps),
+        sums(step[dry], None, steps),
+        sums(step[starved], gap[starved], steps),
+        sums(step[stall], gap[stall], steps),
+        sums(step[~dry], gap[~dry], steps),
+        np.array([np.median(lead[step == i]) if (step == i).any() else np.nan for i in range(steps)]),
+        (float(np.percentile(lead, 10)), float(np.median(lead)), float(np.percentile(lead, 90))),
+        float(np.median(interval)) if interval.size else None,
+        float(kernels.duration[index].mean()),
+        _mode(trace),
+        _covered(timeline.windows.end, trace),
+        (rank.source("kernels", "start_ns", "duration_us"), trace_source(rank) or Source("")),
+    )  # fmt: skip
+
+
+def _matching(starts: Ints, wanted: Ints) -> Ints:
+    """Position in sorted `starts` of each wanted start, -1 where there is none within a microsecond."""
+    if not starts.size:
+        return np.full(wanted.size, -1, np.int64)
+    right = np.minimum(np.searchsorted(starts, wanted), starts.size - 1)
+    left = np.maximum(right - 1, 0)
+    best = np.where(np.abs(starts[left] - wanted) < np.abs(starts[right] - wanted), left, right)
+    return np.where(np.abs(starts[best] - wanted) <= 1000, best, -1)
+
+
+def _covered(ends: Ints, trace: Trace) -> Floats:
+    inside = ends <= trace.started.max() if trace.cut else np.ones(ends.size, bool)
+    return (inside if inside.any() else np.ones(ends.size, bool)).astype(np.float64)
+
+
+def _mode(trace: Trace) -> str:
+    names = [name for process, name in trace.activities if process == "MindSpore"]
+    if any(name.startswith("PynativeFramework") for name in names):
+        return "pynative"
+    if any(name.startswith(("GraphExecutorPy", "RuntimeFramework")) or name == "RunGraph" for name in names):
+        return "graph"
+    return ""
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of steps, ranks and the run."""
+    del facts
+    found: dict[int, Links] = run.each("dispatch")
+    rows: dict[int, dict[str, float]] = {}
+    by_step: dict[str, list[tuple[float, float, float, float, float]]] = {}
+    for rank, links in found.items():
+        per = scale(run, rank, links.steps)
+        if not links.covered.all() and (per.chosen * links.covered).any():
+            inside = per.chosen * links.covered
+            per = replace(per, chosen=inside, steps=float(inside.sum()))
+        chosen = per.chosen.astype(bool)
+        linked, window = per.per_step(links.linked), per.per_step(links.window_us)
+        row = {
+            "dispatch.lead_median_us": links.lead[1], "dispatch.lead_low_us": links.lead[0],
+            "dispatch.lead_high_us": links.lead[2],
+            "dispatch.starved_idle_us": per.per_step(links.starved_idle_us),
+            "dispatch.stall_us": per.per_step(links.stall_us),
+            "dispatch.queued_idle_us": per.per_step(links.queued_idle_us),
+            "dispatch.kernel_us": links.kernel_us, "dispatch.linked_count": linked,
+        }  # fmt: skip
+        if linked:
+            row["dispatch.starved_share"] = per.per_step(links.starved) / linked
+        if window:
+            row["dispatch.starved_idle_share"] = row["dispatch.starved_idle_us"] / window
+        if links.interval_us is not None:
+            row["dispatch.launch_interval_us"] = links.interval_us
+        rows[rank] = row
+        for name, value in row.items():
+            yield from fact(
+                name, Subject("rank", str(rank), (rank,)), value, *links.sources, samples=int(links.linked.sum())
+            )
+        for i in np.flatnonzero(chosen & (links.linked > 0)).tolist():
+            by_step.setdefault(links.steps[i], []).append((
+                links.starved[i] / links.linked[i], links.starved_idle_us[i],
+                links.starved_idle_us[i] / max(links.window_us[i], 1e-9), links.lead_median_us[i], links.linked[i],
+            ))  # fmt: skip
+    if not rows:
+        return
+    sources = next(iter(found.values())).sources
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        values = [row[name] for row in rows.values() if name in row]
+        yield from fact(name, RUN, float(np.mean(values)), *sources, samples=len(values))
+    for step, values_of in by_step.items():
+        means = np.mean(np.array(values_of), axis=0)
+        keys = ("starved_share", "starved_idle_us", "starved_idle_share", "lead_median_us")
+        for key, value in zip(keys, means[:4].tolist(), strict=True):
+            yield from fact(f"dispatch.{key}", Subject("step", step), value, *sources, samples=int(means[4]))
+    starved = [step for step, values_of in by_step.items() if np.mean([v[0] for v in values_of]) > 0.5]
+    shown = ", ".join(starved[:8]) + (f" and {len(starved) - 8} more" if len(starved) > 8 else "")
+    yield from fact("dispatch.starved_steps", RUN, shown or None, *sources, samples=len(by_step))
+    modes = [links.mode for links in found.values() if links.mode]
+    yield from fact("dispatch.mode", RUN, modes[0] if modes else None, *sources)
+
+
+FAMILIES = (Family("dispatch", KINDS, measure, reduce, ("trace",), uses=("steps",)), host_api.FAMILY)

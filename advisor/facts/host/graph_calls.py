@@ -1,0 +1,33 @@
+"""Idle time of the device between two calls of the graph, in which the host is in no call that the profiler knows: the
+loop's own code (S04)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from advisor.basics.intervals import covered, union
+from advisor.facts.device.kernel_time import Floats, sums
+from advisor.sources.streams.trace import Trace
+
+_GRAPH = re.compile(r"(^|::)RunGraph($|::)")
+_BESIDE = re.compile(r"^Dataset::(?!Pipeline::|IteratorConsumer::)|ProfilerStep|^Python::PythonObserved")
+"""Workers of the data pipeline run beside the loop, steps around it."""
+
+
+def own_code_us(trace: Trace, start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int) -> Floats | None:
+    """Microseconds of each step's idle stretches in which the loop was in no call; None without calls of a graph.
+
+    PyNative and torch launch operators one by one, in calls too short to be kept: there silence shows nothing.
+    """
+    host = trace.host
+    if not any(_GRAPH.search(name) for name in host.names):
+        return None
+    calls = np.array([not _BESIDE.search(name) for name in host.names], bool)[host.name]
+    known = union(host.start[calls], host.end[calls])
+    if not len(known[0]):
+        return None
+    inside = (start >= known[0][0]) & (end <= known[1][-1])  # before the first call and after the last nobody knows
+    silent = (end - start) - (covered(known, end) - covered(known, start))
+    return sums(step[inside], silent[inside] / 1000, steps)

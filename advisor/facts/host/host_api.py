@@ -1,0 +1,141 @@
+"""Host time by purpose: waiting, launching, compiling, asking for memory (S39, S62, S82)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+from advisor.sources.streams.trace import load_trace, trace_source
+
+_BOTH = "run rank"
+
+_SYNC = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
+_LAUNCH = re.compile(r"^(Node@)?launch$|KernelLaunch|LaunchKernel|aclrtLaunchKernel|rtKernelLaunch")
+_COMPILE = re.compile(r"^opCompile$|^aclopCompile$|JitCompile|CompileGraph|Compiler::|::Compile|BuildGraph")
+_SLOW_PATH = re.compile(r"aclopCompileAndExecute|aclopExecute")
+_ALLOCATE = re.compile(
+    r"aclMallocMemInner|aclrtMalloc(?!Host)|aclrtFree(?!Host)|aclrtFreePhysical|aclrtMapMem|aclrtUnmapMem"
+)
+
+KINDS = (
+    *(
+        item
+        for key, meaning in (
+            ("synchronize", "waiting for the device (Synchronize…)"),
+            ("launch", "launching kernels"),
+            ("compile", "compiling operators or graphs"),
+            ("single_op", "operators executed one by one through the compiler's interface"),
+            ("memory", "asking for and freeing device memory"),
+        )
+        for item in (
+            kind(f"host_api.{key}_us", "us", _BOTH, f"host time per step in {meaning}", needs="host_api|trace"),
+            kind(
+                f"host_api.{key}_share",
+                "ratio",
+                _BOTH,
+                "the same, share of the step; threads may overlap",
+                needs="host_api|trace",
+            ),
+            kind(f"host_api.{key}_count", "count", _BOTH, f"calls per step for {meaning}", needs="host_api|trace"),
+            kind(f"host_api.{key}_name", "text", _BOTH, f"costliest interface for {meaning}", needs="host_api|trace"),
+        )
+    ),
+    kind(
+        "host_api.synchronize_per_launch",
+        "ratio",
+        _BOTH,
+        "waits for the device per launched kernel",
+        needs="host_api|trace",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """Host time by purpose over the profile: purpose -> (microseconds, calls, costliest interface)."""
+
+    by: dict[str, tuple[float, float, str]]
+    sources: tuple[Source, ...]
+
+
+_PURPOSES = (
+    ("synchronize", _SYNC),
+    ("launch", _LAUNCH),
+    ("compile", _COMPILE),
+    ("single_op", _SLOW_PATH),
+    ("memory", _ALLOCATE),
+)
+
+
+def reduce(rank: Rank) -> HostTime | None:
+    """Host time by purpose from api_statistic.csv, else from the timeline (CANN's own events before the framework's,
+    which contain them)."""
+    frame = rank.read("host_api", ("level", "name", "total_us", "count")) if rank.has("host_api") else None
+    if frame is not None and not frame.empty:
+        rows = zip(frame["name"], frame["total_us"], frame["count"], strict=True)
+        usable = [(str(n), float(us), float(c)) for n, us, c in rows if isinstance(n, str) and us == us and c == c]
+        return HostTime(_by_purpose(usable), (rank.source("host_api", "name", "total_us", "count"),))
+    trace = load_trace(rank)
+    if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
+        return None
+    found: dict[str, tuple[float, float, str]] = {}
+    for layer in ("MindSpore", "CANN"):
+        found.update(_by_purpose(
+            (name.partition("@")[2] or name, seen.total_us, float(seen.count))
+            for (process, name), seen in trace.activities.items()
+            if process == layer
+        ))  # fmt: skip
+    return HostTime(found, (trace_source(rank) or Source(""),)) if found else None
+
+
+def _by_purpose(rows: Iterable[tuple[str, float, float]]) -> dict[str, tuple[float, float, str]]:
+    result = {}
+    rows = list(rows)
+    for purpose, pattern in _PURPOSES:
+        mine = [row for row in rows if pattern.search(row[0])]
+        if mine:
+            best = max(mine, key=lambda row: row[1])
+            result[purpose] = (sum(us for _, us, _ in mine), sum(count for _, _, count in mine), best[0])
+    return result
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Host time by purpose per step."""
+    found: dict[int, HostTime] = run.each("host_api")
+    times = steady(run)
+    rows: dict[str, list[float]] = {}
+    for rank, host in found.items():
+        subject = Subject("rank", str(rank), (rank,))
+        known = times.get(rank)
+        steps = known.recorded if known is not None else 1
+        step_us = facts.number("step.time_us", subject)
+        row: dict[str, float] = {}
+        for purpose, (us, count, _) in host.by.items():
+            row[f"host_api.{purpose}_us"], row[f"host_api.{purpose}_count"] = us / steps, count / steps
+            if step_us:
+                row[f"host_api.{purpose}_share"] = us / steps / step_us
+        launches = host.by.get("launch")
+        if launches and launches[1] and "synchronize" in host.by:
+            row["host_api.synchronize_per_launch"] = host.by["synchronize"][1] / launches[1]
+        for name, value in row.items():
+            rows.setdefault(name, []).append(value)
+            yield from fact(name, subject, value, *host.sources)
+        for purpose, (_, _, interface) in host.by.items():
+            yield from fact(f"host_api.{purpose}_name", subject, interface, *host.sources)
+    if not found:
+        return
+    first = next(iter(found.values()))
+    for name, values in rows.items():
+        yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+    for purpose, (_, _, name) in first.by.items():
+        yield from fact(f"host_api.{purpose}_name", RUN, name, *first.sources)
+
+
+FAMILY = Family("host_api", KINDS, measure, reduce, ("host_api",), uses=("steps",))

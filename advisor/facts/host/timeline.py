@@ -1,0 +1,347 @@
+"""The device's timeline: stretches in which nothing runs, what the host did in them, and what else time shows
+(S13, S38, S80)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.basics.intervals import complement, covered, union
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
+from advisor.facts.host.graph_calls import own_code_us
+from advisor.facts.operators.operators import scale
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import operator_name
+from advisor.sources.streams.trace import Trace, load_trace
+
+GAPS = 10
+"""Longest idle stretches of a rank that are kept one by one."""
+LONG_US = 1000.0
+"""An idle stretch this long is no launch that came late: the host did something else, or nothing."""
+COVERS = 0.5
+"""A host event that covers less of a stretch does not explain it."""
+
+_GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
+_FRAME = re.compile(
+    r"^(ProfilerStep|Python::PythonObserved|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
+)
+
+_LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
+"""The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
+
+_BOTH = "run rank"
+KINDS = (
+    kind(
+        "timeline.idle_us",
+        "us",
+        _BOTH,
+        "time per step in which no kernel and no communication ran",
+        formula="step window − union of all kernels; windows run from a step's first kernel to the next one's",
+        needs="kernels",
+    ),
+    kind("timeline.idle_share", "ratio", _BOTH, "the same, share of the windows (S13)", needs="kernels"),
+    kind("timeline.long_gap_us", "us", _BOTH, "part of it in stretches of 1 ms and more, per step", needs="kernels"),
+    kind("timeline.long_gap_share", "ratio", _BOTH, "the same, share of the windows", needs="kernels"),
+    kind("timeline.long_gap_count", "count", _BOTH, "idle stretches of 1 ms and more, per step", needs="kernels"),
+    kind("timeline.short_gap_us", "us", _BOTH, "idle time in shorter stretches, per step", needs="kernels"),
+    kind("timeline.longest_gap_us", "us", _BOTH, "longest stretch in which nothing runs", needs="kernels"),
+    kind("timeline.longest_gap_step", "text", _BOTH, "step in which it lies", needs="kernels"),
+    kind("timeline.longest_gap_start", "text", _BOTH, "where it starts, as the timeline shows it, us", needs="kernels"),
+    kind("timeline.longest_gap_before", "text", _BOTH, "operator before it", needs="kernels"),
+    kind("timeline.longest_gap_after", "text", _BOTH, "operator after it", needs="kernels"),
+    kind(
+        "timeline.gap_owner",
+        "text",
+        _BOTH,
+        "what the host did during most of the long stretches",
+        formula="shortest host event that covers half of a stretch, weighted by length",
+        needs="trace",
+    ),
+    kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
+    kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
+    kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
+    kind(
+        "timeline.gc_stall_us",
+        "us",
+        "run",
+        "what it costs a step: the others wait for the rank that collects longest while its device idles",
+        formula="mean over steps of the highest rank's lesser of collecting and idling",
+        needs="trace",
+    ),
+    kind("timeline.gc_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
+    kind(
+        "timeline.loader_idle_us",
+        "us",
+        _BOTH,
+        "time per step in which nothing ran while the loop waited for the loader's next batch",
+        formula="idle stretches ∩ host events of DataLoader.__next__ or GetNext; 0 where the host's events tell of "
+        "something else",
+        needs="trace",
+    ),
+    kind("timeline.loader_idle_share", "ratio", _BOTH, "the same, share of the windows", needs="trace"),
+    kind(
+        "timeline.loader_stall_us",
+        "us",
+        "run",
+        "what it costs a step: the others wait for the rank whose loader is last",
+        formula="mean over steps of the highest rank",
+        needs="trace",
+    ),
+    kind("timeline.loader_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
+    kind(
+        "timeline.own_code_us",
+        "us",
+        _BOTH,
+        "time per step in which nothing ran and the loop was in no call the profiler knows: its own code (S04)",
+        formula="idle stretches − host events, workers of the data pipeline left out; with calls of a graph only",
+        needs="trace",
+    ),
+    kind("timeline.own_code_share", "ratio", _BOTH, "the same, share of the windows", needs="trace"),
+    kind(
+        "timeline.core_mhz",
+        "mhz",
+        "rank",
+        "lowest clock of the AI Core that lasted",
+        formula="5th percentile weighted by time",
+        needs="trace",
+    ),
+    kind("timeline.core_mhz_highest", "mhz", "rank", "highest clock of the AI Core seen", needs="trace"),
+    kind(
+        "timeline.core_mhz_drop",
+        "ratio",
+        "rank",
+        "how far the clock was below its highest on average",
+        formula="1 − time-weighted mean ÷ highest",
+        needs="trace",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An idle stretch."""
+
+    step: str
+    start_ns: int
+    length_us: float
+    before: str
+    after: str
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class Idle:
+    """One rank's idle time; arrays hold one value a step."""
+
+    steps: tuple[str, ...]
+    window_us: Floats
+    idle_us: Floats
+    long_us: Floats
+    long_count: Floats
+    gaps: tuple[Gap, ...]
+    gc_us: Floats | None
+    loader_us: Floats | None
+    own_us: Floats | None
+    clock: tuple[float, float, float] | None
+    """(5th percentile, highest, mean) in MHz."""
+    sources: tuple[Source, ...]
+
+
+def reduce(rank: Rank) -> Idle | None:
+    """Idle stretches of the device; None without kernels or where rows are missing between them."""
+    timeline = timeline_of(rank)
+    if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
+        return None
+    trace = load_trace(rank)
+    windows = timeline.windows
+    steps = len(windows.names)
+    low, high = int(windows.start[0]), int(windows.end.max())
+    start, end = complement(busy(timeline), low, high)
+    step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, steps - 1)
+    length = (end - start) / 1000
+    long = length >= LONG_US
+    gaps = tuple(_gaps(timeline, trace, start, end, step))
+    return Idle(
+        windows.names,
+        (windows.end - windows.start) / 1000,
+        sums(step, length, steps),
+        sums(step[long], length[long], steps),
+        sums(step[long], None, steps),
+        gaps,
+        None if trace is None else _collections(timeline, trace),
+        None if trace is None else _loading(trace, gaps, start, end, step, steps),
+        None if trace is None else own_code_us(trace, start, end, step, steps),
+        None if trace is None else _clock(trace),
+        (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
+    )
+
+
+def _gaps(
+    timeline: Timeline, trace: Trace | None, start: np.ndarray, end: np.ndarray, step: np.ndarray
+) -> Iterator[Gap]:
+    kernels = timeline.kernels
+    known = np.flatnonzero(kernels.start >= 0)
+    by_end = known[np.argsort(kernels.end[known], kind="stable")]
+    for i in np.argsort(start - end, kind="stable")[:GAPS].tolist():
+        at = int(np.searchsorted(kernels.end[by_end], start[i], side="right")) - 1
+        nxt = int(np.searchsorted(kernels.start[known], end[i]))
+        before = operator_name(kernels.names[kernels.name[by_end[at]]]) if at >= 0 else ""
+        after = operator_name(kernels.names[kernels.name[known[nxt]]]) if nxt < known.size else ""
+        host = "" if trace is None else host_activity(trace, int(start[i]), int(end[i]))
+        names = timeline.windows.names
+        yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, host)
+
+
+def host_activity(trace: Trace, start: int, end: int) -> str:
+    """The most specific host event that covers half of a stretch; empty where none does."""
+    host = trace.host
+    overlap = np.minimum(host.end, end) - np.maximum(host.start, start)
+    covers = np.flatnonzero(overlap >= COVERS * (end - start))
+    for i in covers[np.argsort((host.end - host.start)[covers], kind="stable")].tolist():
+        name = host.names[int(host.name[i])]
+        if not _FRAME.search(name) and "ProfilerStep#" not in name:
+            return name
+    return ""
+
+
+def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
+    host = trace.host
+    names = np.array([bool(_GC.match(name)) for name in host.names], bool)
+    if not names.any():
+        return None
+    chosen = names[host.name]
+    windows = timeline.windows
+    step = np.clip(np.searchsorted(windows.start, host.start[chosen], side="right") - 1, 0, len(windows.names) - 1)
+    length = (host.end[chosen] - host.start[chosen]) / 1000
+    return sums(step, length, len(windows.names))
+
+
+def _loading(
+    trace: Trace, gaps: tuple[Gap, ...], start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int
+) -> Floats | None:
+    """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps."""
+    host = trace.host
+    chosen = np.array([bool(_LOADER.search(name)) for name in host.names], bool)[host.name]
+    if not chosen.any() and not any(gap.host for gap in gaps):
+        return None
+    calls = union(host.start[chosen], host.end[chosen])
+    found = sums(step, (covered(calls, end) - covered(calls, start)) / 1000, steps)
+    if steps > 1:
+        found[-1] = np.nan  # a window ends with the next step's first kernel, and nothing follows the last
+    return found
+
+
+def _clock(trace: Trace) -> tuple[float, float, float] | None:
+    time, mhz = trace.frequency
+    if mhz.size < 2 or time[-1] <= time[0]:
+        return None
+    weight = np.diff(time).astype(float)
+    held = mhz[:-1]
+    order = np.argsort(held)
+    share = np.cumsum(weight[order]) / weight.sum()
+    low = float(held[order][int(np.searchsorted(share, 0.05))])
+    return low, float(mhz.max()), float(np.average(held, weights=weight))
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of each rank and of the run."""
+    found: dict[int, Idle] = run.each("timeline")
+    rows: dict[int, dict[str, float]] = {}
+    for rank, idle in found.items():
+        per = scale(run, rank, idle.steps)
+        window = per.per_step(idle.window_us)
+        row = {
+            "timeline.idle_us": per.per_step(idle.idle_us),
+            "timeline.long_gap_us": per.per_step(idle.long_us),
+            "timeline.long_gap_count": per.per_step(idle.long_count),
+        }
+        row["timeline.short_gap_us"] = row["timeline.idle_us"] - row["timeline.long_gap_us"]
+        if window > 0:
+            row["timeline.idle_share"] = row["timeline.idle_us"] / window
+            row["timeline.long_gap_share"] = row["timeline.long_gap_us"] / window
+        if idle.gc_us is not None:
+            row["timeline.gc_us"] = per.per_step(idle.gc_us)
+            if window > 0:
+                row["timeline.gc_share"] = row["timeline.gc_us"] / window
+        if idle.loader_us is not None and np.isfinite(waits := idle.loader_us[per.chosen.astype(bool)]).any():
+            row["timeline.loader_idle_us"] = float(np.nanmean(waits)) * per.chosen.sum() / per.steps
+            if window > 0:
+                row["timeline.loader_idle_share"] = row["timeline.loader_idle_us"] / window
+        if idle.own_us is not None:
+            row["timeline.own_code_us"] = per.per_step(idle.own_us)
+            if window > 0:
+                row["timeline.own_code_share"] = row["timeline.own_code_us"] / window
+        rows[rank] = row
+        subject = Subject("rank", str(rank), (rank,))
+        samples = int(per.steps)
+        for name, value in row.items():
+            yield from fact(name, subject, value, *idle.sources, samples=samples)
+        yield from _gap_facts(subject, _steady_gaps(idle, per.chosen), idle.sources)
+        if idle.clock is not None:
+            low, highest, mean = idle.clock
+            yield from fact("timeline.core_mhz", subject, low)
+            yield from fact("timeline.core_mhz_highest", subject, highest)
+            yield from fact("timeline.core_mhz_drop", subject, 1 - mean / highest)
+    if not rows:
+        return
+    first = next(iter(found.values()))
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        values = [row[name] for row in rows.values() if name in row]
+        yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+    yield from _stall_facts(run, found, facts.number("step.time_us", RUN))
+    gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
+    yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
+
+
+def _stall_facts(run: Run, found: dict[int, Idle], step_us: float | None) -> Iterator[Fact]:
+    """What pauses of single ranks cost a step that all take together: the mean over steps of the longest one."""
+    sources = next(iter(found.values())).sources
+    values: dict[str, dict[str, list[float]]] = {"loader": defaultdict(list), "gc": defaultdict(list)}
+    for rank, idle in found.items():
+        per = scale(run, rank, idle.steps)
+        part = float(per.chosen.sum()) / per.steps
+        for i in np.flatnonzero(per.chosen).tolist():
+            if idle.loader_us is not None and np.isfinite(idle.loader_us[i]):
+                values["loader"][idle.steps[i]].append(part * float(idle.loader_us[i]))
+            if idle.gc_us is not None:
+                values["gc"][idle.steps[i]].append(part * float(min(idle.gc_us[i], idle.idle_us[i])))
+    for name, by_step in values.items():
+        if by_step:
+            stall = float(np.mean([max(of_ranks) for of_ranks in by_step.values()]))
+            yield from fact(f"timeline.{name}_stall_us", RUN, stall, *sources, samples=len(by_step))
+            if step_us:
+                yield from fact(f"timeline.{name}_stall_share", RUN, stall / step_us, *sources, samples=len(by_step))
+
+
+def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:
+    steady = {step for step, keep in zip(idle.steps, chosen, strict=True) if keep}
+    return [gap for gap in idle.gaps if gap.step in steady]
+
+
+def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -> Iterator[Fact]:
+    if not gaps:
+        return
+    longest = gaps[0]
+    start = f"{longest.start_ns // 1000}.{longest.start_ns % 1000:03d}"
+    yield from fact("timeline.longest_gap_us", subject, longest.length_us, *sources)
+    yield from fact("timeline.longest_gap_step", subject, longest.step, *sources)
+    yield from fact("timeline.longest_gap_start", subject, start, *sources)
+    yield from fact("timeline.longest_gap_before", subject, longest.before or None, *sources)
+    yield from fact("timeline.longest_gap_after", subject, longest.after or None, *sources)
+    owners: dict[str, float] = defaultdict(float)
+    for gap in gaps:
+        if gap.host:
+            owners[gap.host] += gap.length_us
+    if owners:
+        name, covered = Counter(owners).most_common(1)[0]
+        yield from fact("timeline.gap_owner", subject, name[:200], *sources)
+        yield from fact("timeline.gap_owner_share", subject, covered / sum(gap.length_us for gap in gaps), *sources)
+
+
+FAMILIES = (Family("timeline", KINDS, measure, reduce, ("kernels",), uses=("steps",)),)

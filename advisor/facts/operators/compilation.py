@@ -1,0 +1,223 @@
+"""Compilation: in the first step, where it belongs outside the steady state (S54), and again and again with changing
+shapes (S62, S81)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.basics.intervals import measure as length_of
+from advisor.basics.intervals import union
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+from advisor.sources.streams.trace import load_trace, trace_source
+
+_COMPILE = re.compile(r"(?<!re\.)compile(?!d)", re.IGNORECASE)
+_NOT = re.compile(r"CompileAndExecute|/re\.py|sre_compile|\.py\(", re.IGNORECASE)
+
+KINDS = (
+    kind(
+        "compile.step_ratio",
+        "ratio",
+        "step",
+        "first step's time ÷ median of the steps after it (S54)",
+        needs="steps|kernels",
+    ),
+    kind("compile.step_excess_us", "us", "step", "first step's time above that median", needs="steps|kernels"),
+    kind(
+        "compile.step_host_us",
+        "us",
+        "step",
+        "time in the first step in which the host compiled",
+        formula="union of host events of 100 us and more whose name says compile",
+        needs="trace",
+    ),
+    kind("compile.steady_us", "us", "run", "time per steady step in which the host compiled", needs="trace"),
+    kind("compile.steady_share", "ratio", "run", "the same, share of the step", needs="trace"),
+    kind("compile.steady_count", "count", "run", "compilations of 100 us and more per steady step", needs="trace"),
+    kind("compile.steps", "text", "run", "steady steps in which the host compiled", needs="trace"),
+    kind("compile.name", "text", "run", "costliest of these events", needs="trace"),
+    kind(
+        "compile.changing_count",
+        "count",
+        "run",
+        "operators called with more than one shape",
+        needs="dynamic_shapes|kernels",
+    ),
+    kind(
+        "compile.shape_count",
+        "count",
+        "operator",
+        "shapes the operator was called with",
+        needs="dynamic_shapes|kernels",
+    ),
+    kind(
+        "compile.shape_time_ratio",
+        "ratio",
+        "operator",
+        "its mean time at the slowest shape ÷ at the fastest (S81)",
+        needs="dynamic_shapes",
+    ),
+    kind("compile.operator_us", "us", "operator", "its device time per step", needs="dynamic_shapes"),
+)
+
+
+@dataclass(frozen=True)
+class Compilations:
+    """One rank's compile events by step; -1 step index: before the first one."""
+
+    by_step: dict[str, tuple[float, int]]
+    """step -> (microseconds covered, events)"""
+    name: str
+    sources: tuple[Source, ...]
+
+
+def reduce(rank: Rank) -> Compilations | None:
+    """Host events that compile, by the step in which they start; None without a timeline."""
+    trace = load_trace(rank)
+    if trace is None:
+        return None
+    host = trace.host
+    compiling = np.array([bool(_COMPILE.search(n)) and not _NOT.search(n) for n in host.names], bool)
+    sources = (trace_source(rank) or Source(""),)
+    chosen = compiling[host.name] if host.names else np.zeros(0, bool)
+    if not chosen.any():
+        return Compilations({}, "", sources)
+    start, end, name = host.start[chosen], host.end[chosen], host.name[chosen]
+    names, edges = _steps(rank, trace.steps)
+    of = np.searchsorted(edges, start, side="right") - 1
+    by_step: dict[str, tuple[float, int]] = {}
+    for i in np.unique(of).tolist():
+        mine = of == i
+        covered = length_of(union(start[mine], end[mine])) / 1000
+        by_step[names[i] if i >= 0 else ""] = (covered, int(mine.sum()))
+    total = np.bincount(name, (end - start) / 1000, len(host.names))
+    return Compilations(by_step, host.names[int(total.argmax())], sources)
+
+
+def _steps(rank: Rank, steps: list[tuple[str, int, int]]) -> tuple[list[str], np.ndarray]:
+    if steps:
+        return [s for s, _, _ in steps], np.array([start for _, start, _ in steps])
+    timeline = timeline_of(rank)
+    if timeline is not None:
+        return list(timeline.windows.names), timeline.windows.start
+    return ["0"], np.zeros(1, np.int64)
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """The first step against the others, and compilation in the others."""
+    found: dict[int, Compilations] = run.each("compile")
+    yield from _first_step(run, found)
+    if not found:
+        return
+    times = steady(run)
+    per_rank, counts, where = [], [], []
+    for rank, seen in found.items():
+        names = times[rank].steps if rank in times else tuple(s for s in seen.by_step if s)
+        mine = {s: seen.by_step[s] for s in names if s in seen.by_step}
+        steps = max(len(names), 1) * (times[rank].covers if rank in times else 1)
+        per_rank.append(sum(us for us, _ in mine.values()) / steps)
+        counts.append(sum(n for _, n in mine.values()) / steps)
+        where += list(mine)
+    sources = next(iter(found.values())).sources
+    mean = float(np.mean(per_rank))
+    step = facts.number("step.time_us", RUN)
+    yield from fact("compile.steady_us", RUN, mean, *sources, samples=len(per_rank))
+    if step:
+        yield from fact("compile.steady_share", RUN, mean / step, *sources, samples=len(per_rank))
+    yield from fact("compile.steady_count", RUN, float(np.mean(counts)), *sources, samples=len(per_rank))
+    yield from fact("compile.steps", RUN, ", ".join(dict.fromkeys(where)) or None, *sources)
+    names_of = [seen.name for seen in found.values() if seen.name]
+    yield from fact("compile.name", RUN, names_of[0] if names_of and where else None, *sources)
+
+
+def _first_step(run: Run, found: dict[int, Compilations]) -> Iterator[Fact]:
+    ratios: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    sources: dict[str, tuple[Source, ...]] = {}
+    for times in steady(run).values():
+        warm = [(name, us) for name, reason, us in times.excluded if reason == "warm-up"]
+        usual = float(np.median(times.time)) if len(times.time) else 0.0
+        if warm and usual > 0:
+            name, us = warm[0]
+            ratios[name].append((us / usual, us - usual))
+            sources[name] = times.sources
+    for name, rows in ratios.items():
+        subject = Subject("step", name)
+        ratio, excess = np.median(np.array(rows), axis=0).tolist()
+        yield from fact("compile.step_ratio", subject, ratio, *sources[name], samples=len(rows))
+        yield from fact("compile.step_excess_us", subject, excess, *sources[name], samples=len(rows))
+        host = [seen.by_step[name][0] for seen in found.values() if name in seen.by_step]
+        if found:
+            yield from fact("compile.step_host_us", subject, float(np.median(host)) if host else 0.0)
+
+
+@dataclass(frozen=True)
+class Changing:
+    """Operators with several shapes on one rank: name -> (shapes, slowest ÷ fastest mean, microseconds per step)."""
+
+    operators: dict[str, tuple[int, float, float]]
+    sources: tuple[Source, ...]
+
+
+MOST = 20
+
+
+def reduce_shapes(rank: Rank) -> Changing | None:
+    """From the older table of dynamic-shape networks."""
+    frame = rank.read("dynamic_shapes") if rank.has("dynamic_shapes") else None
+    if frame is None or frame.empty:
+        return None
+    frame = frame[frame["duration_us"].notna() & frame["name"].notna() & frame["shapes"].notna()]
+    steps = max(frame["step"].nunique(), 1)
+    operators = {}
+    for name, rows in frame.groupby("name"):
+        means = rows.groupby("shapes")["duration_us"].mean()
+        if len(means) > 1 and means.min() > 0:
+            total = float(rows["duration_us"].sum()) / steps
+            operators[str(name)] = (len(means), float(means.max() / means.min()), total)
+    best = sorted(operators, key=lambda n: -operators[n][2])[:MOST]
+    source = rank.source("dynamic_shapes")
+    return Changing({n: operators[n] for n in best}, (source,))
+
+
+def measure_shapes(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Operators whose shape changes, from the older table, else from the kernels of graph nodes."""
+    del facts
+    rows: dict[str, tuple[int, float | None, float | None]] = {}
+    sources: tuple[Source, ...] = ()
+    for changing in run.each("shapes").values():
+        rows.update(changing.operators)
+        sources = changing.sources
+    if not rows:
+        for found in run.each("operators").values():
+            rows.update({name: (count, None, None) for name, count, _ in found.changing})
+            sources = found.sources
+            if found.shapes_per_operator is None:
+                return
+        if not run.each("operators"):
+            return
+    yield from fact("compile.changing_count", RUN, len(rows), *sources)
+    for name, (count, ratio, us) in rows.items():
+        subject = Subject("operator", name)
+        yield from fact("compile.shape_count", subject, count, *sources)
+        yield from fact("compile.shape_time_ratio", subject, ratio, *sources)
+        yield from fact("compile.operator_us", subject, us, *sources)
+
+
+_TRACE = tuple(k for k in KINDS if k.name not in (
+    "compile.changing_count", "compile.shape_count", "compile.shape_time_ratio", "compile.operator_us"))  # fmt: skip
+
+FAMILIES = (
+    Family("compile", _TRACE, measure, reduce, ("trace",), uses=("steps",)),
+    Family(
+        "shapes", tuple(k for k in KINDS if k not in _TRACE), measure_shapes, reduce_shapes, ("dynamic_shapes",),
+        fallbacks=("operators",),
+    ),
+)  # fmt: skip

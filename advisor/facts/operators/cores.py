@@ -1,0 +1,122 @@
+"""How many of a card's cores an operator uses: blocks are dealt to cores in rounds, and the last round may be short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.step.steps import steady
+from advisor.model import Fact, Source, Subject
+from advisor.sources.base import Rank
+from advisor.sources.text.jsontext import load_json
+
+KINDS = (
+    kind(
+        "operator_type.core_idle_share",
+        "ratio",
+        "operator_type",
+        "part of the cores' time that a short last round leaves unused",
+        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from PROF_*/device_*/info.json",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.core_idle_us",
+        "us",
+        "operator_type",
+        "the same as time per step: upper bound of what other block numbers give",
+        needs="kernels",
+    ),
+    kind("operator_type.core_count", "count", "operator_type", "cores of the kind it runs on", needs="kernels"),
+    kind("operator_type.blocks", "count", "operator_type", "blocks of its costliest kernel", needs="kernels"),
+)
+
+_CUBE = ("AI_CORE", "AI_CUBE", "MIX_AIC")
+_VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
+
+
+@dataclass
+class _Use:
+    time_us: float = 0.0
+    idle_us: float = 0.0
+    longest_us: float = 0.0
+    cores: int = 0
+    blocks: int = 0
+
+
+@dataclass(frozen=True)
+class CoreUse:
+    types: dict[str, _Use]
+    steps: int
+    sources: tuple[Source, ...]
+
+
+def core_counts(rank: Rank) -> tuple[int, int]:
+    """(cube cores, vector cores) of the rank's card; 0 where the files do not tell."""
+    for path in sorted(rank.root.glob("PROF_*/device_*/info.json*")):
+        document = load_json(path, lambda file, text: rank.note(rank.relative(Path(file)), text))
+        devices = document.get("DeviceInfo") if isinstance(document, dict) else None
+        for device in devices if isinstance(devices, list) else ():
+            if isinstance(device, dict):
+                return _count(device.get("ai_core_num")), _count(device.get("aiv_num"))
+    return 0, 0
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, (int, str)) and str(value).isdecimal() and len(str(value)) < 5 else 0
+
+
+def reduce(rank: Rank) -> CoreUse | None:
+    """None where cores or blocks are not told."""
+    cube, vector = core_counts(rank)
+    timeline = timeline_of(rank) if cube or vector else None
+    if timeline is None:
+        return None
+    kernels = timeline.kernels
+    per_signature = [cube if s.core in _CUBE else vector if s.core in _VECTOR else 0 for s in kernels.signatures]
+    cores = np.array(per_signature)[kernels.signature]
+    usable = (cores > 0) & np.isfinite(kernels.block) & (kernels.block >= 1) & ~timeline.communication
+    signature, blocks, of = kernels.signature[usable], kernels.block[usable], cores[usable]
+    lasts = np.nan_to_num(kernels.duration[usable])
+    idle = lasts * (1 - blocks / (np.ceil(blocks / of) * of))
+    size = len(kernels.signatures)
+    time_by, idle_by = np.bincount(signature, lasts, size), np.bincount(signature, idle, size)
+    types: dict[str, _Use] = {}
+    order = np.argsort(lasts, kind="stable")
+    costliest = dict(zip(signature[order].tolist(), order.tolist(), strict=True))
+    for index, at in sorted(costliest.items()):
+        use = types.setdefault(kernels.signatures[index].type, _Use())
+        use.time_us += float(time_by[index])
+        use.idle_us += float(idle_by[index])
+        if lasts[at] > use.longest_us:
+            use.longest_us, use.cores, use.blocks = float(lasts[at]), int(of[at]), int(blocks[at])
+    steps = max(len(timeline.windows.names), 1)
+    return CoreUse(types, steps, (rank.source("kernels", "block_num", "duration_us"),)) if types else None
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Per operator type, over the ranks that tell."""
+    del facts
+    found: dict[int, CoreUse] = run.each("cores")
+    covers = {rank: times.covers for rank, times in steady(run).items()}
+    for name in dict.fromkeys(name for one in found.values() for name in one.types):
+        parts = [(one, one.types[name]) for one in found.values() if name in one.types]
+        steps = [one.steps * covers.get(rank, 1) for rank, one in found.items() if name in one.types]
+        time = sum(use.time_us for _, use in parts)
+        if not time:
+            continue
+        subject, sources = Subject("operator_type", name), parts[0][0].sources
+        idle = sum(use.idle_us for _, use in parts)
+        top = max((use for _, use in parts), key=lambda use: use.longest_us)
+        yield from fact("operator_type.core_idle_share", subject, idle / time, *sources)
+        per_step = sum(use.idle_us / n for n, (_, use) in zip(steps, parts, strict=True)) / len(found)
+        yield from fact("operator_type.core_idle_us", subject, per_step, *sources)
+        yield from fact("operator_type.core_count", subject, top.cores, *sources)
+        yield from fact("operator_type.blocks", subject, top.blocks, *sources)
+
+
+FAMILIES = (Family("cores", KINDS, measure, reduce, ("kernels",), uses=("steps",)),)

@@ -1,0 +1,133 @@
+"""What kind of operator it is: the vocabulary of operator types, cores and data types."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from advisor.sources.streams.kernels import Signature
+
+CONVERSIONS = frozenset((
+    "TransData", "Cast", "Transpose", "TransposeD", "FormatCast", "NPUFormatCast", "TransDataRNN", "FormatTransfer",
+))  # fmt: skip
+"""They change layout or data type and compute nothing (S10)."""
+
+_CONVERSIONS = frozenset(kind.lower() for kind in CONVERSIONS)
+_CUBE = re.compile(r"MatMul|Matmul|^Mm$|Conv[23]?D|Conv2d|Conv3d|Gemm|FullyConnection|GroupedMat")
+_ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash", re.IGNORECASE)
+_UPDATE = re.compile(
+    r"^(Sparse)?Apply[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|Adagrad|Adadelta|RMSProp|Lamb(Next|Update|Apply)|"
+    r"Lars|^SGD|Ftrl|AdaFactor"
+)
+_FUSED_UPDATE = re.compile(r"Adam|Momentum|SGD|Lamb|Lion|Lars|Ftrl|Adagrad|RMSProp|Adadelta|AdaFactor")
+_FETCH = re.compile(r"^(GetNext|InitData|EndOfSequence|DequeueOp|QueueDequeue|GetDynamicDims|.*IteratorGetNext)")
+_FRAMEWORK_NAME = re.compile(
+    r"^trans_|(^|/)trans_|TransData-op|_TransData_\d+$|(^|/)Cast-op\d+$.*|InsertCast|_autocast|^atomic_"
+)
+
+AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
+VECTOR_CORES = frozenset(("AI_VECTOR_CORE", "MIX_AIV", "VECTOR_CORE", "AIV"))
+CUBE_CORES = frozenset(("AI_CORE", "MIX_AIC", "AIC"))
+
+SLOW_DTYPES = {
+    "DOUBLE": "FLOAT", "FLOAT64": "FLOAT", "INT64": "INT32", "UINT64": "INT32", "UINT32": "INT32", "UINT16": "INT32",
+    "INT16": "INT32", "COMPLEX64": "FLOAT pairs", "COMPLEX128": "FLOAT pairs", "STRING": "numbers",
+}  # fmt: skip
+"""Data types for which AI Core kernels are rare, so that an operator falls back to the AI CPU, and what to use."""
+
+_BYTES = {
+    "FLOAT": 4, "FLOAT32": 4, "FLOAT16": 2, "BF16": 2, "BFLOAT16": 2, "HALF": 2, "INT4": 1, "INT8": 1, "UINT8": 1,
+    "BOOL": 1, "INT16": 2, "UINT16": 2, "INT32": 4, "UINT32": 4, "INT64": 8, "UINT64": 8, "DOUBLE": 8, "FLOAT64": 8,
+    "COMPLEX64": 8, "COMPLEX128": 16, "HIFLOAT8": 1, "FLOAT8_E4M3FN": 1, "FLOAT8_E5M2": 1,
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def dtypes(text: str) -> tuple[str, ...]:
+    """`"DT_BF16;FLOAT"` is ("BF16", "FLOAT")."""
+    return tuple(part.strip().upper().removeprefix("DT_") for part in text.split(";")) if text else ()
+
+
+@lru_cache(maxsize=4096)
+def shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
+    """`"32,64;64,128"` is ((32, 64), (64, 128)); an empty part is a scalar; None where it is no list of shapes."""
+    if not text:
+        return None
+    result = []
+    for part in text.strip('"').split(";"):
+        try:
+            result.append(tuple(int(n) for n in part.split(",") if n.strip()))
+        except ValueError:
+            return None
+    return tuple(result)
+
+
+def is_conversion(kind: str) -> bool:
+    """Whether the type only changes layout or data type."""
+    return kind.lower() in _CONVERSIONS
+
+
+def is_cube(signature: Signature) -> bool:
+    """Whether matrix multiplication is its work, attention excepted (it does vector work as well)."""
+    return bool(_CUBE.search(signature.type)) and signature.core not in VECTOR_CORES | AICPU_CORES
+
+
+def is_attention(kind: str) -> bool:
+    """Whether the type is a fused attention."""
+    return bool(_ATTENTION.search(kind))
+
+
+def is_update(kind: str) -> bool:
+    """Whether the type belongs to the optimizer: fused updates and the Foreach kernels of unfused ones."""
+    return bool(_UPDATE.search(kind))
+
+
+def is_fused_update(kind: str) -> bool:
+    """Whether one kernel of the type does the whole update."""
+    return bool(_FUSED_UPDATE.search(kind))
+
+
+def is_aicpu(signature: Signature) -> bool:
+    """Whether it runs on the AI CPU though it computes: fetching data from the queue belongs there."""
+    return signature.core.upper() in AICPU_CORES and not is_fetch(signature.type)
+
+
+def is_fetch(kind: str) -> bool:
+    """Whether the type serves the device's data queue: opens it, fetches a batch, sees its end."""
+    return bool(_FETCH.match(kind))
+
+
+def is_vector(signature: Signature) -> bool:
+    """Whether it runs on vector cores."""
+    return signature.core.upper() in VECTOR_CORES
+
+
+def inserted_by_framework(name: str) -> bool:
+    """Whether a conversion's name says that the framework put it there; a user's cast carries the name of an API."""
+    return bool(_FRAMEWORK_NAME.search(name))
+
+
+def elements(shape: tuple[int, ...]) -> int:
+    """Number of elements; a scalar has one."""
+    total = 1
+    for size in shape:
+        total *= size
+    return total
+
+
+def moved_bytes(signature: Signature) -> int:
+    """Bytes of all inputs and outputs; 0 where shapes or types are not told."""
+    total = 0
+    for text, kinds in (
+        (signature.input_shapes, signature.input_dtypes), (signature.output_shapes, signature.output_dtypes)
+    ):  # fmt: skip
+        for shape, kind in zip(shapes(text) or (), dtypes(kinds), strict=False):
+            total += elements(shape) * _BYTES.get(kind, 0)
+    return total
+
+
+def rows(signature: Signature) -> tuple[tuple[int, int], ...]:
+    """(elements, bytes an element) of the first two inputs' rows as they lie in memory; unknown types left out."""
+    kinds = dtypes(signature.input_dtypes)
+    found = zip((shapes(signature.input_shapes) or ())[:2], kinds, strict=False)
+    return tuple((shape[-1], _BYTES[kind]) for shape, kind in found if shape and kind in _BYTES)

@@ -1,0 +1,308 @@
+"""Operators by type and one by one: where device time goes, and what of it need not.
+
+Statements S08 to S11, S14, S56, S57, S60, S61 and S67.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact
+from advisor.facts.device.kernel_time import Floats
+from advisor.facts.operators.catalogue import KINDS
+from advisor.facts.operators.kinds import SLOW_DTYPES, is_attention, is_fetch, is_update
+from advisor.facts.operators.reduction import Operators, TypeRow
+from advisor.facts.operators.reduction import reduce as reduce_kernels
+from advisor.facts.operators.statistics import from_statistics
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact, Subject
+from advisor.sources.base import Rank
+
+
+def reduce(rank: Rank) -> Operators | None:
+    """From the kernels, else from the tables that sum them up."""
+    return reduce_kernels(rank) or from_statistics(rank)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Which of a rank's steps count, and how many they are."""
+
+    chosen: Floats
+    steps: float
+
+    def per_step(self, values: Floats) -> float:
+        usable = values[self.chosen.astype(bool)]
+        usable = usable[np.isfinite(usable)]
+        return float(usable.sum() / self.steps) if usable.size else float("nan")
+
+
+def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
+    """The steady steps among those of a reduction; all where the names do not meet."""
+    times = steady(run).get(rank)
+    if times is not None and len(steps) == 1 and times.recorded > 1:
+        return _Scale(np.ones(1), float(times.recorded))  # sums over the whole profile
+    names = set(times.steps) if times is not None else set()
+    chosen = np.array([float(step in names) for step in steps])
+    if not chosen.any():
+        chosen = np.ones(len(steps))
+    return _Scale(chosen, float(chosen.sum()))
+
+
+def _scale_of(run: Run, rank: int, found: Operators) -> _Scale:
+    return _Scale(np.ones(1), 1.0) if found.averaged else scale(run, rank, found.steps)
+
+
+def time_by_type(run: Run, rank: int) -> dict[str, float]:
+    """Operator type -> device time per steady step on this rank, communication left out."""
+    found: Operators | None = run.each("operators").get(rank)
+    if found is None:
+        return {}
+    per = _scale_of(run, rank, found)
+    return {name: per.per_step(row.total_us) for name, row in found.types.items() if not row.communication}
+
+
+def explain_difference(slow: Mapping[str, float], usual: Mapping[str, float]) -> list[tuple[str, float]]:
+    """(operator type, microseconds per step more), largest first: which types account for a difference (S37)."""
+    rows = [(name, slow.get(name, 0.0) - usual.get(name, 0.0)) for name in {*slow, *usual}]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of the types, the operators, each rank and the run."""
+    found: dict[int, Operators] = run.each("operators")
+    if not found:
+        return
+    scales = {rank: _scale_of(run, rank, o) for rank, o in found.items()}
+    whole = all(o.whole for o in found.values())
+    timed_us = facts.number("step.time_us", RUN) or None
+    step_us = timed_us if whole else None
+    yield from _type_facts(found, scales, step_us, timed_us)
+    yield from _operator_facts(found, scales, step_us)
+    yield from _run_facts(found, scales, step_us, facts)
+
+
+def _type_facts(
+    found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None, timed_us: float | None
+) -> Iterator[Fact]:
+    """`step_us` where all kernels of the step are at hand, `timed_us` wherever anything tells how long it lasts."""
+    compute = {r: scales[r].per_step(o.compute_us) for r, o in found.items()}
+    total = sum(compute.values())
+    talk = sum(scales[r].per_step(t.total_us) for r, o in found.items() for t in o.types.values() if t.communication)
+    names = dict.fromkeys(n for o in found.values() for n, row in o.types.items() if not row.communication)
+    timed = [r for r, o in found.items() if any(np.isfinite(row.alone_us).any() for row in o.types.values())]
+    for name in names:
+        rows = {r: o.types[name] for r, o in found.items() if name in o.types}
+        first = next(iter(rows))
+        source = found[first].sources
+        subject = Subject("operator_type", name)
+        samples = int(sum(row.count.sum() for row in rows.values()))
+        ranks = len(found)
+
+        def mean(get: Callable[[TypeRow], Floats], rows: dict[int, TypeRow] = rows, ranks: int = ranks) -> float:
+            return sum(scales[r].per_step(get(row)) for r, row in rows.items()) / ranks
+
+        time, count = mean(lambda row: row.total_us), mean(lambda row: row.count)
+        whole = sum(float(row.total_us.sum()) for row in rows.values())
+        yield from fact("operator_type.time_us", subject, time, *source, samples=samples)
+        yield from fact("operator_type.count", subject, count, *source, samples=samples)
+        yield from fact(
+            "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
+        )
+        yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
+        alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
+        exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
+        yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
+        share = exposed / step_us if exposed is not None and step_us else None
+        yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
+        device = total + talk if np.isfinite(talk) else total
+        bounds = [time * ranks / device if device else None, time / timed_us if timed_us else None]
+        bound = min((each for each in bounds if each is not None), default=None)
+        yield from fact(
+            "operator_type.stake_share", subject, bound if share is None else share, *source, samples=samples
+        )
+        best = max(rows, key=lambda r: (r in timed, bool(rows[r].core), float(rows[r].total_us.sum())))
+        top = rows[best]
+        longest = max(rows.values(), key=lambda row: row.longest_us)
+        yield from fact("operator_type.longest_us", subject, longest.longest_us or None, *source)
+        yield from fact("operator_type.longest_call", subject, longest.longest_call or None, *source)
+        for key, text in (
+            ("core", top.core), ("category", _category(top, found[best])),
+            ("dtypes", top.dtype_text), ("shapes", top.shape_text), ("pipe", top.pipe),
+            ("fed_by", top.fed_by), ("feeds", top.feeds),
+        ):  # fmt: skip
+            yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
+        yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
+        yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
+        yield from fact("operator_type.framework_share", subject, top.framework_share, *source, samples=samples)
+        known = sum(row.known_dtype_us for row in rows.values())
+        if known:
+            share = sum(row.float32_us for row in rows.values()) / known
+            yield from fact("operator_type.float32_share", subject, share, *source, samples=samples)
+            most = max(rows.values(), key=lambda row: row.float32_us)
+            yield from fact("operator_type.float32_call", subject, most.float32_call or None, *source)
+            yield from fact("operator_type.float32_dtypes", subject, most.float32_dtypes or None, *source)
+        in_half = [row.in_half for row in rows.values() if row.in_half]
+        if half := sum(pair[1] for pair in in_half):
+            ratio = sum(pair[0] for pair in in_half) / half
+            yield from fact("operator_type.float32_ratio", subject, ratio, *source, samples=samples)
+        yield from _defects(subject, rows, time, whole)
+
+
+def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: float) -> Iterator[Fact]:
+    padded = max(rows.values(), key=lambda row: row.padding_us)
+    if any(row.cube and row.known_dtype_us for row in rows.values()) and whole:
+        share = sum(row.padding_us for row in rows.values()) / whole
+        yield from fact("operator_type.padding_share", subject, share)
+        yield from fact("operator_type.padding_us", subject, share * time)
+        yield from fact("operator_type.padding_shape", subject, padded.padding_shape or None)
+        yield from fact("operator_type.padding_align", subject, padded.padding_align or None)
+    odd = max((row.unaligned for row in rows.values() if row.unaligned), key=lambda found: found.us, default=None)
+    if odd is not None and whole:
+        share = sum(row.unaligned.us for row in rows.values() if row.unaligned) / whole
+        yield from fact("operator_type.unaligned_us", subject, share * time)
+        yield from fact("operator_type.unaligned_mac_ratio", subject, odd.mac_ratio)
+        yield from fact("operator_type.aligned_mac_ratio", subject, odd.aligned_ratio)
+        yield from fact("operator_type.unaligned_shape", subject, odd.shape)
+        yield from fact("operator_type.unaligned_align", subject, odd.align)
+    slow = max((row.slow for row in rows.values() if row.slow), key=lambda case: case.excess_us, default=None)
+    if slow is not None and whole:
+        excess = sum(row.slow.excess_us for row in rows.values() if row.slow)
+        yield from fact("operator_type.slow_ratio", subject, slow.ratio, samples=slow.calls)
+        yield from fact("operator_type.slow_us", subject, excess / whole * time, samples=slow.calls)
+        yield from fact("operator_type.slow_shape", subject, slow.shape)
+        yield from fact("operator_type.slow_dtype", subject, slow.dtype)
+        yield from fact("operator_type.fast_case", subject, slow.reference)
+    aicpu = sum(row.aicpu_us for row in rows.values())
+    if aicpu and whole:
+        yield from fact("operator_type.aicpu_us", subject, aicpu / whole * time)
+        kinds = tuple(dict.fromkeys(k for row in rows.values() for k in row.aicpu_dtypes))
+        yield from fact("operator_type.aicpu_dtypes", subject, ", ".join(kinds) or None)
+        better = ", ".join(f"{k} → {SLOW_DTYPES[k]}" for k in kinds)
+        yield from fact("operator_type.aicpu_replacement", subject, better or None)
+
+
+def _category(row: TypeRow, found: Operators) -> str:
+    """What kind of work a type is; empty where its core is lost that the table tells of others."""
+    if row.aicpu_us > 0.5 * float(row.total_us.sum()):
+        return "aicpu"
+    if is_fetch(row.type):
+        return "fetch"
+    if row.conversion:
+        return "conversion"
+    if is_attention(row.type):
+        return "attention"
+    if is_update(row.type):
+        return "update"
+    if row.cube:
+        return "cube"
+    lost = not row.core and any(other.core for other in found.types.values() if not other.communication)
+    return "" if lost else "vector"
+
+
+def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
+    rows: dict[str, list[tuple[int, float, int, str]]] = {}
+    for rank, o in found.items():
+        steps = 1.0 if o.averaged else max(float(len(o.steps)), scales[rank].steps)
+        for row in o.operators:
+            rows.setdefault(row.operator, []).append((rank, row.total_us / steps, row.calls, row.type))
+    most = sorted(rows, key=lambda name: -max(us for _, us, _, _ in rows[name]))[:20]
+    for name in most:
+        rank, us, calls, type_name = max(rows[name], key=lambda row: row[1])
+        subject, source = Subject("operator", name), found[rank].sources
+        yield from fact("operator.time_us", subject, us, *source, samples=calls)
+        yield from fact("operator.step_share", subject, us / step_us if step_us else None, *source, samples=calls)
+        yield from _kind_of(subject, type_name, found[rank])
+        yield from fact("operator.count", subject, calls, *source)
+    odd = sorted(((o, rank) for rank, f in found.items() for o in f.outliers), key=lambda pair: -pair[0].excess_us)
+    seen: set[str] = set()
+    for outlier, rank in odd:
+        if not outlier.operator or outlier.operator in seen or len(seen) == 10:
+            continue
+        seen.add(outlier.operator)
+        subject, source = Subject("operator", outlier.operator), found[rank].sources
+        n = outlier.calls
+        yield from fact("operator.slowest_us", subject, outlier.slowest_us, *source, samples=n)
+        yield from fact("operator.typical_us", subject, outlier.typical_us, *source, samples=n)
+        yield from fact("operator.slowest_ratio", subject, outlier.slowest_us / outlier.typical_us, *source, samples=n)
+        yield from fact(
+            "operator.excess_us",
+            subject,
+            outlier.excess_us / max(float(len(found[rank].steps)), scales[rank].steps),
+            *source,
+            samples=n,
+        )
+        yield from fact("operator.slowest_step", subject, outlier.step, *source)
+        if outlier.start_ns >= 0:
+            start = f"{outlier.start_ns // 1000}.{outlier.start_ns % 1000:03d}"
+            yield from fact("operator.slowest_start", subject, start, *source)
+        if outlier.operator not in most:
+            yield from _kind_of(subject, outlier.type, found[rank])
+
+
+def _kind_of(subject: Subject, type_name: str, found: Operators) -> Iterator[Fact]:
+    yield from fact("operator.type", subject, type_name, *found.sources)
+    row = found.types.get(type_name)
+    known = row is not None and not row.communication
+    yield from fact("operator.category", subject, (_category(row, found) or None) if row and known else None)
+
+
+def _run_facts(
+    found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None, facts: FactSet
+) -> Iterator[Fact]:
+    rows: dict[int, dict[str, float]] = {}
+    for rank, o in found.items():
+        per = scales[rank]
+        own = facts.number("step.time_us", Subject("rank", str(rank), (rank,)))
+        step = own if own and step_us else None
+        rows[rank] = dict(_of_rank(o, per, step))
+        subject = Subject("rank", str(rank), (rank,))
+        for name, value in rows[rank].items():
+            yield from fact(name, subject, value, *o.sources)
+    first = next(iter(found.values()))
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        values = [row[name] for row in rows.values() if name in row and np.isfinite(row[name])]
+        if values:
+            yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+    if any(o.update_types for o in found.values()):
+        yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
+        yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
+    yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
+
+
+def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
+    compute = per.per_step(o.compute_us)
+    yield "operators.compute_us", compute
+    for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
+                         ("fusible", o.small.span_us), ("tail", o.tail_us)):  # fmt: skip
+        us = per.per_step(values)
+        yield f"operators.{name}_us", us
+        if step_us:
+            yield f"operators.{name}_share", us / step_us
+    conversions = [row.count for row in o.types.values() if row.conversion]
+    yield "operators.conversion_count", sum(per.per_step(count) for count in conversions)
+    yield "operators.update_count", per.per_step(o.update_kernels)
+    if compute:
+        update = sum(per.per_step(row.total_us) for row in o.types.values() if is_update(row.type))
+        yield "operators.update_compute_share", update / compute
+    limits = [
+        (row.total_us.sum(), row.pipe_ratio) for row in o.types.values() if is_update(row.type) and row.pipe_ratio
+    ]
+    if limits:
+        yield "operators.update_pipe_ratio", sum(us * ratio for us, ratio in limits) / sum(us for us, _ in limits)
+    yield "operators.fusible_count", per.per_step(o.small.kernels)
+    yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
+    if o.dynamic_share is not None:
+        yield "operators.dynamic_share", o.dynamic_share
+    if o.shapes_per_operator is not None:
+        yield "operators.shapes_per_operator", o.shapes_per_operator
+    cube = [row for row in o.types.values() if row.cube and row.known_dtype_us]
+    known = sum(row.known_dtype_us for row in cube)
+    if known:
+        yield "operators.float32_cube_share", sum(row.float32_us for row in cube) / known
+
+
+FAMILIES = (Family("operators", KINDS, measure, reduce, ("kernels", "operator_types", "operators"), uses=("steps",)),)

@@ -1,0 +1,156 @@
+"""Patterns among one rank's kernels: odd calls, runs of small ones, the tail of the step, changing shapes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from advisor.facts.device.kernel_time import Floats, Ints, Mask, Timeline, sums
+from advisor.facts.operators.kinds import is_fetch, is_update, is_vector
+from advisor.facts.operators.work import LAUNCH_US
+from advisor.sources.streams.kernels import Kernels, operator_name
+
+MOST = 20
+"""Types and operators reported: the twenty most expensive ones (S67)."""
+FEWEST_CALLS = 5
+"""Calls of one kind below which none of them can be called an outlier."""
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A call far above other calls of the same operator type, shapes and data types."""
+
+    operator: str
+    type: str
+    shape: str
+    calls: int
+    typical_us: float
+    slowest_us: float
+    excess_us: float
+    step: str
+    start_ns: int
+    communication: bool = False
+
+
+@dataclass(frozen=True)
+class SmallRuns:
+    """Runs of small vector kernels, per step arrays."""
+
+    kernels: Floats
+    span_us: Floats
+    saving_us: Floats
+    example: str
+    count: int
+
+
+def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outlier, ...]:
+    """Calls above twice the typical duration of their kind, the costliest per operator."""
+    kernels = timeline.kernels
+    order = np.lexsort((kernels.duration, kernels.signature))
+    signature, duration = kernels.signature[order], kernels.duration[order]
+    first = np.flatnonzero(np.r_[True, signature[1:] != signature[:-1]])
+    size = np.diff(np.r_[first, signature.size])
+    median = duration[first + size // 2]
+    typical = np.zeros(len(kernels.signatures))
+    calls = np.zeros(len(kernels.signatures), np.int64)
+    typical[signature[first]], calls[signature[first]] = median, size
+    usual = typical[kernels.signature]
+    odd = np.flatnonzero((kernels.duration > 2 * usual) & (calls[kernels.signature] >= FEWEST_CALLS) & (usual > 0))
+    odd = odd[~timeline.communication[odd]]
+    found: dict[str, Outlier] = {}
+    excess: dict[str, float] = defaultdict(float)
+    for i in odd[np.argsort(-(kernels.duration[odd] - usual[odd]), kind="stable")][:1000].tolist():
+        name = operator_name(kernels.names[kernels.name[i]])
+        excess[name] += float(kernels.duration[i] - usual[i])
+        if name not in found and len(found) < MOST:
+            s = kernels.signatures[kernels.signature[i]]
+            found[name] = Outlier(
+                name, types[type_of[i]], s.input_shapes, int(calls[kernels.signature[i]]), float(usual[i]),
+                float(kernels.duration[i]), 0.0, timeline.windows.names[timeline.windows.of[i]], int(kernels.start[i]),
+            )  # fmt: skip
+    rows = [replace(o, excess_us=excess[name]) for name, o in found.items()]
+    return tuple(sorted(rows, key=lambda o: -o.excess_us)[: MOST // 2])
+
+
+def tail_us(timeline: Timeline, update: Mask) -> Floats:
+    """Per step: from the end of the last kernel that is neither update nor communication to the step's last end."""
+    kernels, windows = timeline.kernels, timeline.windows
+    steps = len(windows.names)
+    last_all, last_main = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
+    known = kernels.start >= 0
+    np.maximum.at(last_all, windows.of[known], kernels.end[known])
+    main = known & ~update & ~timeline.communication
+    np.maximum.at(last_main, windows.of[main], kernels.end[main])
+    has_update = np.bincount(windows.of[update], minlength=steps) > 0
+    result: Floats = np.where((last_main > 0) & has_update, (last_all - last_main) / 1000, np.nan)
+    return result
+
+
+def small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns:
+    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them."""
+    kernels, windows = timeline.kernels, timeline.windows
+    steps = len(windows.names)
+    fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
+    small = fit[kernels.signature] & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
+    order = np.argsort(kernels.stream, kind="stable")
+    order = order[kernels.start[order] >= 0]
+    if order.size < 3 or not timeline.whole:
+        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
+    chained = np.zeros(order.size, bool)
+    before, here = order[:-1], order[1:]
+    chained[1:] = (
+        small[before] & small[here] & (kernels.stream[before] == kernels.stream[here])
+        & (windows.of[before] == windows.of[here])
+        & ((kernels.start[here] - kernels.end[before]) < LAUNCH_US * 1000)
+    )  # fmt: skip
+    first = np.flatnonzero(small[order] & ~chained)
+    if not first.size:
+        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
+    breaks = np.flatnonzero(~chained)
+    last = np.append(breaks[1:] - 1, order.size - 1)[np.searchsorted(breaks, first)]
+    length = last - first + 1
+    long = length >= 3
+    first, last, length = first[long], last[long], length[long]
+    step = windows.of[order[first]]
+    span = (kernels.end[order[last]] - kernels.start[order[first]]) / 1000
+    example = ""
+    if first.size:
+        triples = type_of[order[first[:20_000, None] + np.arange(3)]]
+        _, at, seen = np.unique(triples @ [len(types) ** 2, len(types), 1], return_index=True, return_counts=True)
+        most = triples[at[seen == seen.max()].min()]
+        example = " → ".join(types[t] for t in most.tolist())
+    return SmallRuns(
+        sums(step, length.astype(np.float64), steps), sums(step, span, steps),
+        sums(step, span * (1 - 1 / np.maximum(length, 1)), steps), example, int(first.size),
+    )  # fmt: skip
+
+
+def dynamic_share(kernels: Kernels, main: Mask) -> float | None:
+    """Share of kernels compiled for any shape (OP State), where told."""
+    told = np.array([s.state.lower() in ("dynamic", "static") for s in kernels.signatures])[kernels.signature] & main
+    if not told.any():
+        return None
+    dynamic = np.array([s.state.lower() == "dynamic" for s in kernels.signatures])[kernels.signature]
+    return float(dynamic[told].mean())
+
+
+def changing_operators(kernels: Kernels, main: Mask) -> tuple[float | None, tuple[tuple[str, int, float], ...]]:
+    """(mean number of shapes an operator is called with, the costliest operators with more than one). Only graph
+    nodes have names of their own; a name shared by many calls with many shapes says nothing."""
+    if not any(s.input_shapes for s in kernels.signatures):
+        return None, ()
+    names, of_name = kernels.operators()
+    operator = of_name[kernels.name[main]]
+    nodes = np.array(["/" in name and "-op" in name for name in names])
+    if not nodes.any():
+        return None, ()
+    size = len(kernels.signatures)
+    pairs = np.unique(operator * size + kernels.signature[main])
+    variants = np.bincount(pairs // size, minlength=len(names))
+    total = np.bincount(operator, kernels.duration[main], len(names))
+    many = [i for i in np.argsort(-total, kind="stable").tolist() if variants[i] > 1 and nodes[i]][: MOST // 2]
+    called = (variants > 0) & nodes
+    mean = float(variants[called].mean()) if called.any() else None
+    return mean, tuple((names[i], int(variants[i]), float(total[i])) for i in many)

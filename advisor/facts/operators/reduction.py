@@ -1,0 +1,369 @@
+"""One rank's kernels by operator type and operator, reduced to kilobytes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from advisor.facts.device.kernel_time import Floats, Ints, Timeline, alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.operators.kinds import (
+    SLOW_DTYPES,
+    dtypes,
+    inserted_by_framework,
+    is_aicpu,
+    is_conversion,
+    is_cube,
+    is_fused_update,
+    is_update,
+)  # fmt: skip
+from advisor.facts.operators.patterns import (
+    MOST,
+    Outlier,
+    SmallRuns,
+    changing_operators,
+    dynamic_share,
+    outliers,
+    small_runs,
+    tail_us,
+)
+from advisor.facts.operators.work import FULL, SlowCase, UnalignedRows, float32_ratio, matmul, slow_case, unaligned
+from advisor.model import Source
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernel_blocks import PIPES
+from advisor.sources.streams.kernels import Kernels, operator_name
+
+PIPE_NAMES = {
+    "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
+    "fixpipe_ratio": "memory (write)", "vec_ratio": "vector", "aiv_scalar_ratio": "scalar",
+    "aiv_mte2_ratio": "memory (read)", "aiv_mte3_ratio": "memory (write)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """One operator type on one rank. Arrays hold one value a step; scalars are over the profile, microseconds."""
+
+    type: str
+    core: str
+    count: Floats
+    total_us: Floats
+    alone_us: Floats
+    signatures: int = 1
+    longest_us: float = 0.0
+    communication: bool = False
+    conversion: bool = False
+    cube: bool = False
+    aicpu_us: float = 0.0
+    aicpu_dtypes: tuple[str, ...] = ()
+    float32_us: float = 0.0
+    known_dtype_us: float = 0.0
+    padding_us: float = 0.0
+    padding_shape: str = ""
+    padding_align: str = ""
+    slow: SlowCase | None = None
+    pipe: str = ""
+    pipe_ratio: float | None = None
+    mac_ratio: float | None = None
+    dtype_text: str = ""
+    shape_text: str = ""
+    fed_by: str = ""
+    feeds: str = ""
+    framework_share: float | None = None
+    unaligned: UnalignedRows | None = None
+    in_half: tuple[float, float] | None = None
+    """Time of float32 multiplications, and what half-precision ones of the type would take."""
+    float32_call: str = ""
+    """Operator and input shapes that take most of the float32 time."""
+    float32_dtypes: str = ""
+    longest_call: str = ""
+    """Operator, step and start of the longest call, as a timeline shows them."""
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """One operator (by name) on one rank, over the profile."""
+
+    operator: str
+    type: str
+    calls: int
+    total_us: float
+
+
+@dataclass(frozen=True)
+class Operators:
+    """What one rank's kernels say about operators."""
+
+    steps: tuple[str, ...]
+    types: dict[str, TypeRow]
+    operators: tuple[OperatorRow, ...]
+    outliers: tuple[Outlier, ...]
+    compute_us: Floats
+    conversion_us: Floats
+    aicpu_us: Floats
+    update_us: Floats
+    update_kernels: Floats
+    tail_us: Floats
+    small: SmallRuns
+    fused_update: bool
+    update_types: str
+    sources: tuple[Source, ...]
+    has_shapes: bool = True
+    dynamic_share: float | None = None
+    shapes_per_operator: float | None = None
+    changing: tuple[tuple[str, int, float], ...] = ()
+    """(operator, shapes, total microseconds) of operators that change shape."""
+    whole: bool = True
+    averaged: bool = False
+    """Whether the sums are one step's average rather than the whole profile's."""
+    problems: tuple[str, ...] = field(default_factory=tuple)
+
+
+def reduce(rank: Rank) -> Operators | None:
+    """The rank's kernels by type and operator; None where there are none."""
+    timeline = timeline_of(rank)
+    if timeline is None:
+        return None
+    kernels = timeline.kernels
+    types, type_of = _types(kernels)
+    _compare_counts(rank, Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True))))
+    steps = len(timeline.windows.names)
+    segments = sweep(kernels)
+    alone = alone_us(kernels, segments)
+    if not timeline.whole:
+        alone = kernels.duration
+    cell = type_of * steps + timeline.windows.of
+    shape = (len(types), steps)
+    counts = sums(cell, None, len(types) * steps).reshape(shape)
+    totals = sums(cell, kernels.duration, len(types) * steps).reshape(shape)
+    lonely = sums(cell, alone, len(types) * steps).reshape(shape)
+    size = len(kernels.signatures)
+    by_signature = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
+    members: dict[int, list[int]] = defaultdict(list)
+    pair = np.unique(type_of * size + kernels.signature)
+    for code in pair.tolist():
+        members[code // size].append(code % size)
+    collective = np.zeros(len(types), bool)
+    collective[type_of[timeline.communication]] = True
+    chosen = [t for t in _chosen(types, totals, members, kernels) if t in members]
+    neighbours = _neighbours(kernels, type_of, types, [t for t in chosen if is_conversion(types[t])])
+    longest_us = np.zeros(len(types))
+    np.maximum.at(longest_us, type_of, kernels.duration)
+    longest = np.zeros(len(types), np.int64)
+    as_long = np.flatnonzero(kernels.duration == longest_us[type_of])[::-1]
+    longest[type_of[as_long]] = as_long  # the first of several, as it is written last
+    rows = {
+        types[t]: _row(
+            types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
+            int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
+        )
+        for t in chosen
+    }  # fmt: skip
+    conversion = np.array([is_conversion(name) for name in types])[type_of]
+    aicpu = np.array([is_aicpu(s) for s in kernels.signatures])[kernels.signature]
+    update_types = np.array([is_update(name) for name in types])
+    update = update_types[type_of] & ~timeline.communication
+    of = timeline.windows.of
+    main = ~timeline.communication
+    return Operators(
+        timeline.windows.names,
+        rows,
+        _operators(kernels, type_of, types),
+        outliers(timeline, type_of, types),
+        sums(of[main], kernels.duration[main], steps),
+        only_us(timeline, segments, conversion)
+        if timeline.whole
+        else sums(of[conversion], kernels.duration[conversion], steps),
+        only_us(timeline, segments, aicpu) if timeline.whole else sums(of[aicpu], kernels.duration[aicpu], steps),
+        only_us(timeline, segments, update) if timeline.whole else sums(of[update], kernels.duration[update], steps),
+        sums(of[update], None, steps),
+        tail_us(timeline, update),
+        small_runs(timeline, type_of, types),
+        any(is_fused_update(types[t]) for t in np.unique(type_of[update])),
+        ", ".join(
+            types[t] for t in np.unique(type_of[update])[np.argsort(-totals.sum(1)[np.unique(type_of[update])])][:3]
+        ),
+        (rank.source("kernels", "type", "duration_us", steps=timeline.windows.names),),
+        any(s.input_shapes for s in kernels.signatures),
+        dynamic_share(kernels, main),
+        *changing_operators(kernels, main),
+        whole=timeline.whole,
+    )
+
+
+def _compare_counts(rank: Rank, found: Counter[str]) -> None:
+    """Notes kernels that the profiler's own statistic counts and the table of kernels lacks: it may have been cut
+    between two rows."""
+    if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
+        return
+    frame = rank.read("operator_types", ("type", "count"))
+    if frame is None or "count" not in frame:
+        return
+    counted: Counter[str] = Counter()
+    for name, count in zip(frame["type"], frame["count"], strict=True):
+        if isinstance(name, str) and count == count:
+            counted[name] += int(count)
+    lost = sum((counted - found).values())
+    if lost:
+        file = rank.relative(rank.tables["kernels"].paths[0])
+        statistic = rank.tables["operator_types"].paths[0].name
+        rank.note(file, f"holds {lost} kernels fewer than {statistic} counts: rows are missing")
+
+
+def _types(kernels: Kernels) -> tuple[list[str], Ints]:
+    """(type names, type of each kernel). Level 0 names no types: the device kernel's name stands for it."""
+    index: dict[str, int] = {}
+    of_signature = np.array(
+        [index.setdefault(s.type, len(index)) if s.type else -1 for s in kernels.signatures], np.int64
+    )
+    result = of_signature[kernels.signature]
+    if (result < 0).any():
+        of_name = np.array([index.setdefault(_bare(name), len(index)) for name in kernels.names], np.int64)
+        result = np.where(result < 0, of_name[kernels.name], result)
+    return list(index), result
+
+
+def _bare(name: str) -> str:
+    last = name.rpartition("/")[2] if "/" in name else operator_name(name)
+    return last.rstrip("0123456789_").removesuffix("-op") or last or "unknown"
+
+
+def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], kernels: Kernels) -> list[int]:
+    order = np.argsort(-totals.sum(axis=1), kind="stable").tolist()
+    special = [
+        t
+        for t in order[MOST:]
+        if is_conversion(types[t]) or any(is_aicpu(kernels.signatures[s]) for s in members.get(t, ()))
+    ]
+    return order[:MOST] + special[:MOST]
+
+
+def _row(
+    name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
+    by_signature: tuple[Floats, Floats], communication: bool, longest: int, place: str,
+    neighbours: tuple[str, str] | None,
+) -> TypeRow:  # fmt: skip
+    signatures = [s if s.type else replace(s, type=name) for s in map(kernels.signatures.__getitem__, members)]
+    times = [float(by_signature[1][s]) for s in members]
+    calls = [int(by_signature[0][s]) for s in members]
+    first = signatures[int(np.argmax(times))]
+    core_us: Counter[str] = Counter()
+    float32 = known = aicpu = padding = 0.0
+    worst_padding, padded = 0.0, None
+    worst_float32, full = 0.0, None
+    aicpu_dtypes: Counter[str] = Counter()
+    for member, s, us in zip(members, signatures, times, strict=True):
+        core_us[s.core] += us  # type: ignore[assignment]
+        kinds = dtypes(s.input_dtypes)
+        if kinds:
+            known += us
+            if kinds[0] in FULL:
+                float32 += us
+                worst_float32, full = max((worst_float32, full), (us, member), key=lambda pair: pair[0])
+        if is_aicpu(s):
+            aicpu += us
+            aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
+        product = matmul(s)
+        if product is not None and product.useful < 1:
+            lost = us * (1 - product.useful)
+            padding += lost
+            if lost > worst_padding:
+                worst_padding, padded = lost, (s.input_shapes, product.aligned())
+    pipe, ratio, mac = _pipes(kernels, members)
+    known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
+    macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
+    share = None
+    if is_conversion(name):
+        ours = [i for i in range(len(kernels.names)) if name in kernels.names[i]]
+        share = _framework_share(kernels, members, ours)
+    return TypeRow(
+        name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
+        communication, is_conversion(name), any(is_cube(s) for s in signatures), aicpu,
+        tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
+        None if communication or aicpu else slow_case(signatures, calls, times),
+        pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
+        unaligned(signatures, calls, times, macs.tolist()),
+        None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
+        float32_call="" if full is None else _call(kernels, full),
+        float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
+        longest_call=place,
+    )  # fmt: skip
+
+
+def _call(kernels: Kernels, signature: int) -> str:
+    """The operator that spends most time with this signature, and its input shapes."""
+    mine = kernels.signature == signature
+    longest = int(np.bincount(kernels.name[mine], kernels.duration[mine]).argmax())
+    return call_text(kernels.names[longest], kernels.signatures[signature].input_shapes)
+
+
+def call_text(name: str, shapes: str) -> str:
+    """An operator with its input shapes, where these are known, for a message."""
+    return ", ".join(filter(None, (operator_name(name)[-80:], shapes)))
+
+
+def _place(timeline: Timeline, index: int) -> str:
+    """A call as it is to be found in a viewer: operator, step, start in microseconds."""
+    kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
+    name, start = operator_name(kernels.names[kernels.name[index]])[-80:], int(kernels.start[index])
+    return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d} us" if start >= 0 else "")
+
+
+def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:
+    """(busiest pipe, its time-weighted ratio, the cube's ratio) from the counters, where there are any."""
+    best, name, mac = None, "", None
+    for pipe in PIPES:
+        weight = kernels.piped[pipe][list(members)].sum()
+        if pipe == "cube_utilization" or weight <= 0:
+            continue
+        ratio = float(kernels.pipes[pipe][list(members)].sum() / weight)
+        if pipe == "mac_ratio":
+            mac = ratio
+        if best is None or ratio > best:
+            best, name = ratio, PIPE_NAMES[pipe]
+    return (name, best, mac) if best else ("", None, None)
+
+
+def _framework_share(kernels: Kernels, members: Sequence[int], ours: Sequence[int]) -> float | None:
+    """Part of a conversion's time in kernels whose names say that the framework inserted them."""
+    mine = np.isin(kernels.signature, members)
+    us = np.bincount(kernels.name[mine], kernels.duration[mine], len(kernels.names))
+    total = us.sum()
+    inserted = sum(us[i] for i in np.flatnonzero(us).tolist() if inserted_by_framework(kernels.names[i]))
+    return float(inserted / total) if total > 0 else None
+
+
+def _neighbours(kernels: Kernels, type_of: Ints, types: list[str], wanted: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Conversion type -> (types that run just before it, just after it) on the same stream: who feeds whom."""
+    result: dict[int, tuple[str, str]] = {}
+    known = np.flatnonzero(kernels.start >= 0)
+    order = known[np.argsort(kernels.stream[known], kind="stable")]
+    kinds, streams = type_of[order], kernels.stream[order]
+    for t in wanted:
+        at = np.flatnonzero(kinds == t)
+        before, after = at[at > 0], at[at < len(order) - 1]
+        before = before[streams[before - 1] == streams[before]]
+        after = after[streams[after + 1] == streams[after]]
+        result[t] = (_common(types, kinds[before - 1], t), _common(types, kinds[after + 1], t))
+    return result
+
+
+def _common(types: list[str], kinds: Ints, own: int) -> str:
+    counts = sorted(Counter(kinds[kinds != own].tolist()).items(), key=lambda pair: (-pair[1], types[pair[0]]))
+    return ", ".join(f"{types[t]} ({n})" for t, n in counts[:3])
+
+
+def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[OperatorRow, ...]:
+    names, of_name = kernels.operators()
+    operator = of_name[kernels.name]
+    total = np.bincount(operator, kernels.duration, len(names))
+    calls = np.bincount(operator, minlength=len(names))
+    kind = np.zeros(len(names), np.int64)
+    kind[operator] = type_of
+    return tuple(
+        OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]))
+        for i in np.argsort(-total, kind="stable")[:MOST].tolist()
+        if names[i]  # a name that was lost is no operator
+    )

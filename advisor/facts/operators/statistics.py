@@ -1,0 +1,141 @@
+"""Operator types from tables that sum kernels up: op_statistic.csv and the tables of older MindSpore.
+
+The former holds the whole profile, most of the latter one step's average, with the AI CPU's operators in a table of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.facts.device.kernel_time import is_communication
+from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch
+from advisor.facts.operators.patterns import MOST, SmallRuns
+from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, call_text
+from advisor.facts.operators.work import FULL as FLOAT32
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import Signature, operator_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HOST_CORE = "HostCpu"
+"""What operator tables of MindSpore call the processor of the host."""
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FULL = 1.02
+"""Shares are rounded to a hundredth of a per cent; more than this is no sum of shares."""
+
+
+def from_statistics(rank: Rank) -> Operators | None:
+    """Types and operators without times of day, shapes or steps; None where no table tells."""
+    table = next((t for t in ("operator_types", "operators") if rank.has(t)), None)
+    if table is None:
+        return None
+    frame = _device_rows(rank, table)
+    if frame is None or frame.empty or "total_us" not in frame:
+        return None
+    total: dict[str, float] = defaultdict(float)
+    count: dict[str, float] = defaultdict(float)
+    cores: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for name, core, times, us in zip(frame["type"], frame["core"], frame["count"], frame["total_us"], strict=True):
+        if not isinstance(name, str) or us != us or us < 0:
+            continue
+        total[name] += float(us)
+        count[name] += float(times) if times == times else 0.0
+        cores[name][core if isinstance(core, str) else ""] += float(us)
+    if not total:
+        return None
+    averaged = table == "operators" or bool("steps" in frame and (frame["steps"] == 1).all())
+    extra = _aicpu_rows(rank) if averaged else {}
+    for name, (times, us) in extra.items():
+        total[name] += us
+        count[name] += times
+        cores[name]["AI_CPU"] += us
+    told = _inputs(rank)
+    types = {}
+    for name in sorted(total, key=lambda n: (-total[n], n)):
+        core = max(cores[name], key=cores[name].__getitem__)
+        signature = Signature(name, core, "", "", "", "", "", "")
+        aicpu = sum(us for c, us in cores[name].items() if c.upper() in AICPU_CORES)
+        types[name] = TypeRow(
+            name, core, np.array([count[name]]), np.array([total[name]]), np.array([np.nan]),
+            communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
+            aicpu_us=0.0 if is_fetch(name) else aicpu, **told.get(name, {}),
+        )  # fmt: skip
+    compute = sum(us for name, us in total.items() if not types[name].communication and not is_fetch(name))
+    if whole := _whole(frame):  # of the AI Core alone; who waits in the data queue computes nothing
+        compute = whole + sum(us for name, (_, us) in extra.items() if not is_fetch(name))
+    unknown = np.full(1, np.nan)
+    return Operators(
+        ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),
+        unknown, unknown, unknown, unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
+        (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
+    )  # fmt: skip
+
+
+def _aicpu_rows(rank: Rank) -> dict[str, tuple[float, float]]:
+    """AI CPU operator -> (calls, microseconds) per step; empty where the number of steps is not told."""
+    frame = rank.read("aicpu") if rank.has("aicpu") else None
+    phases = rank.read("step_phases") if rank.has("step_phases") else None
+    if frame is None or phases is None or not len(phases):
+        return {}
+    usable = frame[frame["total_us"].notna() & (frame["total_us"] > 0)]
+    sums = usable.groupby("name")["total_us"].agg(["count", "sum"]) / len(phases)
+    return {str(name): (float(times), float(us)) for name, times, us in sums.itertuples()}
+
+
+def _inputs(rank: Rank) -> dict[str, dict[str, Any]]:
+    """Type -> what the table of single operators says of its inputs, as fields of a type's row."""
+    frame = _device_rows(rank, "operators") if rank.has("operators") else None
+    if frame is None or "input_dtypes" not in frame:
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    known = frame[frame["total_us"].notna() & (frame["input_dtypes"].fillna("") != "")]
+    for name, rows in known.groupby("type"):
+        longest = rows.loc[rows["total_us"].idxmax()]
+        full = rows[[dtypes(kinds)[0] in FLOAT32 for kinds in rows["input_dtypes"]]]
+        found[str(name)] = {
+            "known_dtype_us": float(rows["total_us"].sum()), "float32_us": float(full["total_us"].sum()),
+            "dtype_text": longest["input_dtypes"], "shape_text": longest["input_shapes"],
+        }  # fmt: skip
+        if len(full):
+            top = full.loc[full["total_us"].idxmax()]
+            call = call_text(top["name"], top["input_shapes"])
+            found[str(name)] |= {"float32_call": call, "float32_dtypes": top["input_dtypes"]}
+    return found
+
+
+def _device_rows(rank: Rank, table: str) -> pd.DataFrame | None:
+    """The table without operators that ran on the host's processor: those cost no device time."""
+    frame = rank.read(table)
+    return None if frame is None else frame[frame["core"] != HOST_CORE]
+
+
+def _whole(frame: pd.DataFrame) -> float | None:
+    """All kernel time as the shares in the table imply it: rows that were cut off still count in them."""
+    if "share" not in frame:
+        return None
+    us, share = (frame[c].to_numpy(float, na_value=np.nan) for c in ("total_us", "share"))
+    known = np.isfinite(us) & np.isfinite(share)
+    part = float(share[known].sum())
+    return float(us[known].sum()) / part if 0 < part <= FULL else None
+
+
+def _operators(rank: Rank) -> tuple[OperatorRow, ...]:
+    frame = _device_rows(rank, "operators") if rank.has("operators") else None
+    if frame is None or frame.empty:
+        return ()
+    rows: dict[str, tuple[str, float, float]] = {}
+    for name, kind, count, us in zip(frame["name"], frame["type"], frame["count"], frame["total_us"], strict=True):
+        if isinstance(name, str) and us == us:
+            short = operator_name(name)
+            _, before, calls = rows.get(short, ("", 0.0, 0.0))
+            rows[short] = (str(kind), before + float(us), calls + (float(count) if count == count else 1.0))
+    best = sorted(rows, key=lambda n: -rows[n][1])[:MOST]
+    return tuple(OperatorRow(n, rows[n][0], int(rows[n][2]), rows[n][1]) for n in best)

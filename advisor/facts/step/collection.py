@@ -1,0 +1,139 @@
+"""How the profile was collected: what the profiler was told, what came of it (S43, S44, S49-S53, S84)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.step.steps import steady
+from advisor.model import COLLECTION, Fact, Source
+from advisor.sources.base import Rank
+
+KINDS = (
+    kind("collection.unparsed_ranks", "count", "collection", "ranks with raw data that nothing has parsed (S53)"),
+    kind("collection.unparsed_folders", "list", "collection", "those folders, the first ten"),
+    kind("collection.level", "text", "collection", "profiler level the files state"),
+    kind("collection.has_schedule", "bool", "collection", "a schedule was set"),
+    kind("collection.data_process", "bool", "collection", "the data pipeline was to be recorded"),
+    kind("collection.with_stack", "bool", "collection", "call stacks were recorded"),
+    kind("collection.repeat", "count", "collection", "schedule's repeat; 0 adds an incomplete last collection (S49)"),
+    kind("collection.active", "count", "collection", "schedule's active: steps recorded in each round"),
+    kind("collection.warmup", "count", "collection", "schedule's warmup"),
+    kind("collection.invalid_schedule", "list", "collection", "schedule entries outside their range (S49)"),
+    kind("collection.steps_needed", "count", "collection", "steps the schedule needs before it is complete",
+         formula="repeat × (wait + warmup + active) + skip_first (S50)"),
+    kind("collection.steps_expected", "count", "collection", "steps one round of the schedule should have recorded"),
+    kind("collection.steps_recorded", "count", "collection", "steps found in the files, the fewest of all ranks",
+         needs="steps|step_phases"),
+    kind("collection.step_counts_differ", "bool", "collection", "ranks recorded different steps"),
+    kind("collection.settings_differ", "list", "collection", "settings in which ranks differ"),
+    kind("collection.last_step_cut", "bool", "collection", "the last step was cut by the end of the collection (S49)",
+         needs="steps|step_phases"),
+    kind("collection.problem_count", "count", "collection", "defects met while reading the files"),
+    kind("collection.database_only", "bool", "collection", "only a database was written: export without text (S44)"),
+    kind("collection.activities", "list", "collection", "what was to be recorded: CPU, NPU"),
+    kind("collection.records_device", "bool", "collection", "the device was to be recorded (activity NPU)"),
+    kind("collection.records_host", "bool", "collection", "the host was to be recorded (activity CPU)"),
+    kind("collection.bytes_per_rank", "bytes", "collection", "size of the files read, the largest of all ranks"),
+)  # fmt: skip
+
+
+def _source(run: Run) -> Source:
+    for rank in run.ranks:
+        entry = "config" if rank.framework == "pytorch" else "profiler_parameters"
+        if source := rank.source_of_info("profiler_info", entry):
+            return source
+    return Source("")
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts about the collection from settings, folders and the steps that were found."""
+    del facts
+    profile = run.profile
+    unparsed = [rank for rank in profile.ranks if rank.unparsed]
+    yield from fact("collection.unparsed_ranks", COLLECTION, len(unparsed))
+    if unparsed:
+        names = tuple(name if (name := rank.relative(rank.root)) != "." else rank.root.name for rank in unparsed[:10])
+        yield from fact("collection.unparsed_folders", COLLECTION, names)
+    _tell_lost_steps(run)
+    recorded = sum(len(rank.problems) for rank in profile.ranks) + len(profile.problems)
+    yield from fact("collection.problem_count", COLLECTION, recorded)
+    yield from fact("collection.bytes_per_rank", COLLECTION, max(map(_bytes, profile.ranks), default=None))
+    yield from _settings(run, [s for s in profile.settings if s])
+    yield from _steps(run)
+
+
+def _tell_lost_steps(run: Run) -> None:
+    """Notes ranks whose file holds fewer steps than those of most others: it may have been cut between two rows."""
+    times = {rank: t for rank, t in steady(run).items() if t.table in ("steps", "step_phases")}
+    held = {rank: {*t.steps, *(name for name, _, _ in t.excluded)} for rank, t in times.items()}
+    usual = {name for name in set().union(*held.values()) if 2 * sum(name in own for own in held.values()) >= len(held)}
+    for rank in run.profile.ranks:
+        lost = sorted(usual - held.get(rank.rank, usual))
+        if lost and times[rank.rank].table in rank.tables:
+            file = rank.relative(rank.tables[times[rank.rank].table].paths[0])
+            names = ", ".join(lost[:6]) + (" …" if len(lost) > 6 else "")
+            rank.note(file, f"holds no step {names} of rank {rank.rank}, which other ranks have")
+
+
+def _bytes(rank: Rank) -> int:
+    total = 0
+    for path in {path for reference in rank.tables.values() for path in reference.paths}:
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
+def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:
+    if not settings:
+        return
+    source, first = _source(run), settings[0]
+    for name, key in (("level", "level"), ("data_process", "data_process"), ("with_stack", "with_stack")):
+        if first.get(key) is not None:
+            yield from fact(f"collection.{name}", COLLECTION, first[key], source)
+    keys = {key for each in settings for key in each} - {"rank"}
+    differing = tuple(sorted(k for k in keys if any(other.get(k) != first.get(k) for other in settings)))
+    yield from fact("collection.settings_differ", COLLECTION, differing, source, samples=len(settings))
+    if activities := first.get("activities"):
+        yield from fact("collection.activities", COLLECTION, tuple(activities), source)
+        yield from fact("collection.records_device", COLLECTION, "NPU" in activities, source)
+        yield from fact("collection.records_host", COLLECTION, "CPU" in activities, source)
+    if exports := first.get("export_type"):
+        yield from fact("collection.database_only", COLLECTION, "db" in exports and "text" not in exports, source)
+    schedule = first.get("schedule")
+    has_schedule = first.get("is_set_schedule", bool(schedule))
+    yield from fact("collection.has_schedule", COLLECTION, bool(schedule and has_schedule), source)
+    if isinstance(schedule, Mapping) and has_schedule:
+        wrong = tuple(first.get("schedule_wrong", ()))
+        yield from fact("collection.invalid_schedule", COLLECTION, wrong, source)
+        yield from _schedule({k: int(v) for k, v in schedule.items() if isinstance(v, (int, float))}, source)
+
+
+def _schedule(schedule: Mapping[str, int], source: Source) -> Iterator[Fact]:
+    get = lambda name, default=0: schedule.get(name, default)  # noqa: E731
+    yield from fact("collection.repeat", COLLECTION, get("repeat"), source)
+    yield from fact("collection.active", COLLECTION, get("active", 1), source)
+    yield from fact("collection.warmup", COLLECTION, get("warmup"), source)
+    rounds = max(get("repeat"), 1)
+    needed = rounds * (get("wait") + get("warmup") + get("active", 1)) + get("skip_first")
+    yield from fact("collection.steps_needed", COLLECTION, needed, source)
+    yield from fact("collection.steps_expected", COLLECTION, get("active", 1), source)
+
+
+def _steps(run: Run) -> Iterator[Fact]:
+    times = {rank: t for rank, t in steady(run).items() if t.table in ("steps", "step_phases")}
+    if not times:
+        return
+    counts = [len(t.steps) + len(t.excluded) for t in times.values()]
+    sources = next(iter(times.values())).sources
+    yield from fact("collection.steps_recorded", COLLECTION, int(np.min(counts)), *sources, samples=len(counts))
+    cut = any(reason.startswith("incomplete") for t in times.values() for _, reason, _ in t.excluded)
+    yield from fact("collection.last_step_cut", COLLECTION, cut, *sources, samples=len(counts))
+    yield from fact("collection.step_counts_differ", COLLECTION, len(set(counts)) > 1, *sources, samples=len(counts))
+
+
+FAMILIES = (Family("collection", KINDS, measure, uses=("steps",)),)

@@ -1,0 +1,111 @@
+"""Steps recomputed from kernels: what step_trace_time.csv says, where it is missing, by interval unions (S20, S80)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.basics.intervals import Intervals, clip, measure, subtract, union
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+from advisor.sources.streams.trace import load_trace, trace_source
+
+KINDS = (
+    kind("operators.kernel_count", "count", "run rank", "kernels on the device per step",
+         formula="kernels ÷ steps, communication included; for the run: mean over ranks", needs="kernels"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """One step on the device. `computing` and `communication` are unions, `exposed` is communication while nothing
+    computes, `idle` is neither; computing + exposed + idle = end − start."""
+
+    step: str
+    start_ns: int
+    end_ns: int
+    computing_us: float
+    communication_us: float
+    exposed_us: float
+    idle_us: float
+    kernels: int = 0
+
+
+@dataclass(frozen=True)
+class KernelSteps:
+    """All steps of one rank."""
+
+    steps: tuple[KernelStep, ...]
+    sources: tuple[Source, ...]
+
+
+def reduce(rank: Rank) -> KernelSteps | None:
+    """Steps from the kernels, else from the profiler's own lanes in the timeline."""
+    timeline = timeline_of(rank)
+    if timeline is not None and not timeline.whole:
+        return None
+    if timeline is not None and (timeline.kernels.start >= 0).any():
+        windows = timeline.windows
+        counts = np.bincount(windows.of, minlength=len(windows.names))
+        rows = [
+            (name, int(start), int(end), int(count))
+            for name, start, end, count in zip(windows.names, windows.start, windows.end, counts, strict=True)
+        ]
+        source = rank.source("kernels", "start_ns", "duration_us", steps=windows.names)
+        return KernelSteps(_steps(rows, *_unions(timeline)), (source,))
+    return _from_lanes(rank)
+
+
+def _unions(timeline: Timeline) -> tuple[Intervals, Intervals]:
+    return busy(timeline, ~timeline.communication), busy(timeline, timeline.communication)
+
+
+def _steps(
+    rows: list[tuple[str, int, int, int]], computing: Intervals, communication: Intervals
+) -> tuple[KernelStep, ...]:
+    exposed = subtract(communication, computing)
+    result = []
+    for name, start, end, count in rows:
+        if end <= start:
+            continue
+        computed = measure(clip(computing, start, end))
+        alone = measure(clip(exposed, start, end))
+        both = measure(clip(communication, start, end))
+        idle = end - start - computed - alone
+        result.append(KernelStep(name, start, end, computed / 1e3, both / 1e3, alone / 1e3, idle / 1e3, count))
+    return tuple(result)
+
+
+def _from_lanes(rank: Rank) -> KernelSteps | None:
+    trace = load_trace(rank)
+    if trace is None or not trace.computing[0].size:
+        return None
+    computing, communication = union(*trace.computing), union(*trace.communication)
+    low = int(min(computing[0][0], *(communication[0][:1])))
+    high = int(max(computing[1][-1], *(communication[1][-1:])))
+    starts = [(name, max(start, low)) for name, start, _ in trace.steps if start < high] or [("0", low)]
+    rows = [
+        (name, start, starts[i + 1][1] if i + 1 < len(starts) else high, 0) for i, (name, start) in enumerate(starts)
+    ]
+    return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))
+
+
+def measure_facts(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Kernels per step."""
+    del facts
+    means = {}
+    for rank, found in run.each("kernels").items():
+        counts = [step.kernels for step in found.steps if step.kernels]
+        if counts:
+            means[rank] = float(np.mean(counts))
+            subject = Subject("rank", str(rank), (rank,))
+            yield from fact("operators.kernel_count", subject, means[rank], *found.sources, samples=len(counts))
+    if means:
+        yield from fact("operators.kernel_count", RUN, float(np.mean(list(means.values()))), samples=len(means))
+
+
+FAMILIES = (Family("kernels", KINDS, measure_facts, reduce, ("kernels",)),)

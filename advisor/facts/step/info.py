@@ -1,0 +1,34 @@
+"""What the report says about the profile itself."""
+
+from __future__ import annotations
+
+from advisor.facts.base import FactSet, Run
+from advisor.facts.step.steps import excluded_steps, steady
+from advisor.model import RUN, Parallelism, ProfileInfo
+
+
+def describe(run: Run, facts: FactSet) -> ProfileInfo:
+    """ProfileInfo from the sources, with what facts have inferred about steps, world size and parallelism."""
+    profile = run.profile
+    times = steady(run)
+    steps = list(dict.fromkeys(step for t in times.values() for step in t.steps))
+    parallelism = profile.parallelism
+    degrees = {key: facts.value(f"parallelism.{key}", RUN) for key in ("data", "tensor", "pipeline", "expert")}
+    found = {key: int(value) for key, value in degrees.items() if isinstance(value, (int, float))}
+    if found:
+        source = str(facts.value("parallelism.source", RUN) or parallelism.source)
+        known = {key: getattr(parallelism, key) for key in degrees}
+        parallelism = Parallelism(**{**known, **found}, source=source)
+    world = facts.value("run.world_size", RUN)
+    return ProfileInfo(
+        path=profile.path,
+        framework=profile.framework,
+        layout=profile.layout,
+        ranks=tuple(sorted({rank.rank for rank in profile.ranks})),
+        world_size=int(world) if isinstance(world, (int, float)) else profile.world_size,
+        steps=tuple(steps),
+        excluded_steps=excluded_steps(run),
+        parallelism=parallelism,
+        devices=tuple(sorted({rank.device for rank in profile.ranks if rank.device})),
+        versions=dict(sorted(profile.versions.items())),
+    )

@@ -1,0 +1,39 @@
+"""The run as a whole: who took part, what was asked of the profiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.step.steps import steady
+from advisor.model import RUN, Fact
+
+KINDS = (
+    kind("run.rank_count", "count", "run", "ranks whose files are at hand"),
+    kind("run.world_size", "count", "run", "ranks that took part in the training",
+         formula="metadata, communication groups or links; at least the ranks at hand, and two where they communicate"),
+    kind("run.missing_ranks", "count", "run", "ranks that took part and left no files here"),
+    kind("run.framework", "text", "run", "mindspore, pytorch or unknown"),
+    kind("run.layout", "text", "run", "how the files are laid out (contract: profile.layout)"),
+    kind("run.device_count", "count", "run", "accelerators named by the files"),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts that need no table."""
+    del facts
+    profile = run.profile
+    present = len({rank.rank for rank in profile.ranks})
+    partners = 2 if any((t.share("exposed") or 0.0) > 0 for t in steady(run).values()) else 0
+    world = max(profile.world_size or 0, present, partners)
+    yield from fact("run.rank_count", RUN, present)
+    yield from fact("run.world_size", RUN, world)
+    yield from fact("run.missing_ranks", RUN, world - present)
+    yield from fact("run.framework", RUN, profile.framework)
+    yield from fact("run.layout", RUN, profile.layout)
+    devices = {(rank.host, rank.device) for rank in profile.ranks if rank.device}
+    if devices:
+        yield from fact("run.device_count", RUN, len(devices))
+
+
+FAMILIES = (Family("run", KINDS, measure, uses=("steps",)),)

@@ -1,0 +1,369 @@
+"""The step: how long it takes and where it goes, on each rank and over the run (S01, S20, S33, S66).
+
+Warm-up and incomplete steps are recognised here, once, and left out everywhere: other families take `steady(run)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.step.start_gap import settle
+from advisor.facts.step.whole_recording import by_batch
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+
+Series = npt.NDArray[np.float64]
+
+WARM_UP_FACTOR = 1.5
+"""A first step this much longer than the median of the others is warm-up: compilation, cold caches, the pipeline
+filling. Steady steps of one run differ by a few percent."""
+INCOMPLETE_FACTOR = 0.5
+"""A last step this much shorter than the median of the others was cut by the end of the collection (S49)."""
+STEPS_TO_JUDGE = 3
+"""Fewer steps than this have no first or last that could be told from the rest."""
+CONTRADICTION = 0.5
+"""Two files that differ by more than this about the step's length are not of one run."""
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """One rank's steps, microseconds. Phases that the files do not tell are absent from `phases`.
+
+    `computing + exposed + idle = time` where all three are known; `start_gap` is the part of `idle` before the first
+    kernel (see start_gap.py), `preparing` what the files say of it. `interval + fp_bp + tail = time` in the older step
+    trace. `computing` of the older cluster trace includes idle time (`computing_has_idle`).
+    """
+
+    steps: tuple[str, ...]
+    time: Series
+    phases: dict[str, Series]
+    table: str
+    sources: tuple[Source, ...] = ()
+    excluded: tuple[tuple[str, str, float], ...] = ()
+    """(step, reason, its time in microseconds)"""
+    computing_has_idle: bool = False
+    gap_from: str = ""
+    """What `start_gap` rests on: kernels or preparing."""
+    covers: int = 1
+    """Steps that each row is the average of."""
+
+    @property
+    def recorded(self) -> int:
+        """Steps of the recording, those left out with them."""
+        return self.covers * len(self.steps) + len(self.excluded)
+
+    def without(self, names: Iterable[str], reason: str) -> StepTimes:
+        """The same without these steps, which are noted as excluded."""
+        drop = {name for name in names if name in self.steps}
+        if not drop or len(drop) == len(self.steps):
+            return self
+        keep = np.array([name not in drop for name in self.steps])
+        gone = tuple((n, reason, float(t)) for n, t in zip(self.steps, self.time, strict=True) if n in drop)
+        return replace(
+            self,
+            steps=tuple(n for n in self.steps if n not in drop),
+            time=self.time[keep],
+            phases={name: values[keep] for name, values in self.phases.items()},
+            excluded=self.excluded + gone,
+        )
+
+    def share(self, phase: str) -> float | None:
+        """Part of the summed step time that this phase takes; None where it is not known."""
+        values = self.phases.get(phase)
+        if values is None or not np.isfinite(values).any() or self.time.sum() <= 0:
+            return None
+        known = np.isfinite(values)
+        return float(values[known].sum() / self.time[known].sum())
+
+
+def _in_order(frame: Any) -> Any:
+    """The rows by step where steps are numbers: the first step and the one before are told by their place."""
+    if frame is None or "step" not in frame or not all(str(step).isdecimal() for step in frame["step"]):
+        return frame
+    return frame.iloc[np.argsort([int(step) for step in frame["step"]], kind="stable")].reset_index(drop=True)
+
+
+def _rows(frame: Any, columns: dict[str, str], time: Series) -> tuple[Any, Series, dict[str, Series]]:
+    usable = np.isfinite(time) & (time > 0)
+    phases: dict[str, Series] = {}
+    for phase, column in columns.items():
+        if column in frame:
+            values = frame[column].to_numpy(float, na_value=np.nan)[usable]
+            if np.isfinite(values).any():
+                phases[phase] = values
+    return frame[usable], time[usable], phases
+
+
+def _from_step_trace(rank: Rank) -> StepTimes | None:
+    frame = _in_order(rank.read("steps"))
+    if frame is None or frame.empty:
+        return None
+    parts = [frame[c].to_numpy(float, na_value=np.nan) for c in ("computing_us", "exposed_us", "free_us")]
+    columns = {
+        "computing": "computing_us", "exposed": "exposed_us", "overlapped": "overlapped_us", "idle": "free_us",
+        "preparing": "preparing_us", "stage": "stage_us", "bubble": "bubble_us",
+    }  # fmt: skip
+    frame, time, phases = _rows(frame, columns, np.sum(parts, axis=0))
+    if not len(time):
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
+        return None
+    names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)
+    source = rank.source("steps", "computing_us", "exposed_us", "free_us", steps=names)
+    return StepTimes(names, time, phases, "steps", (source,))
+
+
+def _from_phases(rank: Rank) -> StepTimes | None:
+    frame = _in_order(rank.read("step_phases"))
+    if frame is None or frame.empty:
+        return None
+    time = frame["total_us"].to_numpy(float, na_value=np.nan)
+    columns = {"interval": "interval_us", "fp_bp": "fp_bp_us", "tail": "tail_us"}
+    frame, time, phases = _rows(frame, columns, time)
+    if not len(time):
+        return None
+    names = tuple(str(s) for s in frame["step"])
+    source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
+    times = StepTimes(names, time, phases, "step_phases", (source,))
+    if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
+        times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
+    return _with_cluster_phases(rank, times)
+
+
+def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | None:
+    """Adds the older cluster trace: exposed and receive time; its computation includes idle time."""
+    frame = _in_order(rank.read("cluster_phases"))
+    if frame is None or frame.empty:
+        return times
+    columns = {"computing": "computation_us", "exposed": "exposed_us", "stage": "stage_us", "bubble": "receive_us"}
+    present = {phase: column for phase, column in columns.items() if column in frame and frame[column].notna().any()}
+    if "computing" not in present or "exposed" not in present:
+        return times
+    total = (frame["computation_us"] + frame["exposed_us"]).to_numpy(float, na_value=np.nan)
+    names = tuple(str(s) for s in frame["step"])
+    source = rank.source("cluster_phases", *present.values(), steps=names)
+    frame, total, phases = _rows(frame, present, total)
+    if times is None:
+        if not len(total):
+            return None
+        return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
+    if len(total) and abs(float(np.median(total)) / float(np.median(times.time)) - 1) > CONTRADICTION:
+        file = rank.relative(rank.tables["cluster_phases"].paths[0])
+        rank.note(file, "contradicts the step trace about the step's length; only this file's phases are used")
+        return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
+    at = {name: index for index, name in enumerate(names)}
+    rows = [at.get(name, -1) for name in times.steps]
+    joined = {
+        phase: np.array([values[i] if i >= 0 and i < len(values) else np.nan for i in rows])
+        for phase, values in phases.items()
+    }
+    joined = {phase: values for phase, values in joined.items() if np.isfinite(values).any()}
+    return replace(
+        times, phases={**times.phases, **joined}, sources=(*times.sources, source), computing_has_idle=bool(joined)
+    )
+
+
+def exclude_odd_ends(times: StepTimes) -> StepTimes:
+    """Leaves out a first step that is warm-up and a last step that the end of the collection cut."""
+    if len(times.steps) < STEPS_TO_JUDGE:
+        return times
+    typical = float(np.median(times.time[1:]))
+    if times.time[0] > WARM_UP_FACTOR * typical:
+        times = times.without(times.steps[:1], "warm-up")
+    if len(times.steps) >= STEPS_TO_JUDGE and times.time[-1] < INCOMPLETE_FACTOR * float(np.median(times.time[:-1])):
+        times = times.without(times.steps[-1:], "incomplete: the collection ended in it")
+    return times
+
+
+def reduce(rank: Rank) -> StepTimes | None:
+    """The rank's steps from the best table it has; None where no table tells."""
+    return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
+
+
+def from_kernels(reduction: Any) -> StepTimes | None:
+    """Steps recomputed from kernels by interval unions, where no step table exists."""
+    rows = list(getattr(reduction, "steps", ()) or ())
+    if not rows:
+        return None
+    phases = {
+        "computing": np.array([row.computing_us for row in rows]),
+        "exposed": np.array([row.exposed_us for row in rows]),
+        "idle": np.array([row.idle_us for row in rows]),
+    }
+    time = np.sum(list(phases.values()), axis=0)
+    if not (time > 0).all():
+        return None
+    names = tuple(str(row.step) for row in rows)
+    return StepTimes(names, time, phases, "kernels", tuple(getattr(reduction, "sources", ())))
+
+
+def steady(run: Run) -> dict[int, StepTimes]:
+    """rank -> its steady steps. A step that is warm-up or incomplete on one rank is left out on all of them: the
+    others waited for it."""
+    cached = getattr(run, "_steady", None)
+    if cached is not None:
+        return cached
+    times = dict(run.each("steps"))
+    for rank, reduction in run.each("kernels").items():
+        if rank not in times and (recomputed := from_kernels(reduction)) is not None:
+            times[rank] = recomputed
+    times = _told_apart(run, times)
+    frameworks = {rank.rank: rank.framework for rank in run.ranks}
+    times = settle(times, run.each("replay"), frameworks)
+    times = by_batch(times, run.each("data_pipeline"), run.each("getnext"))
+    times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
+    odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
+    for reason in sorted(set(odd.values())):
+        names = [name for name, why in odd.items() if why == reason]
+        times = {rank: t.without(names, reason) for rank, t in times.items()}
+    result = dict(sorted(times.items()))
+    run._steady = result  # type: ignore[attr-defined]
+    return result
+
+
+def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without ranks whose whole recording is one nameless step while others have several: its steps were lost."""
+    several = [rank for rank, t in times.items() if len(t.steps) + len(t.excluded) > 1]
+    lost = [rank for rank, t in times.items() if t.steps == ("0",) and not t.excluded]
+    if not lost or len(several) < len(lost):
+        return times
+    for rank in run.profile.ranks:
+        if rank.rank in lost:
+            rank.note(rank.relative(rank.root), "its steps cannot be told apart, those of other ranks can; left out")
+    return {rank: t for rank, t in times.items() if rank not in lost}
+
+
+def excluded_steps(run: Run) -> tuple[tuple[str, str], ...]:
+    """(step, reason) of everything left out, for the report."""
+    return tuple(sorted({(name, reason) for t in steady(run).values() for name, reason, _ in t.excluded}))
+
+
+_SCOPES = "run rank"
+_STEP = "steps|step_phases|cluster_phases|kernels"
+KINDS = (
+    kind("step.count", "count", _SCOPES, "steady steps the other figures rest on", needs=_STEP),
+    kind("step.excluded_count", "count", _SCOPES, "warm-up and incomplete steps left out", needs=_STEP),
+    kind("step.time_us", "us", _SCOPES, "duration of a step, on average: what the run's time divides into",
+         formula="mean over steady steps of computing + exposed communication + idle with the wait before the first "
+                 "kernel, or of the step trace's total; for the run: median over ranks", needs=_STEP),
+    kind("step.median_us", "us", _SCOPES, "duration of the middle step; below the average where few steps are slow",
+         formula="median over steady steps; for the run: median over ranks", needs=_STEP),
+    kind("step.jitter", "ratio", _SCOPES, "how far the slow steps are above the typical one",
+         formula="(95th percentile − median) ÷ median of steady steps, five at least", needs=_STEP),
+    *(
+        item
+        for phase, meaning, formula in (
+            ("computing", "time in which a compute kernel ran", "Computing"),
+            ("exposed_communication", "time in which only communication ran (S20)", "Communication(Not Overlapped)"),
+            ("overlapped", "communication hidden behind computation", "Overlapped"),
+            ("idle", "time in which neither computation nor communication ran", "Free, and the start gap"),
+            ("start_gap", "idle time before the step's first kernel: data, or the host between two steps (S01, S02)",
+             "idle from the step before to the first kernel, or Preparing where the host does not run ahead"),
+            ("bubble", "waiting for other pipeline stages", "Bubble, or Receive alone in the older trace"),
+            ("interval", "iteration gap: the wait for data before the step (S01, S02)", "iteration_interval"),
+            ("fp_bp", "forward and backward", "fp_and_bp"),
+            ("tail", "after backward: collectives and the update", "tail"),
+        )
+        for item in (
+            kind(f"step.{phase}_share", "ratio", _SCOPES, f"{meaning}, share of the step",
+                 formula=f"Σ {formula} ÷ Σ step time over steady steps; for the run: over all ranks", needs=_STEP),
+            kind(f"step.{phase}_us", "us", _SCOPES, f"{meaning}, per step", formula="share × step.time_us",
+                 needs=_STEP),
+        )
+    ),
+    kind("step.preparing_us", "us", _SCOPES, "from the step's start on the host to its first kernel on the device",
+         formula="median of Preparing over steady steps", needs="steps"),
+    kind("step.computing_includes_idle", "bool", "run", "the older cluster trace counts idle time as computation"),
+)  # fmt: skip
+
+_PHASE_OF = {
+    "computing": "computing", "exposed_communication": "exposed", "overlapped": "overlapped", "idle": "idle",
+    "start_gap": "start_gap", "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp", "tail": "tail",
+}  # fmt: skip
+
+
+def _facts_of_rank(rank: int, times: StepTimes) -> Iterator[Fact]:
+    subject = Subject("rank", str(rank), (rank,))
+    mean = float(np.mean(times.time))
+    n = times.covers * len(times.steps)
+    sources = times.sources
+    yield from fact("step.count", subject, n, *sources, samples=n)
+    yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
+    yield from fact("step.time_us", subject, mean, *sources, samples=n)
+    yield from fact("step.median_us", subject, float(np.median(times.time)), *sources, samples=n)
+    yield from fact("step.jitter", subject, _jitter(times.time), *sources, samples=n)
+    for name, phase in _PHASE_OF.items():
+        share = times.share(phase)
+        if share is not None:
+            yield from fact(f"step.{name}_share", subject, share, *sources, samples=n)
+            yield from fact(f"step.{name}_us", subject, share * mean, *sources, samples=n)
+    yield from fact("step.preparing_us", subject, _median(times.phases.get("preparing")), *sources, samples=n)
+
+
+def _jitter(time: Series) -> float | None:
+    if len(time) < 5 or np.median(time) <= 0:
+        return None
+    return float((np.percentile(time, 95) - np.median(time)) / np.median(time))
+
+
+def _median(values: Series | None) -> float | None:
+    return None if values is None or not np.isfinite(values).any() else float(np.nanmedian(values))
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of every rank and of the run from the steady steps."""
+    del facts
+    times = steady(run)
+    if not times:
+        yield from _from_data(run)
+        return
+    for rank, series in times.items():
+        yield from _facts_of_rank(rank, series)
+    sources = next(iter(times.values())).sources
+    mean = float(np.median([np.mean(t.time) for t in times.values()]))
+    n = int(np.median([t.covers * len(t.steps) for t in times.values()]))
+    yield from fact("step.count", RUN, n, *sources, samples=n)
+    yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
+    yield from fact("step.time_us", RUN, mean, *sources, samples=n)
+    median = float(np.median([np.median(t.time) for t in times.values()]))
+    yield from fact("step.median_us", RUN, median, *sources, samples=n)
+    jitters = [j for t in times.values() if (j := _jitter(t.time)) is not None]
+    yield from fact("step.jitter", RUN, float(np.median(jitters)) if jitters else None, *sources, samples=n)
+    for name, phase in _PHASE_OF.items():
+        known = [t for t in times.values() if t.share(phase) is not None]
+        if known:
+            total = sum(float(t.time.sum()) for t in known)
+            share = sum((t.share(phase) or 0.0) * float(t.time.sum()) for t in known) / total
+            yield from fact(f"step.{name}_share", RUN, share, *sources, samples=n)
+            yield from fact(f"step.{name}_us", RUN, share * mean, *sources, samples=n)
+    preparing = [p for t in times.values() if (p := _median(t.phases.get("preparing"))) is not None]
+    yield from fact("step.preparing_us", RUN, float(np.median(preparing)) if preparing else None, *sources, samples=n)
+    yield from fact("step.computing_includes_idle", RUN, any(t.computing_has_idle for t in times.values()), *sources)
+
+
+def _from_data(run: Run) -> Iterator[Fact]:
+    """A host-only profile has no device step: the interval between batches is the step."""
+    steps = {r: d for r, d in run.each("data_pipeline").items() if getattr(d, "step_us", None)}
+    for rank, data in steps.items():
+        yield from fact("step.time_us", Subject("rank", str(rank), (rank,)), float(data.step_us), samples=data.batches)
+    if steps:
+        values = [float(d.step_us) for d in steps.values()]
+        yield from fact("step.time_us", RUN, float(np.median(values)), samples=min(d.batches for d in steps.values()))
+
+
+FAMILIES = (
+    Family(
+        "steps",
+        KINDS,
+        measure,
+        reduce,
+        ("steps", "step_phases", "cluster_phases"),
+        uses=("replay", "data_pipeline", "getnext"),
+        fallbacks=("kernels",),
+    ),
+)

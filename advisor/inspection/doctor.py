@@ -1,0 +1,159 @@
+"""What was recognised, what is missing, which setting brings it and which rules wait for it. Reads no large file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.basics.jsonout import shield_json
+from advisor.engine.judge import rule_needs
+from advisor.facts.base import FactKind
+from advisor.facts.registry import catalogue
+from advisor.sources.base import Profile, say_once
+from advisor.tables import FILES, TABLES
+
+if TYPE_CHECKING:
+    from advisor.ruleset.files.loader import RuleSet
+
+FOLDERS_SHOWN = 20
+RANKS_SHOWN = 8
+"""More ranks than this are told as a number."""
+
+
+@dataclass
+class Missing:
+    """A table no rank has, and the rules that cannot be judged without it."""
+
+    evidence: str
+    setting: str
+    rules: tuple[str, ...]
+
+
+@dataclass
+class Diagnosis:
+    path: str
+    recognised: bool
+    layout: str = ""
+    framework: str = ""
+    ranks: list[dict[str, object]] = field(default_factory=list)
+    world_size: int | None = None
+    missing: list[Missing] = field(default_factory=list)
+    problems: list[dict[str, str]] = field(default_factory=list)
+    unparsed: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    """Folders that no layout recognised, and why; only where nothing was recognised at all."""
+    engine: str = ""
+
+
+def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
+    """Looks at the profile's folders and file names; opens nothing but metadata."""
+    from advisor.engine.matching.select import make_engine
+    from advisor.sources.discover import load_profile
+
+    profile = load_profile(paths)
+    tables = {table for rank in profile.ranks for table in rank.tables}
+    ranks: list[dict[str, object]] = [
+        {
+            "rank": rank.rank,
+            "folder": rank.relative(rank.root) or ".",
+            "layout": rank.layout,
+            "known": rank.rank_known,
+            "evidence": {
+                name: [rank.relative(path) for path in reference.paths]
+                for name, reference in sorted(rank.tables.items())
+            },
+        }
+        for rank in profile.ranks
+    ]
+    problems = [*profile.problems, *(p for rank in profile.ranks for p in rank.problems), *rules.problems()]
+    return Diagnosis(
+        path=profile.path,
+        recognised=bool(profile.ranks),
+        layout=profile.layout,
+        framework=profile.framework,
+        ranks=ranks,
+        world_size=profile.world_size,
+        missing=_missing(tables, rules, catalogue()),
+        problems=[{"file": p.file, "problem": p.problem} for p in say_once(problems)],
+        unparsed=_unparsed(profile),
+        passed_over=[] if profile.ranks else _passed_over(paths),
+        engine=make_engine([], "auto").name,
+    )
+
+
+def _missing(tables: set[str], rules: RuleSet, kinds: Mapping[str, FactKind]) -> list[Missing]:
+    waiting: dict[tuple[str, str], set[str]] = {}
+    for rule in rules.rules:
+        for name in sorted(rule_needs(rule)):
+            for need in kinds[name].needs if name in kinds else ():
+                alternatives = need.split("|")
+                if not set(alternatives) & tables and alternatives[0] in TABLES:
+                    key = (FILES.get(alternatives[0], alternatives[0]), TABLES[alternatives[0]].setting)
+                    waiting.setdefault(key, set()).add(rule.id)
+    entries = [Missing(evidence, setting, tuple(sorted(ids))) for (evidence, setting), ids in waiting.items()]
+    return sorted(entries, key=lambda m: (-len(m.rules), m.evidence))
+
+
+def _passed_over(paths: Sequence[str | Path]) -> list[str]:
+    from advisor.sources.discover import explain_folders
+
+    return [
+        f"{recognition.folder}: {judgement.layout}: {judgement.reason}"
+        for recognition in explain_folders(paths)[:FOLDERS_SHOWN]
+        for judgement in recognition.judgements
+    ]
+
+
+def _unparsed(profile: Profile) -> list[str]:
+    return [rank.relative(path) for rank in profile.ranks for path in rank.unparsed]
+
+
+def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
+    """The diagnosis as text or JSON."""
+    if form == "json":
+        document = {**vars(diagnosis), "missing": [vars(m) for m in diagnosis.missing]}
+        return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
+    zh = lang == "zh"
+    lines = [_recognised(diagnosis, zh)]
+    for rank in diagnosis.ranks[:RANKS_SHOWN]:
+        evidence = rank["evidence"]
+        assert isinstance(evidence, dict)
+        names = ", ".join(sorted({Path(path).name for paths in evidence.values() for path in paths}))
+        guess = "" if rank["known"] else ("（编号为推测）" if zh else " (number guessed)")
+        lines.append(f"  rank {rank['rank']}{guess}: {rank['folder']}: {names}")
+    if len(diagnosis.ranks) > RANKS_SHOWN:
+        lines.append(f"  … {len(diagnosis.ranks) - RANKS_SHOWN} " + ("个rank未列出" if zh else "more ranks"))
+    lines += [f"  {reason}" for reason in diagnosis.passed_over]
+    if diagnosis.unparsed:
+        lines.append("未解析的原始数据：" if zh else "Raw data that nothing has parsed yet:")
+        lines += [f"  {path}" for path in diagnosis.unparsed[:RANKS_SHOWN]]
+        lines.append(
+            "  mindspore.profiler.profiler.analyse(<folder>)   /   torch_npu.profiler.profiler.analyse(<folder>)"
+        )
+    if diagnosis.missing:
+        lines.append("缺少的数据，及其采集设置：" if zh else "Missing, and the setting that brings it:")
+        for m in diagnosis.missing:
+            rules = ", ".join(m.rules[:6]) + (" …" if len(m.rules) > 6 else "")
+            wait = f"（{len(m.rules)}条规则：{rules}）" if zh else f"  ({len(m.rules)} rules wait: {rules})"
+            lines.append(f"  {m.evidence}: {m.setting or '-'}{wait}")
+    if diagnosis.problems:
+        lines.append("问题：" if zh else "Problems:")
+        lines += [f"  {p['file']}: {p['problem']}" for p in diagnosis.problems]
+    lines.append(("推理引擎：" if zh else "Engine: ") + diagnosis.engine)
+    return "\n".join(_printable(line) for line in lines) + "\n"
+
+
+def _recognised(diagnosis: Diagnosis, zh: bool) -> str:
+    if not diagnosis.recognised:
+        return f"{diagnosis.path}: " + ("未识别出profiling数据" if zh else "nothing recognised as profiler output")
+    world = diagnosis.world_size or len(diagnosis.ranks)
+    if zh:
+        return f"{diagnosis.path}：{diagnosis.framework}，{diagnosis.layout}，{world}个rank中的{len(diagnosis.ranks)}个"
+    return f"{diagnosis.path}: {diagnosis.framework}, {diagnosis.layout}, {len(diagnosis.ranks)} of {world} ranks"
+
+
+def _printable(line: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in line)

@@ -1,0 +1,72 @@
+"""Remedies: one file each, in `knowledge_base/remedies/` or in the `remedies/` folder of a pack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from advisor.basics.errors import RuleError
+from advisor.basics.resources import resource
+from advisor.model import Text, Verify
+from advisor.ruleset.files.schema import RemedyModel, TextModel
+from advisor.ruleset.rule import RemedySpec
+from advisor.yamlfiles.document import read_document
+from advisor.yamlfiles.faults import Faults, LintError, of_error, validate
+
+
+def text_from(model: TextModel) -> Text:
+    """Both languages; the one stands for the other where it is missing."""
+    return Text(model.en or model.zh or "", model.zh or model.en or "")
+
+
+def load_remedies(packs: Sequence[Path] = ()) -> tuple[dict[str, RemedySpec], list[LintError]]:
+    """Every shipped remedy and those of these packs, by id, and what is wrong with their files. Links that lead out of
+    a folder are left out: a pack must not show files that are not its own."""
+    remedies: dict[str, RemedySpec] = {}
+    errors: list[LintError] = []
+    for folder in (resource("knowledge_base", "remedies"), *(pack / "remedies" for pack in packs)):
+        if not folder.is_dir():
+            continue
+        for path in sorted(folder.glob("*.yaml")):
+            if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+                continue
+            spec, faults = load_remedy(path)
+            errors.extend(faults)
+            if spec is None:
+                continue
+            if spec.id in remedies:
+                errors.append(
+                    LintError(str(path), spec.line, f"a second remedy {spec.id!r}", f"see {remedies[spec.id].path}")
+                )
+                continue
+            remedies[spec.id] = spec
+    return remedies, errors
+
+
+def load_remedy(path: Path) -> tuple[RemedySpec | None, list[LintError]]:
+    """One remedy file; None, with every defect, where it cannot be used."""
+    try:
+        document = read_document(path)
+    except RuleError as error:
+        return None, [of_error(error, path)]
+    faults = Faults(document)
+    model = validate(RemedyModel, document, faults)
+    if model is None:
+        return None, faults.found
+    if path.stem != model.id:
+        faults.add(("id",), f"the file is named {path.name}", f"name it {model.id}.yaml")
+    spec = RemedySpec(
+        id=model.id,
+        title=text_from(model.title),
+        action=text_from(model.action),
+        parameter=model.parameter,
+        effort=model.effort,
+        brings_evidence=model.brings_evidence,
+        risk=text_from(model.risk) if model.risk else None,
+        verify=Verify(model.verify.fact, model.verify.expect) if model.verify else None,
+        snippet=dict(model.snippet),
+        statements=tuple(model.statements),
+        path=path,
+        line=document.line(("id",)),
+    )
+    return spec, faults.found

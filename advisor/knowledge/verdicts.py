@@ -1,0 +1,25 @@
+"""The words for conclusions (`knowledge_base/verdicts.yaml`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from advisor.basics.resources import resource
+from advisor.yamlfiles.document import read_document
+
+
+@dataclass(frozen=True)
+class VerdictWord:
+    """A verdict of the contract: its direction and the kinds of subject it is about."""
+
+    word: str
+    direction: str
+    subjects: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def verdict_words() -> dict[str, VerdictWord]:
+    """The built-in verdicts by word."""
+    data = read_document(resource("knowledge_base", "verdicts.yaml")).data
+    return {word: VerdictWord(word, entry["direction"], tuple(entry["subjects"])) for word, entry in data.items()}

@@ -1,0 +1,103 @@
+"""Two reports side by side as one HTML file: what moved, who accounts for it, and whether remedies worked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.basics.units import show
+from advisor.model import Report, Text
+from advisor.render.escaping import printable, shorten
+from advisor.render.report.figure import Figure, name_of, or_dash, rounded, scale
+from advisor.render.report.html import render_page
+from advisor.render.wording import both, breakdown
+
+if TYPE_CHECKING:
+    from advisor.compare.model import Comparison
+
+TYPES_SHOWN = 16
+
+
+def render_comparison(
+    comparison: Comparison, before: Report, after: Report, lang: str = "en", *, names: tuple[str, str] | None = None,
+    home: bool = False,
+) -> str:  # fmt: skip
+    """The comparison of these two reports as one HTML document. `names` say what the sides are called (default:
+    their profiles' paths), `home` links to the list of runs."""
+    figures = [*_breakdowns(before, after), *_operator_types(before, after)]
+    return render_page(
+        "comparison.html",
+        lang,
+        {figure.id: figure.spec for figure in figures},
+        c=comparison,
+        figures=figures,
+        names=names or (before.profile.path, after.profile.path),
+        home=home,
+    )
+
+
+def _breakdowns(before: Report, after: Report) -> Iterator[Figure]:
+    """The step of both sides by phase; nothing where a side does not know it."""
+    sides = []
+    for report in (before, after):
+        step = report.summary.step_time_us
+        if step is None or not report.summary.breakdown:
+            return
+        sides.append({name: share * step for name, share in breakdown(report)})
+    parts = list(dict.fromkeys(name for side in sides for name in side))
+    factor, unit = scale([sum(side.values()) for side in sides], "us")
+    labels = [both("serve.before"), both("serve.after")]
+    series = [
+        {
+            "name": name_of(both(f"phases.{part}")),
+            "color": part,
+            "values": [rounded(side.get(part, 0.0), factor) for side in sides],
+        }
+        for part in parts
+    ]
+    nothing = {"en": "", "zh": ""}
+    spec = {"kind": "stacked", "labels": ["1", "2"], "unit": unit, "x": nothing, "marked": [], "series": series}
+    spec["names"] = [name_of(label) for label in labels]
+    rows: tuple[tuple[Text | str, ...], ...] = tuple(
+        (both(f"phases.{part}"), *(or_dash(side.get(part), "us") for side in sides)) for part in parts
+    )
+    head = (both("comparison.part"), *labels)
+    yield Figure("breakdown", both("report.where_time_goes"), head, rows, spec)
+
+
+def _times(report: Report) -> dict[str, float]:
+    """Time per step by operator type, from the facts, else from the picture that a saved report carries."""
+    facts = {
+        fact.subject.id: float(fact.value)
+        for fact in report.facts
+        if fact.name == "operator_type.time_us" and isinstance(fact.value, (int, float))
+    }
+    return facts or {str(entry["name"]): float(entry["us"]) for entry in report.charts.get("operator_types", ())}
+
+
+def _operator_types(before: Report, after: Report) -> Iterator[Figure]:
+    """The types whose time differs most, before and after."""
+    old, new = _times(before), _times(after)
+    if not old or not new:
+        return
+    names = sorted({*old, *new}, key=lambda name: -abs(new.get(name, 0.0) - old.get(name, 0.0)))[:TYPES_SHOWN]
+    factor, unit = scale([value for side in (old, new) for value in side.values()], "us")
+    series = [
+        {
+            "name": name_of(both(f"serve.{key}")),
+            "color": color,
+            "values": [rounded(side.get(name, 0.0), factor) for name in names],
+        }
+        for key, color, side in (("before", "idle", old), ("after", "accent", new))
+    ]
+    labels = [shorten(printable(name), 60) for name in names]
+    kind = name_of(both("figures.operator_type"))
+    spec = {"kind": "bars", "labels": labels, "unit": unit, "x": kind, "marked": [], "series": series}
+    rows = tuple((printable(name), *_row(old.get(name), new.get(name))) for name in names)
+    head = (both("figures.operator_type"), both("serve.before"), both("serve.after"), both("serve.change"))
+    yield Figure("operator-types", both("comparison.operator_types"), head, rows, spec)
+
+
+def _row(before: float | None, after: float | None) -> tuple[str, str, str]:
+    change = (after or 0.0) - (before or 0.0)
+    return or_dash(before, "us"), or_dash(after, "us"), f"{'+' if change > 0 else ''}{show(change, 'us')}"

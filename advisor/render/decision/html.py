@@ -1,0 +1,137 @@
+"""The decision as one HTML file: before and after side by side, both languages, no script, no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from advisor.basics.resources import resource
+from advisor.basics.units import show
+from advisor.exchange import tool_version
+from advisor.gate.model import Decision, Judgement, Result, Verdict
+from advisor.gate.sample import Sample
+from advisor.model import RUN, Finding, Text
+from advisor.render.decision import phrases as wording
+from advisor.render.escaping import printable, shorten
+from advisor.render.wording import LANGUAGES, both, where, word
+
+_BADGES = {
+    Result.PASS: "healthy", Result.FAIL: "critical", Result.NOT_CONFIRMED: "medium", Result.WAIVED: "medium",
+    Result.WATCHED: "plain", Result.NOT_JUDGED: "plain",
+}  # fmt: skip
+_VERDICTS = {Verdict.PASS: "healthy", Verdict.FAIL: "critical", Verdict.INCONCLUSIVE: "medium"}
+_PARTS = ("computing", "exposed_communication", "idle")
+
+
+def render_html(decision: Decision, lang: str = "en") -> str:
+    """The decision as one HTML document; `lang` is the language it opens in."""
+    language = lang if lang in LANGUAGES else "en"
+    environment = Environment(
+        loader=FileSystemLoader(str(resource("reports", "templates"))),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.globals.update(both=both, word=word)
+    style = "\n".join(environment.get_template(name).render().strip() for name in ("style.css", "gate.css"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = environment.get_template("gate.html")
+    shown = [j for j in decision.judgements if j.result is not Result.NOT_JUDGED]
+    return page.render(
+        decision=decision,
+        lang=language,
+        style=Markup(style),
+        style_hash=Markup(f"'sha256-{digest}'"),
+        badge=_VERDICTS[decision.verdict],
+        headline=_two(lambda code: wording.headline(decision, code)),
+        next_step=_two(lambda code: wording.next_step(decision, code)),
+        extent=_two(lambda code: wording.extent(decision, code)),
+        before=_side(decision.history),
+        after=_side(decision.runs),
+        differences=decision.differences,
+        rows=[_row(judgement) for judgement in shown],
+        causes=[_two(lambda code, c=c: wording.cause(c, code)) for c in decision.changes],  # type: ignore[misc]
+        before_findings=_findings(decision.history),
+        after_findings=_findings(decision.runs),
+        open=[_open(judgement) for judgement in decision.of(Result.NOT_JUDGED)],
+        notes=[_two(lambda code, i=i: wording.notes(decision, code)[i]) for i in range(len(decision.notes))],  # type: ignore[misc]
+        problems=decision.problems[:50],
+        version=tool_version(),
+    )
+
+
+def _finalize(value: Any) -> Any:
+    """Every text of a profile loses control characters; our own markup stays."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _two(tell: Callable[[str], str]) -> Text:
+    return Text(*(tell(code) for code in LANGUAGES))
+
+
+def _open(judgement: Judgement) -> Text:
+    return _two(lambda code: f"{wording.name_of(judgement, code)}: {wording.reason(judgement, code)}")
+
+
+def _row(judgement: Judgement) -> dict[str, Any]:
+    found = judgement.comparison
+    return {
+        "name": _two(lambda code: shorten(wording.name_of(judgement, code), 200)),
+        "before": show(found.before, judgement.unit) if found is not None else "–",
+        "after": wording.amount(judgement.value, judgement.unit),
+        "change": wording.change(judgement),
+        "threshold": wording.threshold(judgement),
+        "result": _two(lambda code: wording.result(judgement, code)),
+        "reason": _two(lambda code: wording.reason(judgement, code)),
+        "badge": _BADGES[judgement.result],
+    }
+
+
+def _side(samples: Sequence[Sample]) -> dict[str, Any] | None:
+    """Step time and its parts, medians over the runs."""
+    steps = _numbers(samples, "step.time_us")
+    if not steps:
+        return None
+    step = median(steps)
+    shares = {part: median(v) for part in _PARTS if (v := _numbers(samples, f"step.{part}_share"))}
+    total = sum(shares.values())
+    parts, at = [], 0.0
+    for name, share in shares.items():
+        width = 1000 * share / total if total > 0 else 0.0
+        parts.append(
+            {
+                "name": name, "css": name, "x": round(at, 1), "width": round(width, 1),
+                "share": show(share, "ratio"), "time": show(share * step, "us"),
+            }
+        )  # fmt: skip
+        at += width
+    names = ", ".join(shorten(sample.id, 80) for sample in samples[-6:])
+    return {"step": show(step, "us"), "parts": parts, "extent": ("… " if len(samples) > 6 else "") + names}
+
+
+def _numbers(samples: Sequence[Sample], name: str) -> list[float]:
+    return [float(v) for s in samples if isinstance(v := s.facts.value(name, RUN), (int, float))]
+
+
+def _findings(samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """Findings that most of the runs have, the severe ones first."""
+    by_identity: dict[tuple[str, str, str], list[Finding]] = {}
+    for sample in samples:
+        for finding in sample.findings:
+            by_identity.setdefault((finding.verdict, finding.subject.kind, finding.subject.id), []).append(finding)
+    common = [found[-1] for found in by_identity.values() if 2 * len(found) > len(samples)]
+    return [
+        {
+            "severity": finding.severity.value,
+            "title": _two(lambda code, f=finding: f"{f.title.get(code)} ({where(f.subject, code)})"),  # type: ignore[misc]
+            "rule": finding.rule,
+        }
+        for finding in sorted(common, key=lambda finding: -finding.severity.rank)
+    ]

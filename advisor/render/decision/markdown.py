@@ -1,0 +1,118 @@
+"""The decision as Markdown for a pull request comment and for $GITHUB_STEP_SUMMARY, always under 60 kB."""
+
+from __future__ import annotations
+
+from advisor.basics.units import show
+from advisor.gate.model import Decision, Judgement, Result, Verdict
+from advisor.render.decision.phrases import (
+    amount,
+    cause,
+    change,
+    extent,
+    headline,
+    limit,
+    name_of,
+    next_step,
+    notes,
+    reason,
+    result,
+    say,
+    threshold,
+)  # fmt: skip
+from advisor.render.escaping import markdown, markdown_code, shorten
+
+LIMIT = 60_000
+"""Bytes; GitHub refuses comments of more than 65,536 characters."""
+_VERDICTS = {Verdict.PASS: "✅", Verdict.FAIL: "❌", Verdict.INCONCLUSIVE: "❔"}
+_MARKS = {
+    Result.PASS: "✅", Result.FAIL: "❌", Result.NOT_CONFIRMED: "🔁", Result.WAIVED: "🕓", Result.WATCHED: "👁",
+    Result.NOT_JUDGED: "❔",
+}  # fmt: skip
+_ROWS = 40
+
+
+def render_markdown(decision: Decision, lang: str = "en", *, limit: int = LIMIT) -> str:
+    """GitHub-flavoured Markdown under `limit` bytes; what did not fit is said."""
+    blocks = [
+        f"## {_VERDICTS[decision.verdict]} {_say(say(lang, 'title'))}: {_say(headline(decision, lang))}",
+        _say(extent(decision, lang)),
+        _metrics(decision, lang),
+        _list(say(lang, "differences"), _apart(decision, lang)),
+        _list(say(lang, "accounts"), [_say(cause(item, lang)) for item in decision.changes]),
+        _findings(decision, lang),
+        _list(say(lang, "not_judged"), [_open(item, lang) for item in decision.of(Result.NOT_JUDGED)[:_ROWS]]),
+        _list(say(lang, "notes"), [_say(note) for note in notes(decision, lang)]),
+        _list(say(lang, "problems"), [f"{_code(p.file)}: {_say(p.problem)}" for p in decision.problems[:10]]),
+    ]
+    foot = f"**→ {_say(next_step(decision, lang))}**" if next_step(decision, lang) else ""
+    cut = f"_{_say(say(lang, 'truncated'))}_"
+    room = limit - len(foot.encode()) - len(cut.encode()) - 10
+    kept: list[str] = []
+    for block in filter(None, blocks):
+        room -= len(block.encode()) + 2
+        if room < 0:
+            kept.append(cut)
+            break
+        kept.append(block)
+    return "\n\n".join(filter(None, [*kept, foot])) + "\n"
+
+
+def _say(text: str) -> str:
+    return markdown(shorten(text, 600))
+
+
+def _code(text: str) -> str:
+    return markdown_code(shorten(text, 200))
+
+
+def _metrics(decision: Decision, lang: str) -> str:
+    shown = [j for j in decision.judgements if j.comparison is not None or (j.kind == "budget" and j.value is not None)]
+    if not shown:
+        return ""
+    head = [say(lang, key) for key in ("metric", "baseline", "now", "change", "threshold", "result")]
+    rows = [f"| {' | '.join(map(_say, head))} |", "|---|---:|---:|---:|---:|---|"]
+    return "\n".join([*rows, *(_row(judgement, lang) for judgement in shown[:_ROWS])])
+
+
+def _row(judgement: Judgement, lang: str) -> str:
+    found = judgement.comparison
+    told = f"{_MARKS[judgement.result]} {_say(result(judgement, lang))}"
+    if judgement.result is not Result.PASS:
+        told += f": {_say(reason(judgement, lang))}"
+    if found is not None:
+        before, now, moved = show(found.before, judgement.unit), show(found.after, judgement.unit), change(judgement)
+        bound = threshold(judgement)
+    else:
+        before, now, moved, bound = "–", amount(judgement.value, judgement.unit), "–", limit(judgement)
+    cells = [_say(name_of(judgement, lang)), *map(_say, (before, now, moved, bound)), told]
+    return f"| {' | '.join(cells)} |"
+
+
+def _findings(decision: Decision, lang: str) -> str:
+    found = [j for j in decision.judgements if j.finding is not None]
+    rows = []
+    for judgement in sorted(found, key=lambda j: (j.result is not Result.FAIL, -j.finding.severity.rank)):  # type: ignore[union-attr]
+        finding = judgement.finding
+        assert finding is not None
+        rows.append(
+            f"{_MARKS[judgement.result]} {_say(name_of(judgement, lang))} {_code(finding.rule)}: "
+            f"{_say(reason(judgement, lang))}. {_say(finding.message.get(lang))}"
+        )
+    extra = [_say(say(lang, "more_annotations", count=len(rows) - _ROWS))] if len(rows) > _ROWS else []
+    return _list(say(lang, "findings"), [*rows[:_ROWS], *extra])
+
+
+def _apart(decision: Decision, lang: str) -> list[str]:
+    unknown = say(lang, "unknown")
+    return [
+        f"{_code(item.field)}: {_say(item.before or unknown)} → {_say(item.after or unknown)}"
+        for item in decision.differences[:_ROWS]
+    ]
+
+
+def _open(judgement: Judgement, lang: str) -> str:
+    return f"{_say(name_of(judgement, lang))}: {_say(reason(judgement, lang))}"
+
+
+def _list(title: str, rows: list[str]) -> str:
+    return "\n".join([f"**{_say(title)}**", "", *(f"- {row}" for row in rows)]) if rows else ""

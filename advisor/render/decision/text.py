@@ -1,0 +1,205 @@
+"""Writes a decision in the format wanted; one function a format, text and JSON here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from advisor.basics.errors import UsageError
+from advisor.basics.units import show
+from advisor.exchange import tool_version
+from advisor.gate.model import Decision, Judgement, Result, Verdict
+from advisor.gate.sample import Sample
+from advisor.render.decision.phrases import (
+    amount,
+    cause,
+    change,
+    extent,
+    headline,
+    limit,
+    name_of,
+    next_step,
+    notes,
+    reason,
+    result,
+    say,
+    threshold,
+)  # fmt: skip
+from advisor.render.escaping import printable, shorten
+from advisor.render.wording import LANGUAGES, word
+
+SCHEMA_VERSION = "1.0"
+FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
+_ELSEWHERE = {
+    "html": "html", "markdown": "markdown", "sarif": "services", "junit": "services", "github": "services",
+}  # fmt: skip
+_MARKS = {
+    Result.PASS: "✓", Result.FAIL: "✗", Result.NOT_CONFIRMED: "~", Result.WAIVED: "~", Result.WATCHED: "·",
+    Result.NOT_JUDGED: "?",
+}  # fmt: skip
+_ROWS = 40
+_STYLES = {Result.PASS: "32", Result.FAIL: "1;31", Result.NOT_JUDGED: "33"}
+_VERDICTS = {Verdict.PASS: "1;32", Verdict.FAIL: "1;31", Verdict.INCONCLUSIVE: "1;33"}
+
+
+def render(decision: Decision, format: str, lang: str = "en", **options: Any) -> str:
+    """The decision in one of `FORMATS`, in `lang` where the format is for people. `color` is for text."""
+    if format not in FORMATS:
+        raise UsageError(f"unknown format {format!r}", hint=f"one of {', '.join(FORMATS)}")
+    if format in _ELSEWHERE:
+        module = import_module(f"advisor.render.decision.{_ELSEWHERE[format]}")
+        return str(getattr(module, f"render_{format}")(decision, lang))
+    return render_json(decision) if format == "json" else render_text(decision, lang, **options)
+
+
+def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **_: Any) -> str:
+    """The decision for a terminal: verdict, what was judged, what accounts for it, what was not judged, what to do."""
+    paint = (lambda text, style: f"\x1b[{style}m{text}\x1b[0m") if color else (lambda text, style: text)
+    lines = [paint(printable(headline(decision, lang)), _VERDICTS[decision.verdict]), printable(extent(decision, lang))]
+    judged = [j for j in decision.judgements if j.result is not Result.NOT_JUDGED]
+    lines += _section("", _table(judged[:_ROWS], lang, paint))
+    if len(judged) > _ROWS:
+        lines.append(f"  {say(lang, 'shown_rows', count=len(judged) - _ROWS)}")
+    apart = [
+        f"  {item.field}: {_shown(item.before, lang)} → {_shown(item.after, lang)}" for item in decision.differences
+    ]
+    lines += _section(say(lang, "differences"), apart)
+    key = "accounts" if decision.verdict is Verdict.FAIL else "shown_changes"
+    lines += _section(
+        say(lang, key), [f"  {'  ' * (item.fact != item.part)}{cause(item, lang)}" for item in decision.changes]
+    )
+    unjudged = [f"  ? {name_of(j, lang)}: {reason(j, lang)}" for j in decision.of(Result.NOT_JUDGED)]
+    lines += _section(say(lang, "not_judged"), unjudged)
+    lines += _section(say(lang, "notes"), [f"  {note}" for note in notes(decision, lang)])
+    lines += _section(say(lang, "problems"), [f"  ! {p.file}: {p.problem}" for p in decision.problems[:5]])
+    step = next_step(decision, lang)
+    if step:
+        lines += ["", f"→ {printable(step)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, rows: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    return ["", *([title] if title else []), *rows]
+
+
+def _shown(value: str | None, lang: str) -> str:
+    return say(lang, "unknown") if value is None else printable(value)
+
+
+def _table(judgements: Sequence[Judgement], lang: str, paint: Any) -> list[str]:
+    rows = [_row(judgement, lang) for judgement in judgements]
+    widths = [max((_width(row[column]) for row in rows), default=0) for column in range(3)]
+    lines = []
+    for judgement, row in zip(judgements, rows, strict=True):
+        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)]
+        mark = paint(_MARKS[judgement.result], _STYLES.get(judgement.result, "0"))
+        lines.append(f"  {mark} {'  '.join(cells)}  {row[3]}".rstrip())
+    return lines
+
+
+def _row(judgement: Judgement, lang: str) -> tuple[str, str, str, str]:
+    found = judgement.comparison
+    if found is not None:
+        values = f"{show(found.before, judgement.unit)} → {show(found.after, judgement.unit)}"
+        bound = f"{change(judgement)} ({say(lang, 'threshold')} {threshold(judgement)})"
+    elif judgement.kind == "budget":
+        values, bound = amount(judgement.value, judgement.unit), limit(judgement)
+    else:
+        severity = judgement.finding.severity.value if judgement.finding is not None else ""
+        values, bound = (word(lang, f"severities.{severity}") if severity else ""), ""
+    name = shorten(printable(name_of(judgement, lang)), 60)
+    return name, values, bound, printable(f"{result(judgement, lang)}: {reason(judgement, lang)}")
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that the text takes: Chinese characters take two."""
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def render_json(decision: Decision) -> str:
+    """The decision as JSON (`reports/schemas/gate.schema.json`)."""
+    return json.dumps(to_json(decision), ensure_ascii=False, sort_keys=True, allow_nan=False, indent=2) + "\n"
+
+
+def to_json(decision: Decision) -> dict[str, Any]:
+    """Plain dictionaries; texts in both languages, amounts in the unit beside them."""
+    both = lambda tell: {lang: tell(lang) for lang in LANGUAGES}  # noqa: E731
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "advisor", "version": tool_version()},
+        "verdict": decision.verdict.value,
+        "headline": both(lambda lang: headline(decision, lang)),
+        "next": both(lambda lang: next_step(decision, lang)),
+        "baseline": decision.baseline,
+        "key": dict(decision.runs[0].key),
+        "runs": [_run(sample) for sample in decision.runs],
+        "confirming": [_run(sample) for sample in decision.confirming],
+        "history": [_run(sample) for sample in decision.history],
+        "differences": [
+            {"field": item.field, "before": item.before, "after": item.after} for item in decision.differences
+        ],
+        "judgements": [_judgement(item) for item in decision.judgements],
+        "changes": [
+            {
+                "part": item.part,
+                "fact": item.fact,
+                "subject": {"kind": item.subject.kind, "id": item.subject.id, "ranks": list(item.subject.ranks)},
+                "before_us": item.before,
+                "after_us": item.after,
+                "share_of_change": item.share,
+                "text": both(lambda lang, item=item: cause(item, lang)),
+            }
+            for item in decision.changes
+        ],
+        "notes": [both(lambda lang, i=i: notes(decision, lang)[i]) for i in range(len(decision.notes))],
+        "problems": [{"file": item.file, "problem": item.problem} for item in decision.problems],
+    }
+
+
+def _run(sample: Sample) -> dict[str, Any]:
+    return {
+        "id": sample.id, "added": sample.added or None, "step_time_us": sample.summary.step_time_us,
+        "metadata": dict(sample.metadata),
+    }  # fmt: skip
+
+
+def _judgement(item: Judgement) -> dict[str, Any]:
+    found = item.comparison
+    entry: dict[str, Any] = {
+        "kind": item.kind,
+        "name": item.name,
+        "result": item.result.value,
+        "reason": item.reason,
+        "text": {lang: reason(item, lang) for lang in LANGUAGES},
+        "unit": item.unit,
+        "value": item.value,
+        "comparison": None,
+        "budget": None,
+        "finding": None,
+        "waiver": None,
+    }
+    if found is not None:
+        entry["comparison"] = {
+            "before": found.before, "after": found.after, "worsening": found.worsening, "threshold": found.threshold,
+            "sigma": found.sigma, "effect": found.effect, "runs": found.runs, "history_runs": found.history_runs,
+            "confirmed": found.confirmed, "relative": found.change,
+        }  # fmt: skip
+    if item.kind == "budget":
+        entry["budget"] = {"limit": item.limit, "at_most": item.at_most}
+    if item.finding is not None:
+        finding = item.finding
+        entry["finding"] = {
+            "rule": finding.rule, "verdict": finding.verdict, "severity": finding.severity.value,
+            "subject": {"kind": finding.subject.kind, "id": finding.subject.id, "ranks": list(finding.subject.ranks)},
+            "title": {"en": finding.title.en, "zh": finding.title.zh},
+            "message": {"en": finding.message.en, "zh": finding.message.zh},
+        }  # fmt: skip
+    if item.waiver is not None:
+        entry["waiver"] = {"until": item.waiver.until.isoformat(), "reason": item.waiver.reason}
+    return entry

@@ -1,0 +1,118 @@
+"""Markdown for a pull request: the verdict first, details folded, and never more than a comment may hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.basics.units import show
+from advisor.model import Finding, Outcome, Report
+from advisor.render.escaping import markdown, markdown_block, markdown_code, shorten
+from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.wording import breakdown, change, check, expected, gain, measured, telling, where, word
+
+LIMIT = 60_000
+"""Bytes; GitHub refuses comments of more than 65,536 characters."""
+_MARKS = {"critical": "🔴", "high": "🟠", "medium": "🟡", "low": "🔵"}
+_LONGEST = 2000
+
+
+def render_markdown(report: Report, lang: str = "en", *, limit: int = LIMIT, **_: Any) -> str:
+    """The report as GitHub-flavoured Markdown under `limit` bytes; what did not fit is counted and said."""
+    trees = branches(report)
+    blocks = [_head(report, lang), _breakdown(report, lang), _table(trees, lang)]
+    blocks += [_cause(branch, lang) for branch in trees]
+    foot = _foot(report, lang)
+    room = limit - len(foot.encode()) - 300
+    kept: list[str] = []
+    for block in filter(None, blocks):
+        room -= len(block.encode()) + 2
+        if room < 0:
+            kept.append(f"_{markdown(word(lang, 'report.truncated'))}_")
+            break
+        kept.append(block)
+    return "\n\n".join([*kept, foot]).rstrip() + "\n"
+
+
+def _say(text: str) -> str:
+    return markdown(shorten(text, _LONGEST))
+
+
+def _code(text: str) -> str:
+    return markdown_code(shorten(text, 300))
+
+
+def _head(report: Report, lang: str) -> str:
+    direction = word(lang, f"directions.{report.summary.direction}")
+    return f"## {_say(direction)}: {_say(report.summary.headline.get(lang))}\n\n{_code(report.profile.path)}"
+
+
+def _breakdown(report: Report, lang: str) -> str:
+    shares = breakdown(report)
+    if not shares:
+        return ""
+    parts = [f"{_say(word(lang, f'phases.{name}'))} **{show(share, 'ratio')}**" for name, share in shares]
+    step = report.summary.step_time_us
+    lead = f"{_say(word(lang, 'report.step_time'))} **{show(step, 'us')}**: " if step is not None else ""
+    return lead + " · ".join(parts)
+
+
+def _table(trees: list[Branch], lang: str) -> str:
+    if not trees:
+        return _say(word(lang, "report.no_findings"))
+    head = [word(lang, f"report.{key}") for key in ("causes", "where", "could_give", "first")]
+    rows = [f"| {' | '.join(_say(cell) for cell in head)} |", "|---|---|---|---|"]
+    rows += [_row(branch.finding, lang) for branch in trees[:20]]
+    if len(trees) > 20:
+        rows.append(f"| {_say(word(lang, 'report.more', count=len(trees) - 20))} | | | |")
+    return "\n".join(rows)
+
+
+def _row(finding: Finding, lang: str) -> str:
+    remedy = finding.remedies[0].title.get(lang) if finding.remedies else ""
+    saving = gain(finding.saving, lang) if finding.saving is not None else "–"
+    cells = (
+        f"{_MARKS[finding.severity.value]} {_say(finding.title.get(lang))}",
+        _say(shorten(where(finding.subject, lang), 80)),
+        _say(saving),
+        _say(remedy),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _cause(branch: Branch, lang: str) -> str:
+    finding = branch.finding
+    title = f"{finding.rule} · {finding.title.get(lang)} · {where(finding.subject, lang)}"
+    lines = [f"<details><summary>{_say(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
+    for evidence in telling(finding.evidence)[:12]:
+        limit = f" ({_say(word(lang, 'report.expected'))} {_say(expected(evidence))})" if evidence.condition else ""
+        lines.append(f"- {_code(evidence.fact)}: **{_say(measured(evidence))}**{limit}")
+    for remedy in finding.remedies:
+        proposal = f" ({_code(change(remedy))})" if change(remedy) else ""
+        lines += ["", f"**{_say(remedy.title.get(lang))}**: {_say(remedy.action.get(lang))}{proposal}"]
+        if remedy.snippet:
+            lines += ["", markdown_block(shorten(remedy.snippet, _LONGEST))]
+        if check(remedy, lang):
+            lines += ["", f"{_say(word(lang, 'report.verify'))}: {_say(check(remedy, lang))}"]
+    below = branch.below()
+    if below:
+        lines += ["", f"{_say(word(lang, 'report.symptoms'))}:", ""]
+        lines += [f"- {_say(symptom.title.get(lang))} ({_say(where(symptom.subject, lang))})" for symptom in below[:10]]
+        if len(below) > 10:
+            lines.append(f"- {_say(word(lang, 'report.more', count=len(below) - 10))}")
+    lines += [f"\n_{_say(doubt.get(lang))}_" for doubt in finding.doubts]
+    return "\n".join([*lines, "", "</details>"])
+
+
+def _foot(report: Report, lang: str) -> str:
+    counts = [(outcome, len(checks(report, outcome))) for outcome in Outcome]
+    parts = [f"{_say(word(lang, f'outcomes.{outcome.value}'))}: {count}" for outcome, count in counts if count]
+    paragraphs = [" · ".join(parts)] if parts else []
+    collection = next_collection(report)
+    if collection is not None:
+        waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
+        paragraphs.append(_say(word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang))))
+    shown = report.problems[:10]
+    bullets = [f"- {_code(problem.file)}: {markdown(shorten(problem.problem, 300))}" for problem in shown]
+    if len(report.problems) > len(shown):
+        bullets.append(f"- {_say(word(lang, 'report.more', count=len(report.problems) - len(shown)))}")
+    return "\n\n".join([*paragraphs, "\n".join(bullets)]).rstrip()

@@ -1,0 +1,221 @@
+"""The terminal report: what matters on one screen, in the order of the HTML report."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text as Line
+
+from advisor.basics.units import show
+from advisor.model import Finding, Outcome, Report
+from advisor.render.escaping import cut, printable, shorten
+from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.wording import (
+    breakdown,
+    change,
+    check,
+    expected,
+    extent,
+    gain,
+    measured,
+    promise,
+    telling,
+    where,
+    word,
+)
+
+PHASE_STYLES = {
+    "computing": "green",
+    "exposed_communication": "yellow",
+    "idle": "bright_black",
+    "bubble": "magenta",
+    "unknown": "dim",
+}
+_SEVERITY_STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
+SCREEN = 40
+"""Lines of a usual terminal window."""
+_FILLS = "█▓░▒"
+_UNKNOWN = "·"
+
+
+def render_text(
+    report: Report,
+    lang: str = "en",
+    *,
+    color: bool = False,
+    width: int | None = 100,
+    limit: int = 3,
+    verbose: bool = False,
+    **_: Any,
+) -> str:
+    """The report for a terminal of `width` columns, with escape codes if `color`. At most `limit` causes are told in
+    full, fewer where they would not fit a screen, all of them if `verbose`."""
+    if verbose:
+        return _write(report, lang, color, width, None, 0)
+    for full, short in [(full, short) for full in range(limit, 0, -1) for short in (5, 2)]:
+        text = _write(report, lang, color, width, full, short)
+        if text.count("\n") <= SCREEN:
+            break
+    return text
+
+
+def _write(report: Report, lang: str, color: bool, width: int | None, full: int | None, short: int) -> str:
+    console = Console(
+        file=io.StringIO(),
+        width=max(40, min(width or 100, 120)),
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    for part in _parts(report, lang, console.width, full, short):
+        console.print(part)
+    output = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in output.splitlines()) + "\n"
+
+
+def _line(*parts: tuple[str, str] | str) -> Line:
+    """A line of (text, style) parts, every text made harmless."""
+    line = Line()
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        line.append(printable(text), style)
+    return line
+
+
+def _parts(report: Report, lang: str, width: int, full: int | None, short: int) -> list[RenderableType]:
+    trees = branches(report)
+    told = trees[:full]
+    named = trees[len(told) : len(told) + short]
+    parts = [_head(report, lang), *_breakdown(report, lang, width)]
+    if trees:
+        parts.append(_line(""))
+    parts += [_cause(branch, lang, index, full is None) for index, branch in enumerate(told, 1)]
+    parts += [_short(branch.finding, lang) for branch in named]
+    if len(trees) > len(told) + len(named):
+        rest = word(lang, "report.more_findings", count=len(trees) - len(told) - len(named))
+        parts.append(_line((f"  {rest}", "dim")))
+    return [*parts, _line(""), *_foot(report, lang, width)]
+
+
+def _head(report: Report, lang: str) -> RenderableType:
+    summary = report.summary
+    style = {"healthy": "bold green", "undetermined": "bold yellow"}.get(summary.direction, "bold red")
+    head = _line(
+        (word(lang, f"directions.{summary.direction}"), style), ("  ", ""), (summary.headline.get(lang), "bold")
+    )
+    about = [report.profile.path, report.profile.framework, *extent(report, lang)]
+    return Group(head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim")))
+
+
+def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
+    """The step as one bar with its legend; nothing where no breakdown was measured."""
+    parts = breakdown(report)
+    total = sum(share for _, share in parts)
+    if not parts:
+        return []
+    room = min(width, 80)
+    edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
+    bar, legend = Line(), Line()
+    if report.summary.step_time_us is not None:
+        legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}   ")
+    for index, (name, share) in enumerate(parts):
+        style = PHASE_STYLES.get(name, "blue")
+        fill = _UNKNOWN if name == "unknown" else _FILLS[index % len(_FILLS)]
+        bar.append(fill * (edges[index + 1] - edges[index]), style)
+        legend.append(f"{fill} ", style)
+        legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
+    return [_line(""), bar, legend]
+
+
+def _title(finding: Finding, lang: str, lead: str) -> Line:
+    marks = f" [{word(lang, 'report.experimental')}]" if finding.status == "experimental" else ""
+    return _line(
+        (lead, "bold"),
+        (word(lang, f"severities.{finding.severity.value}"), _SEVERITY_STYLES[finding.severity.value]),
+        "  ",
+        (finding.title.get(lang), "bold"),
+        (f"  {shorten(printable(where(finding.subject, lang)), 60)}", "cyan"),
+        (f"  {finding.rule}{marks}", "dim"),
+    )
+
+
+def _cause(branch: Branch, lang: str, number: int, everything: bool) -> RenderableType:
+    """Message, the evidence that counts, the saving, the first remedy with its check, and symptoms on one line."""
+    finding = branch.finding
+    body: list[RenderableType] = [
+        _line(finding.message.get(lang) if everything else cut(finding.message.get(lang), 400))
+    ]
+    body += [
+        _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
+        for evidence in telling(finding.evidence)[: None if everything else 2]
+    ]
+    if finding.saving is not None:
+        body.append(_line(f"{promise(finding, lang)} ", (gain(finding.saving, lang), "bold green")))
+    for remedy in finding.remedies if everything else finding.remedies[:1]:
+        proposal = change(remedy)
+        action = remedy.action.get(lang) if everything else cut(remedy.action.get(lang), 240)
+        body.append(_line(("→ ", "green"), action + (f" ({proposal})" if proposal else "")))
+        if everything and remedy.snippet:
+            body += [_line((f"    {row}", "dim")) for row in printable(remedy.snippet, lines=True).splitlines()]
+        if check(remedy, lang):
+            body.append(_line((f"  {word(lang, 'report.verify')}: {check(remedy, lang)}", "dim")))
+    if everything or finding.confidence.rank == 0:
+        body += [_line((f"? {doubt.get(lang)}", "yellow")) for doubt in finding.doubts]
+    below = branch.below()
+    if below:
+        told = below if everything else below[:3]
+        named = (f"{symptom.title.get(lang)}{_of(symptom, lang)}" for symptom in told)
+        names = word(lang, "report.separator").join(named)
+        more = "" if len(told) == len(below) else " … " + word(lang, "report.more", count=len(below) - len(told))
+        body.append(_line((f"↳ {word(lang, 'report.symptoms')}: {names}{more}", "dim")))
+    return Group(_title(finding, lang, f"{number}. "), *(Padding(line, (0, 0, 0, 3)) for line in body))
+
+
+def _of(finding: Finding, lang: str) -> str:
+    return "" if finding.subject.kind == finding.subject.id else f" ({where(finding.subject, lang)})"
+
+
+def _expectation(text: str, lang: str) -> str:
+    return f"  ({word(lang, 'report.expected')} {text})" if text else ""
+
+
+def _short(finding: Finding, lang: str) -> Line:
+    line = _title(finding, lang, "·  ")
+    if finding.saving is not None:
+        share = finding.saving.share_of_step
+        percent = "" if share is None else f" ({show(share, 'ratio')})"
+        line.append(f"  −{show(finding.saving.us_per_step, 'us')}{percent}", "green")
+    return line
+
+
+def _foot(report: Report, lang: str, width: int) -> list[RenderableType]:
+    """What was fine, what could not be judged with the one next collection, and problems with the input."""
+    counts = [
+        (word(lang, "outcomes.pass"), len(checks(report, Outcome.PASS))),
+        (word(lang, "outcomes.no_data"), len(checks(report, Outcome.NO_DATA))),
+        (word(lang, "outcomes.not_applicable"), len(checks(report, Outcome.NOT_APPLICABLE))),
+        (word(lang, "outcomes.error"), len(checks(report, Outcome.ERROR))),
+    ]
+    lines: list[RenderableType] = []
+    if report.checked:
+        lines.append(_line((" · ".join(f"{name}: {count}" for name, count in counts if count), "dim")))
+    collection = next_collection(report)
+    if collection is not None:
+        waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
+        lines.append(
+            _line(("? ", "yellow"), word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang)))
+        )
+    lines += [
+        _line(("! ", "red"), f"{shorten(printable(problem.file), width // 2)}: {problem.problem}")
+        for problem in report.problems[:3]
+    ]
+    if len(report.problems) > 3:
+        lines.append(_line((f"  {word(lang, 'report.more', count=len(report.problems) - 3)}", "dim")))
+    return lines

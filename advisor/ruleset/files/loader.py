@@ -1,0 +1,185 @@
+"""Rule files → RuleSet. One broken file never loses the others; every defect is told with file, line and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from advisor.basics.errors import ConfigError, RuleError
+from advisor.config import Config, names
+from advisor.facts.base import FactKind
+from advisor.knowledge.remedies import load_remedies
+from advisor.model import Problem, Severity
+from advisor.ruleset.files.builder import build_rule, fits_unit, frozen
+from advisor.ruleset.files.packs import resolve
+from advisor.ruleset.files.schema import RuleModel
+from advisor.ruleset.rule import Ladder, RemedySpec, Rule
+from advisor.yamlfiles.document import read_document
+from advisor.yamlfiles.faults import Faults, LintError, of_error, validate
+
+_SKIPPED = ("remedies", "packs", "extractors", "profiles")
+"""Folders of a pack that hold no rules."""
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Rules sorted by id, the remedies they may name, and what could not be loaded."""
+
+    rules: tuple[Rule, ...] = ()
+    remedies: Mapping[str, RemedySpec] = field(default_factory=dict)
+    errors: tuple[LintError, ...] = ()
+
+    @cached_property
+    def by_id(self) -> dict[str, Rule]:
+        return {rule.id: rule for rule in self.rules}
+
+    def uses_facts(self) -> frozenset[str]:
+        """Names of all facts that the rules, their texts and their remedies mention."""
+        return frozenset(name for rule in self.rules for name in rule.uses_facts(self.remedies))
+
+    def broken(self) -> dict[str, str]:
+        """Rules that could not be loaded: id, taken from the file's name, and the first reason."""
+        reasons: dict[str, str] = {}
+        for error in self.errors:
+            if error.level == "error":
+                name = rule_id_of(Path(error.file))
+                if name not in self.by_id:
+                    reasons.setdefault(name, error.message)
+        return reasons
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The errors in the form reports show them."""
+        return tuple(Problem(error.place, error.message) for error in self.errors)
+
+
+def rule_id_of(path: Path) -> str:
+    """The id that a rule file's name claims."""
+    return path.name.partition("-")[0].partition(".")[0]
+
+
+def load_rules(
+    directories: Sequence[Path] | None = None,
+    *,
+    config: Config | None = None,
+    catalogue: Mapping[str, FactKind] | None = None,
+    strict: bool = True,
+) -> RuleSet:
+    """The rules of these folders, or of the packs the configuration names, tuned and selected by it.
+
+    Without `strict` a broken file becomes an entry of `errors`; with it, RuleError lists all of them. ConfigError
+    where the configuration names a rule, parameter or pack that does not exist.
+    """
+    config = config or Config()
+    if directories is None:
+        directories, config = resolve(config)
+    if catalogue is None:
+        from advisor.facts.registry import catalogue as measured
+
+        catalogue = measured()
+    rules, errors = read_rules(directories, catalogue)
+    remedies, faults = load_remedies(directories)
+    errors = [error for error in (*errors, *faults) if error.level == "error"]
+    if strict and errors:
+        raise RuleError(
+            f"{len(errors)} defect{'s' if len(errors) > 1 else ''} in the rules\n"
+            + "\n".join(map(str, sorted(errors))),
+            hint="`advisor rules lint` checks rules",
+        )
+    tuned = select(configure(rules, config), config)
+    return RuleSet(tuple(sorted(tuned, key=lambda rule: rule.id)), remedies, tuple(sorted(errors)))
+
+
+def read_rules(directories: Sequence[Path], catalogue: Mapping[str, FactKind]) -> tuple[list[Rule], list[LintError]]:
+    """Every rule of these folders as written, and every defect of their files; a second rule of one id is one."""
+    found: dict[str, Rule] = {}
+    errors: list[LintError] = []
+    for path in (path for directory in directories for path in rule_files(directory)):
+        rule, faults = load_rule(path, catalogue)
+        errors.extend(faults)
+        if rule is None:
+            continue
+        if rule.id in found:
+            errors.append(
+                LintError(str(path), rule.line, f"a second rule {rule.id}", f"the first is {found[rule.id].path}")
+            )
+            continue
+        found[rule.id] = rule
+    return list(found.values()), errors
+
+
+def rule_files(directory: Path) -> list[Path]:
+    """Rule files below a folder, sorted: every YAML file that is no test file, no remedy, no pack description and
+    whose name starts with a letter. Links that lead out of the folder are left out. A file stands for itself."""
+    if directory.is_file():
+        return [directory]
+    root = directory.resolve()
+    files = []
+    for path in sorted({*directory.rglob("*.yaml"), *directory.rglob("*.yml")}):
+        inner = path.relative_to(directory).parts
+        if any(part in _SKIPPED or part.startswith((".", "_")) for part in inner) or inner[-1] == "pack.yaml":
+            continue
+        if path.stem.endswith(".test") or not path.is_file() or not path.resolve().is_relative_to(root):
+            continue
+        files.append(path)
+    return files
+
+
+def load_rule(path: Path, catalogue: Mapping[str, FactKind]) -> tuple[Rule | None, list[LintError]]:
+    """One rule file; None, with every defect, where it cannot be used."""
+    try:
+        document = read_document(path)
+    except RuleError as error:
+        return None, [of_error(error, path)]
+    faults = Faults(document)
+    model = validate(RuleModel, document, faults)
+    if model is None:
+        return None, faults.found
+    if rule_id_of(path) != model.id:
+        faults.add(("id",), f"the rule {model.id} stands in {path.name}", f"name the file {model.id}-<slug>.yaml")
+    return build_rule(model, faults, catalogue), faults.found
+
+
+def configure(rules: Iterable[Rule], config: Config) -> list[Rule]:
+    """The rules with the configuration's parameters and severities. Raises ConfigError for names that do not exist."""
+    by_id = {rule.id: rule for rule in rules}
+    place = str(config.path or "")
+    for key in ("params", "severities"):
+        for name in getattr(config, key):
+            if name not in by_id:
+                near = get_close_matches(name, by_id, 1)
+                hint = f"did you mean {near[0]}?" if near else "`advisor rules list` names all rules"
+                raise ConfigError(f"{key}: there is no rule {name}", place=place, hint=hint)
+    for name, values in config.params.items():
+        by_id[name] = with_params(by_id[name], values, place or "configuration")
+    for name, severity in config.severities.items():
+        by_id[name] = replace(by_id[name], severity=Ladder(constant=Severity(severity)))
+    return list(by_id.values())
+
+
+def with_params(rule: Rule, values: Mapping[str, Any], origin: str) -> Rule:
+    """The rule with other values for some of its parameters. Raises ConfigError where one does not exist or fit."""
+    params = dict(rule.params)
+    for name, value in values.items():
+        if name not in params:
+            near = get_close_matches(name, params, 1)
+            hint = f"did you mean {near[0]}?" if near else "parameters: " + (", ".join(params) or "none")
+            raise ConfigError(f"{rule.id} has no parameter {name}", place=origin, hint=hint)
+        if not fits_unit(value, params[name].unit):
+            raise ConfigError(f"{rule.id}: {name} = {value!r} is no value in {params[name].unit}", place=origin)
+        params[name] = replace(params[name], value=frozen(value), overridden=origin)
+    return replace(rule, params=params)
+
+
+def select(rules: Iterable[Rule], config: Config) -> list[Rule]:
+    """The rules that `select` and `ignore` leave. Raises ConfigError for an entry that means none of them."""
+    rules = list(rules)
+    for entry in (*config.select, *config.ignore):
+        if rules and not any(names(entry, rule) for rule in rules):
+            near = get_close_matches(entry, [each for rule in rules for each in (rule.id, rule.verdict)], 1)
+            hint = f"did you mean {near[0]}?" if near else "an id, a prefix such as COMM, a verdict or a direction"
+            raise ConfigError(f"{entry!r} means no rule", place=str(config.path or ""), hint=hint)
+    return [rule for rule in rules if config.selects(rule)]

@@ -1,0 +1,260 @@
+"""The shape of rule, case and remedy files (pydantic), and the JSON schema that editors use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
+
+from advisor.basics.units import UNITS
+from advisor.model import SUBJECT_KINDS
+
+Kind = Annotated[str, WithJsonSchema({"type": "string", "enum": list(SUBJECT_KINDS)})]
+Unit = Annotated[str, WithJsonSchema({"type": "string", "enum": list(UNITS)})]
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(?:[-/][a-z0-9]+)*$", max_length=80)]
+RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=40)]
+Scalar = bool | int | float | str
+On = Literal["same", "any", "overlapping"]
+Expression = Annotated[
+    bool | int | float | str | None,
+    WithJsonSchema({"type": ["string", "number", "boolean", "null"], "description": "an expression"}),
+]
+Conditions = Annotated[Any, WithJsonSchema({"description": "conditions"})]
+"""Parsed by the builder, which knows the grammar; `json_schema` fills its shape in."""
+
+CONDITION_SCHEMA: dict[str, Any] = {
+    "description": "an expression that is true or false, or a combination",
+    "oneOf": [
+        {"type": "string"},
+        {"type": "boolean"},
+        *(
+            {
+                "type": "object",
+                "properties": {word: {"type": "array", "items": {"$ref": "#/$defs/condition"}}},
+                "required": [word],
+                "additionalProperties": False,
+            }
+            for word in ("all", "any")
+        ),
+        {
+            "type": "object",
+            "properties": {"not": {"$ref": "#/$defs/condition"}},
+            "required": ["not"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {
+                "count": {
+                    "type": "object",
+                    "properties": {
+                        "of": {"type": "string", "enum": list(SUBJECT_KINDS)},
+                        "where": {
+                            "oneOf": [
+                                {"type": "array", "items": {"$ref": "#/$defs/condition"}},
+                                {"$ref": "#/$defs/condition"},
+                            ]
+                        },
+                        "is": {"type": "string", "examples": [">= $n"]},
+                    },
+                    "required": ["of", "where", "is"],
+                    "additionalProperties": False,
+                }
+            },
+            "required": ["count"],
+            "additionalProperties": False,
+        },
+        *(
+            {
+                "type": "object",
+                "properties": {
+                    word: {"type": ["string", "array"], "items": {"type": "string"}},
+                    "on": {"enum": ["same", "any", "overlapping"]},
+                },
+                "required": [word],
+                "additionalProperties": False,
+            }
+            for word in ("finding", "no_finding")
+        ),
+    ],
+}
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class TextModel(Model):
+    """A text in English, Chinese or both; the one stands for the other where it is missing."""
+
+    en: str | None = Field(None, max_length=4000)
+    zh: str | None = Field(None, max_length=4000)
+
+    @model_validator(mode="after")
+    def _one(self) -> TextModel:
+        if not (self.en or self.zh):
+            raise ValueError("a text in English (en), Chinese (zh) or both")
+        return self
+
+
+class ParamModel(Model):
+    value: bool | int | float | str | list[Scalar]
+    unit: Unit
+    origin: str = Field(
+        min_length=3, description="the document or measurement the number comes from, or why it was chosen"
+    )
+
+
+class LadderModel(Model):
+    by: Expression
+    low: Expression = None
+    medium: Expression = None
+    high: Expression = None
+    critical: Expression = None
+    worse: Literal["higher", "lower"] = "higher"
+
+
+class DoubtModel(Model):
+    when: Conditions
+    confidence: Literal["low", "medium", "high"]
+    because: TextModel
+
+
+class ExplainsModel(Model):
+    verdict: Word
+    on: On = "any"
+
+
+class SavingModel(Model):
+    us: Expression = Field(description="microseconds of each step")
+    step: Expression | None = Field(None, description="length of that step; the run's step.time_us where absent")
+    basis: TextModel
+
+
+class JoinModel(Model):
+    kind: Kind
+    on: dict[str, str] = Field(min_length=1)
+
+
+class RemedyUseModel(Model):
+    id: Word
+    values: dict[Identifier, Expression] = Field(default_factory=dict)
+
+
+class ReferenceModel(Model):
+    document: str
+    section: str = ""
+
+
+class RuleModel(Model):
+    """One rule file."""
+
+    id: RuleId = Field(description="letters and digits; the file's name starts with it")
+    title: TextModel
+    verdict: Word = Field(description="a word of the contract, or your own with a prefix: acme/expert-imbalance")
+    direction: Literal["computation", "scheduling", "communication", "evidence"]
+    kind: Literal["cause", "symptom", "contributing"]
+    status: Literal["stable", "experimental"] = "stable"
+    statements: list[str] = Field(default_factory=list)
+    references: list[ReferenceModel] = Field(default_factory=list)
+    for_: Kind = Field(alias="for", description="judged once for every subject of this kind")
+    params: dict[Identifier, ParamModel] = Field(default_factory=dict)
+    let: dict[Identifier, Expression] = Field(default_factory=dict)
+    join: dict[Identifier, JoinModel] = Field(default_factory=dict)
+    applies: Conditions = Field(default_factory=list)
+    needs: list[str] = Field(default_factory=list)
+    when: Conditions = Field(description="the failing condition")
+    severity: Literal["low", "medium", "high", "critical"] | LadderModel
+    impact: Expression = None
+    confidence: Literal["low", "medium", "high"] = "high"
+    doubts: list[DoubtModel] = Field(default_factory=list)
+    parents: list[RuleId] = Field(default_factory=list)
+    explains: list[ExplainsModel] = Field(default_factory=list)
+    saving: SavingModel | None = None
+    message: TextModel
+    remedies: list[RemedyUseModel] = Field(default_factory=list)
+    false_positives: list[str] = Field(default_factory=list)
+
+
+class ExpectModel(Model):
+    outcome: Literal["fail", "pass", "not_applicable", "no_data", "error"]
+    severity: Literal["low", "medium", "high", "critical"] | None = None
+    confidence: Literal["low", "medium", "high"] | None = None
+    subjects: list[str | int] | None = None
+    saving_us: float | None = None
+    message: str | None = Field(None, description="a part of the English or Chinese message")
+
+
+class CaseModel(Model):
+    name: str
+    boundary: bool = False
+    facts: list[dict[str, Any]] | None = None
+    profile: str | None = Field(None, description="a profiler result, relative to this file")
+    findings: list[dict[str, Any]] = Field(default_factory=list)
+    params: dict[str, Any] = Field(default_factory=dict, description="overrides of the rule's parameters")
+    expect: ExpectModel
+
+    @model_validator(mode="after")
+    def _given(self) -> CaseModel:
+        if (self.facts is None) == (self.profile is None):
+            raise ValueError("a case is given either facts or a profile")
+        return self
+
+
+class CasesModel(Model):
+    """One `.test.yaml` file."""
+
+    rule: RuleId
+    cases: list[CaseModel] = Field(min_length=1)
+
+
+class VerifyModel(Model):
+    fact: str
+    expect: str
+
+
+class RemedyModel(Model):
+    """One file of `remedies/`."""
+
+    id: Word
+    title: TextModel
+    action: TextModel
+    parameter: str | None = None
+    effort: Literal["minutes", "hours", "days"]
+    brings_evidence: bool = False
+    risk: TextModel | None = None
+    verify: VerifyModel | None = None
+    snippet: dict[str, str] = Field(default_factory=dict)
+    statements: list[str] = Field(default_factory=list)
+
+
+class PackModel(Model):
+    """The `pack.yaml` of a pack."""
+
+    name: str = ""
+    description: TextModel | None = None
+    extend: list[str] = Field(default_factory=list)
+    ignore: list[str] = Field(default_factory=list)
+    params: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    severities: dict[str, Literal["low", "medium", "high", "critical"]] = Field(default_factory=dict)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of rule files, for editors (`reports/schemas/rule.schema.json`)."""
+    schema = _filled(RuleModel.model_json_schema(by_alias=True))
+    schema["$defs"]["condition"] = CONDITION_SCHEMA
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "advisor rule"}
+
+
+def _filled(schema: Any) -> Any:
+    """The schema with the shape of conditions in their place."""
+    if isinstance(schema, list):
+        return [_filled(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    filled = {key: _filled(value) for key, value in schema.items()}
+    if schema.get("description") == "conditions" or (schema.get("title") == "When" and "type" not in schema):
+        one = {"$ref": "#/$defs/condition"}
+        filled = {**filled, "oneOf": [{"type": "array", "items": one}, one]}
+    return filled

@@ -1,0 +1,330 @@
+"""Texts with placeholders: Jinja in a sandbox of expressions, `if` and a single `for`. Nothing else, and bounded.
+
+Facts print with their unit; `.value` is the bare number. In a rule's own texts an unknown value is an error; in a
+remedy's (`lenient`) it prints as "unknown", and `x is known` tells the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import StrictUndefined, TemplateError, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from advisor.basics.errors import RuleError
+from advisor.basics.units import show
+from advisor.ruleset.language.expression import ExpressionError, FactRef
+from advisor.ruleset.language.scopes import IDENTITY
+
+if TYPE_CHECKING:
+    from advisor.ruleset.truth.evaluate import Scope
+
+MAX_SOURCE = 8000
+MAX_OUTPUT = 20_000
+MAX_DEPTH = 25
+
+_ALLOWED = (
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Const,
+    nodes.Filter, nodes.Test, nodes.If, nodes.For, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or,
+    nodes.Not, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Neg, nodes.Pos,
+)  # fmt: skip
+_FILTERS = ("join", "length", "first", "last", "upper", "lower", "show", "digits")
+_TESTS = ("known", "even", "odd", "string", "number")
+
+
+class Measured:
+    """A value with its unit. Compares and calculates as the number, prints as people read it."""
+
+    __slots__ = ("unit", "value")
+
+    def __init__(self, value: Any, unit: str = "number") -> None:
+        self.value, self.unit = value, unit
+
+    def __str__(self) -> str:
+        return show(self.value, self.unit)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[Measured]:
+        return iter([Measured(item) for item in self.value])
+
+    def __getitem__(self, index: Any) -> Measured:
+        return Measured(self.value[index])
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value == _bare(other))
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < _bare(other))
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.value <= _bare(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value > _bare(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.value >= _bare(other))
+
+    def __add__(self, other: Any) -> Measured:
+        return Measured(_number(self.value) + _number(other), self.unit)
+
+    def __sub__(self, other: Any) -> Measured:
+        return Measured(_number(self.value) - _number(other), self.unit)
+
+    def __mul__(self, other: Any) -> Measured:
+        return Measured(_number(self.value) * _number(other), self.unit)
+
+    def __truediv__(self, other: Any) -> Measured:
+        same = isinstance(other, Measured) and other.unit == self.unit
+        return Measured(_number(self.value) / _number(other), "ratio" if same else self.unit)
+
+    def __rsub__(self, other: Any) -> Measured:
+        return Measured(_number(other) - _number(self.value), self.unit)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+class Unknown:
+    """A value that was not measured."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Namespace:
+    """Facts of one subject by the parts of their dotted names."""
+
+    __slots__ = ("_alias", "_prefix", "_scope")
+
+    def __init__(self, scope: Scope, prefix: str, alias: str = "") -> None:
+        self._scope, self._prefix, self._alias = scope, prefix, alias
+
+    def __getitem__(self, name: str) -> Any:
+        full = f"{self._prefix}{name}"
+        kinds = self._scope.catalogue
+        if full in kinds or full in IDENTITY:
+            kind = kinds.get(full) or IDENTITY[full]
+            try:
+                fact = self._scope.fact(FactRef(full, self._alias))
+            except ExpressionError as error:
+                raise TemplateError(error.message) from None
+            return Unknown(full) if fact is None else Measured(fact.value, kind.unit)
+        if full in _prefixes(self._scope):
+            return Namespace(self._scope, full + ".", self._alias)
+        raise KeyError(full)
+
+
+def _prefixes(scope: Scope) -> frozenset[str]:
+    """What stands before a dot in the names of facts, kept with the population: catalogues are long."""
+    cache = scope.population.cache
+    if "prefixes" not in cache:
+        parts = (name.split(".") for name in (*scope.catalogue, *IDENTITY))
+        cache["prefixes"] = frozenset(".".join(each[:end]) for each in parts for end in range(1, len(each)))
+    found: frozenset[str] = cache["prefixes"]
+    return found
+
+
+class Group:
+    """Values by name; unlike a dict it has no attributes that a name could hit."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Any]) -> None:
+        self._items = items
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+
+class Variables:
+    """What the texts of one finding may mention."""
+
+    def __init__(self, scope: Scope, values: Mapping[str, Any] | None = None) -> None:
+        self._scope, self._values = scope, dict(values or {})
+
+    def with_values(self, values: Mapping[str, Any], units: Mapping[str, str]) -> Variables:
+        """The same, with the values a rule hands to a remedy."""
+        shown = {
+            name: Unknown(name) if value is None else Measured(value, units.get(name, "number"))
+            for name, value in values.items()
+        }
+        return Variables(self._scope, {**self._values, **shown})
+
+    def find(self, name: str) -> Any:
+        """The variable of this name; KeyError where there is none."""
+        if name in self._values:
+            return self._values[name]
+        scope = self._scope
+        if name in scope.rule.let:
+            value = scope.value(scope.rule.let[name])
+            return Unknown(name) if value is None else Measured(value, scope.rule.units.get(name, "number"))
+        if name == "param":
+            return Group({key: Measured(each.value, each.unit) for key, each in scope.rule.params.items()})
+        if name in scope.joins:
+            return Namespace(scope, "", name)
+        if name == "subject":
+            return Namespace(scope, "subject.")
+        if name in _prefixes(scope):
+            return Namespace(scope, name + ".")
+        raise KeyError(name)
+
+
+def _bare(value: Any) -> Any:
+    return value.value if isinstance(value, Measured) else value
+
+
+def _number(value: Any) -> float:
+    bare = _bare(value)
+    if isinstance(bare, bool) or not isinstance(bare, (int, float)):
+        raise TemplateError(f"{bare!r} is no number")
+    return bare
+
+
+def _finalize(strict: bool) -> Any:
+    def finalize(value: Any) -> Any:
+        if isinstance(value, Unknown):
+            if strict:
+                raise TemplateError(f"{value.name} is unknown")
+            return "unknown"
+        if not isinstance(value, (str, int, float, tuple, Measured, StrictUndefined)):
+            raise TemplateError("a placeholder names a group of facts, or nothing that can be shown")
+        return show(value, "number") if isinstance(value, (float, tuple)) else value
+
+    return finalize
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset(["*", "+", "-", "/"])
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        _number(left), _number(right)
+        return super().call_binop(context, operator, left, right)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return isinstance(obj, Measured) and attr in ("value", "unit")
+
+
+def _environment(strict: bool) -> _Sandbox:
+    environment = _Sandbox(undefined=StrictUndefined, finalize=_finalize(strict), autoescape=False, cache_size=0)
+    environment.globals.clear()
+    environment.filters = {name: environment.filters[name] for name in _FILTERS if name in environment.filters}
+    environment.filters.update(show=lambda value, unit: Measured(_bare(value), unit), digits=_digits)
+    environment.tests = {name: environment.tests[name] for name in _TESTS if name in environment.tests}
+    environment.tests["known"] = lambda value: not isinstance(value, Unknown)
+    return environment
+
+
+def _digits(value: Any, count: int = 0) -> str:
+    """The bare number with so many digits after the point."""
+    return f"{_number(value):.{max(0, min(int(_bare(count)), 9))}f}"
+
+
+_STRICT, _LENIENT = _environment(True), _environment(False)
+
+
+def check_template(source: str) -> nodes.Template:
+    """The template's syntax tree. Raises RuleError for everything beyond expressions, `if` and a single `for`."""
+    if len(source) > MAX_SOURCE:
+        raise RuleError(f"a text of {len(source)} characters", hint=f"at most {MAX_SOURCE}")
+    try:
+        tree = _STRICT.parse(source)
+    except TemplateError as error:
+        raise RuleError(
+            f"the text's placeholders: {error.message}", hint="placeholders look like {{ step.count }}"
+        ) from None
+    except (RecursionError, MemoryError, ValueError, OverflowError, SyntaxError):
+        raise RuleError("the text's placeholders cannot be read") from None
+    _guard(tree, 0, 0)
+    return tree
+
+
+def _guard(node: nodes.Node, depth: int, loops: int) -> None:
+    if depth > MAX_DEPTH:
+        raise RuleError("the text's placeholders are nested too deeply")
+    if not isinstance(node, _ALLOWED):
+        raise RuleError(
+            f"{type(node).__name__.lower()} has no place in a text", hint="placeholders, if and one for are allowed"
+        )
+    if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
+        raise RuleError(f"there is no filter {node.name}", hint="filters: " + ", ".join(_FILTERS))
+    if isinstance(node, nodes.Test) and node.name not in _TESTS:
+        raise RuleError(f"there is no test {node.name}", hint="write {% if x is known %}")
+    loops += isinstance(node, nodes.For)
+    if loops > 1 or (isinstance(node, nodes.For) and node.recursive):
+        raise RuleError("a for inside a for", hint="one for is enough for a text")
+    for child in node.iter_child_nodes():
+        _guard(child, depth + 1, loops)
+
+
+@lru_cache(maxsize=5000)
+def _compiled(source: str, strict: bool) -> tuple[Any, frozenset[str]]:
+    tree = check_template(source)
+    names = frozenset(node.name for node in tree.find_all(nodes.Name) if node.ctx == "load")
+    try:
+        return (_STRICT if strict else _LENIENT).from_string(source), names
+    except (TemplateError, RecursionError, MemoryError, ValueError, OverflowError, SyntaxError):
+        raise RuleError("the text's placeholders cannot be read") from None
+
+
+def placeholders(source: str) -> frozenset[str]:
+    """The dotted names a text mentions, without `.value` and `.unit`, and without the variable of its `for`."""
+    tree = check_template(source)
+    local = {each.target.name for each in tree.find_all(nodes.For) if isinstance(each.target, nodes.Name)} | {"loop"}
+    found = {_dotted(node) for node in tree.find_all((nodes.Getattr, nodes.Name))} - {""}
+    whole = {name for name in found if not any(other.startswith(name + ".") for other in found)}
+    bare = {name.removesuffix(".value").removesuffix(".unit") for name in whole}
+    return frozenset(name for name in bare if name.partition(".")[0] not in local)
+
+
+def _dotted(node: nodes.Node) -> str:
+    if isinstance(node, nodes.Name):
+        return node.name
+    if isinstance(node, nodes.Getattr):
+        inner = _dotted(node.node)
+        return f"{inner}.{node.attr}" if inner else ""
+    return ""
+
+
+def render(source: str, variables: Variables, *, lenient: bool = False) -> str:
+    """The text with its placeholders filled in.
+
+    Raises RuleError for a name that does not exist, for an unknown value (unless `lenient`), and for a text that is
+    not a permitted template or grows beyond `MAX_OUTPUT` characters.
+    """
+    if "{{" not in source and "{%" not in source and "{#" not in source:
+        return source
+    template, names = _compiled(source, not lenient)
+    context = {}
+    for name in names:
+        try:
+            context[name] = variables.find(name)
+        except KeyError:
+            continue
+    pieces, length = [], 0
+    try:
+        for piece in template.generate(context):
+            length += len(piece)
+            if length > MAX_OUTPUT:
+                raise RuleError("the text grows without end", hint=f"at most {MAX_OUTPUT} characters")
+            pieces.append(piece)
+    except TemplateError as error:
+        raise RuleError(f"the text {source[:60]!r}: {error.message}") from None
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise RuleError(f"the text {source[:60]!r}: {error}") from None
+    return "".join(pieces)

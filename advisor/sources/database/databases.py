@@ -1,0 +1,231 @@
+"""Tables from the databases of the profilers: the same canonical frames as from text.
+
+Times in the main database are ns, in CommAnalyzer* ms (start in µs), in StepTraceTime µs; memory is bytes. Texts are
+numbers into STRING_IDS. Ends of databases differ by version, so every column is asked for by name and may be absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.base import Note, TableRef
+from advisor.sources.database import databasememory  # noqa: F401  (it registers its readers)
+from advisor.sources.database.databaseframes import frame, lacks, texts
+from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
+from advisor.sources.database.dbfile import Database, open_database
+from advisor.sources.frames import to_step
+from advisor.sources.readers import reader
+from advisor.sources.text.jsonfiles import (
+    US_PER_MS,
+    add_transport,
+    kind_of,
+    number,
+    packet_sizes,
+    place_links,
+    split_operation,
+)
+from advisor.tables import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_STEPS = {
+    "step": "step",
+    "computing_us": "computing",
+    "exposed_us": "communication_not_overlapped",
+    "overlapped_us": "overlapped",
+    "communication_us": "communication",
+    "free_us": "free",
+    "stage_us": "stage",
+    "bubble_us": "bubble",
+    "exposed_without_receive_us": "communication_not_overlapped_and_exclude_receive",
+    "preparing_us": "preparing",
+}
+_TIMES = {
+    "start_ns": "start_timestamp",
+    "elapsed_us": "elapse_time",
+    "transit_us": "transit_time",
+    "wait_us": "wait_time",
+    "sync_us": "synchronization_time",
+    "idle_us": "idle_time",
+}
+
+
+@reader("db.steps")
+def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """StepTraceTime; where it is absent the phases are computed from the tasks."""
+    with open_database(reference.paths[0]) as database:
+        if database.has("StepTraceTime"):
+            found = database.select("StepTraceTime", list(_STEPS.values()), distinct=True)
+            data = {name: found[column] for name, column in _STEPS.items() if column in found}
+            if any(len(cells) for cells in data.values()):
+                for name in ("computing_us", "exposed_us", "free_us"):
+                    if name not in data:
+                        note(str(database.path), f"table StepTraceTime lacks {_STEPS[name]}")
+                if "step" in data:
+                    data["step"] = [to_step(name) for name in data["step"]]
+                return frame("steps", data, reference, columns, note)
+        computed = steps_from_tasks(database, note)
+    return None if computed is None else frame("steps", computed, reference, columns, note)
+
+
+@reader("db.operator_types")
+def read_operator_types(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """COMPUTE_TASK_INFO with TASK, summed by operator type and core as op_statistic.csv does."""
+    with open_database(reference.paths[0]) as database:
+        if lacks(database, "TASK", ("startNs", "endNs", "globalTaskId"), note) or lacks(
+            database, "COMPUTE_TASK_INFO", ("opType", "globalTaskId"), note
+        ):
+            return None
+        core = "i.taskType" if database.has("COMPUTE_TASK_INFO", "taskType") else "NULL"
+        rows = database.rows(
+            f"SELECT i.opType, {core}, COUNT(*), SUM(t.endNs - t.startNs), MIN(t.endNs - t.startNs),"
+            f" MAX(t.endNs - t.startNs) FROM {database.name('COMPUTE_TASK_INFO')} i"
+            f" JOIN {database.name('TASK')} t ON t.globalTaskId = i.globalTaskId"
+            " WHERE t.endNs >= t.startNs GROUP BY 1, 2 ORDER BY 4 DESC"
+        )
+        types, cores = (texts(database, [row[i] for row in rows]) for i in (0, 1))
+    total = sum(row[3] for row in rows)
+    data = {
+        "type": types,
+        "core": cores,
+        "count": [row[2] for row in rows],
+        "total_us": [row[3] / 1e3 for row in rows],
+        "min_us": [row[4] / 1e3 for row in rows],
+        "avg_us": [row[3] / row[2] / 1e3 for row in rows],
+        "max_us": [row[5] / 1e3 for row in rows],
+        "share": [row[3] / total if total else None for row in rows],
+    }
+    return frame("operator_types", data, reference, columns, note)
+
+
+@reader("db.host_api")
+def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """CANN_API, summed by level and name as api_statistic.csv does."""
+    with open_database(reference.paths[0]) as database:
+        if lacks(database, "CANN_API", ("startNs", "endNs", "type", "name"), note):
+            return None
+        rows = database.rows(
+            "SELECT type, name, COUNT(*), SUM(endNs - startNs), MAX(endNs - startNs)"
+            f" FROM {database.name('CANN_API')} WHERE endNs >= startNs GROUP BY 1, 2 ORDER BY 4 DESC"
+        )
+        levels = database.names_of("ENUM_API_TYPE")
+        names = texts(database, [row[1] for row in rows])
+    data = {
+        "level": [levels.get(row[0], str(row[0])) for row in rows],
+        "name": names,
+        "total_us": [row[3] / 1e3 for row in rows],
+        "count": [row[2] for row in rows],
+        "avg_us": [row[3] / row[2] / 1e3 for row in rows],
+        "max_us": [row[4] / 1e3 for row in rows],
+    }
+    return frame("host_api", data, reference, columns, note)
+
+
+def _names(found: Mapping[str, Sequence[Any]], length: int) -> tuple[list[str], list[str], list[str], list[str]]:
+    """(steps, names, groups, sections) of CommAnalyzer* rows; older databases put the group into the name."""
+    keys = [str(key) for key in found.get("hccl_op_name", [None] * length)]
+    split = [split_operation(key) for key in keys]
+    groups = [str(group) if group not in (None, "") else own for group, (_, own) in
+              zip(found.get("group_name", [None] * length), split, strict=True)]  # fmt: skip
+    steps = [to_step(step) for step in found.get("step", [None] * length)]
+    sections = [str(section or "") for section in found.get("type", [None] * length)]
+    return steps, [name for name, _ in split], groups, sections
+
+
+@reader("db.collectives")
+def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """CommAnalyzerTime; at level 0 only start and length are known, from COMMUNICATION_OP."""
+    with open_database(reference.paths[0]) as database:
+        if not database.has("CommAnalyzerTime"):
+            return _operations(database, reference, columns, note)
+        if lacks(database, "CommAnalyzerTime", ("hccl_op_name",), note):
+            return None
+        wanted = ["hccl_op_name", "group_name", "step", "type", *_TIMES.values()]
+        found = database.select("CommAnalyzerTime", wanted, distinct=True)
+    keep = [i for i, name in enumerate(found["hccl_op_name"]) if name != "Total Op Info"]
+    found = {column: [cells[i] for i in keep] for column, cells in found.items()}
+    steps, names, groups, sections = _names(found, len(keep))
+    kinds = [kind_of(section, name) for section, name in zip(sections, names, strict=True)]
+    data: dict[str, Sequence[Any]] = {"step": steps, "name": names, "group": groups, "kind": kinds}
+    data.update((name, found[column]) for name, column in _TIMES.items() if column in found)
+    return frame("collectives", data, reference, columns, note, dict.fromkeys(_TIMES, US_PER_MS))
+
+
+def _operations(
+    database: Database, reference: TableRef, columns: Sequence[str] | None, note: Note
+) -> pd.DataFrame | None:
+    if lacks(database, "COMMUNICATION_OP", ("opName", "startNs", "endNs"), note):
+        return None
+    found = database.select("COMMUNICATION_OP", ["opName", "groupName", "startNs", "endNs"])
+    count = len(found["opName"])
+    names = [split_operation(str(name or ""))[0] for name in texts(database, found["opName"])]
+    lengths = [(e - s) / 1e3 if isinstance(s, int) and isinstance(e, int) else None
+               for s, e in zip(found["startNs"], found["endNs"], strict=True)]  # fmt: skip
+    data: dict[str, Sequence[Any]] = {
+        "step": steps_of(database, found["startNs"]),
+        "name": names,
+        "group": texts(database, found.get("groupName", [None] * count)),
+        "kind": [kind_of("", name) for name in names],
+        "start_ns": found["startNs"],
+        "elapsed_us": lengths,
+    }
+    return frame("collectives", data, reference, columns, note)
+
+
+@reader("db.transports")
+def read_transports(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """CommAnalyzerBandwidth: one of its rows per packet size, one of ours per transport."""
+    with open_database(reference.paths[0]) as database:
+        if lacks(database, "CommAnalyzerBandwidth", ("hccl_op_name", "transport_type", "transit_size"), note):
+            return None
+        wanted = ["hccl_op_name", "group_name", "step", "type", "transport_type", "transit_size", "transit_time",
+                  "large_packet_ratio", "package_size", "count", "total_duration"]  # fmt: skip
+        found = database.select("CommAnalyzerBandwidth", wanted, distinct=True)
+    length = len(found["hccl_op_name"])
+    cells = {column: found.get(column, [None] * length) for column in wanted}
+    steps, names, groups, _ = _names(found, length)
+    merged: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
+    large: dict[tuple[Any, ...], Any] = {}
+    for i in range(length):
+        if names[i] == "Total Op Info" or not (cells["transit_size"][i] or cells["transit_time"][i]):
+            continue
+        key = (steps[i], names[i], groups[i], cells["transport_type"][i], cells["transit_size"][i],
+               cells["transit_time"][i])  # fmt: skip
+        packet = (cells["package_size"][i], cells["count"][i], cells["total_duration"][i])
+        merged.setdefault(key, []).append(packet)
+        large[key] = large.get(key) if number(large.get(key)) is not None else cells["large_packet_ratio"][i]
+    rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
+    for key, packets in merged.items():
+        sizes = packet_sizes((size, count, time) for size, count, time in packets if size and count)
+        add_transport(rows, *key, large[key], sizes)
+    return frame("transports", rows, reference, columns, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
+
+
+@reader("db.links")
+def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """CommAnalyzerMatrix, with global ranks as far as the members of the groups are known."""
+    with open_database(reference.paths[0]) as database:
+        if lacks(database, "CommAnalyzerMatrix", ("hccl_op_name", "src_rank", "dst_rank", "transit_size"), note):
+            return None
+        wanted = ["hccl_op_name", "group_name", "step", "type", "src_rank", "dst_rank", "transport_type",
+                  "transit_size", "transit_time"]  # fmt: skip
+        found = database.select("CommAnalyzerMatrix", wanted, distinct=True)
+    length = len(found["hccl_op_name"])
+    cells = {column: found.get(column, [None] * length) for column in wanted}
+    steps, names, groups, _ = _names(found, length)
+    entries, by_group = [], {}  # type: tuple[list[Any], dict[str, set[tuple[int, int]]]]
+    for i in range(length):
+        source, destination = str(cells["src_rank"][i]), str(cells["dst_rank"][i])
+        if names[i] == "Total Op Info" or not (source.isdecimal() and destination.isdecimal()):
+            continue
+        ends = int(source), int(destination)
+        by_group.setdefault(groups[i], set()).add(ends)
+        moved = cells["transport_type"][i], cells["transit_size"][i], cells["transit_time"][i]
+        entries.append((steps[i], names[i], groups[i], ends, *moved))
+    return place_links(
+        entries, by_group, str(reference.paths[0]), columns, note,
+        rank=reference.options.get("rank"), groups=reference.options.get("groups"),
+        world_size=reference.options.get("world_size") or 0,
+    )  # fmt: skip

@@ -1,0 +1,294 @@
+"""Opening a profiler's database: read-only, immutable, bounded in time, real tables only.
+
+A profile may come from anywhere. Views, virtual tables and triggers run code of the file's author, so nothing but
+plain tables is ever queried, and every query stops after a time limit.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from advisor.sources.base import Note, TableRef
+from advisor.sources.metadata import as_int
+from advisor.sources.text.textfiles import require_file, why_unreadable
+from advisor.tables import LONGEST_TEXT
+
+SHORTEST_LIMIT_S = 5.0
+BYTES_PER_S = 5e6
+"""Slower than any disk: a query that takes longer than this allows was made to."""
+PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+_STEPS_BETWEEN_CHECKS = 1_000_000
+TEXTS = f"SELECT id, substr(value, 1, {LONGEST_TEXT}) FROM {{}} WHERE typeof(value) = 'text'"
+MOST_IDS = 8
+"""Ids of one text at most: each profiler that writes to a database gives a text one id. What stands under more was
+written over other texts."""
+
+_NEEDS: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = (
+    ("steps", "db.steps", (frozenset({"steptracetime"}), frozenset({"task", "compute_task_info"}))),
+    ("kernels", "kernels.db", (frozenset({"task", "compute_task_info"}),)),
+    ("operator_types", "db.operator_types", (frozenset({"task", "compute_task_info"}),)),
+    ("host_api", "db.host_api", (frozenset({"cann_api"}),)),
+    ("collectives", "db.collectives", (frozenset({"commanalyzertime"}), frozenset({"communication_op"}))),
+    ("transports", "db.transports", (frozenset({"commanalyzerbandwidth"}),)),
+    ("links", "db.links", (frozenset({"commanalyzermatrix"}),)),
+    ("memory", "db.memory", (frozenset({"memory_record"}), frozenset({"npu_mem"}))),
+    ("operator_memory", "db.operator_memory", (frozenset({"op_memory"}),)),
+    ("module_memory", "db.module_memory", (frozenset({"npu_module_mem"}),)),
+)
+"""Canonical table, reader, and the database tables it can be made from, best first."""
+_EXPECTED = {"string_ids", "step_time", "rank_device_map", "host_info", "meta_data"}.union(
+    *(tables for _, _, alternatives in _NEEDS for tables in alternatives)
+)
+
+
+_ALWAYS: dict[str, tuple[str, ...]] = {
+    "STRING_IDS": ("id", "value"),
+    "STEP_TIME": ("id", "startNs", "endNs"),
+    "RANK_DEVICE_MAP": ("rankId", "deviceId"),
+    "HOST_INFO": ("hostName",),
+    "TASK": ("startNs", "endNs", "globalTaskId"),
+    "COMPUTE_TASK_INFO": ("name", "globalTaskId", "opType"),
+    "COMMUNICATION_OP": ("opName", "startNs", "endNs"),
+    "CANN_API": ("startNs", "endNs", "type", "name"),
+    "StepTraceTime": ("step", "computing", "communication_not_overlapped", "free"),
+    "CommAnalyzerTime": ("hccl_op_name", "elapse_time", "transit_time", "wait_time", "synchronization_time"),
+    "CommAnalyzerBandwidth": ("hccl_op_name", "transport_type", "transit_size", "transit_time"),
+    "CommAnalyzerMatrix": ("hccl_op_name", "src_rank", "dst_rank", "transit_size", "transit_time"),
+}
+"""Columns that every version of these tables has and that facts are made of: where one is gone, something broke."""
+_SOMETIMES: dict[str, tuple[str, ...]] = {
+    "TASK": ("streamId", "taskType", "connectionId"),
+    "COMPUTE_TASK_INFO": (
+        "taskType",
+        "blockDim",
+        "blockNum",
+        "inputShapes",
+        "inputDataTypes",
+        "inputFormats",
+        "outputShapes",
+        "outputDataTypes",
+        "opState",
+    ),
+    "COMMUNICATION_OP": ("opType", "rankSize", "groupName", "connectionId"),
+    "CANN_API": ("connectionId",),
+    "StepTraceTime": (
+        "overlapped",
+        "communication",
+        "stage",
+        "bubble",
+        "communication_not_overlapped_and_exclude_receive",
+        "preparing",
+    ),
+    "CommAnalyzerTime": ("group_name", "step", "type", "start_timestamp", "idle_time"),
+    "CommAnalyzerBandwidth": ("group_name", "step", "type", "large_packet_ratio", "package_size", "count"),
+    "CommAnalyzerMatrix": ("group_name", "step", "type", "transport_type"),
+}
+"""Columns that only some versions have; the ranks of one profile should agree on them."""
+_EXTRA = ("task_pmu_info", "aicore_freq", "enum_api_type", "npu_info")
+"""Tables that add to others; together with the expected ones, those that are compared between ranks."""
+
+
+class Database:
+    """One open database: its plain tables with their columns, and queries that give lists of rows."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+        self.tables: dict[str, dict[str, str]] = {}
+        """Lower-case table name -> lower-case column name -> column name as written."""
+        self.odd: list[str] = []
+        """Names that are views or virtual tables and are therefore not read."""
+        self._names: dict[str, str] = {}
+        for name, kind, sql in connection.execute("SELECT name, type, sql FROM sqlite_master"):
+            if kind == "table" and not str(sql or "").lstrip().upper().startswith("CREATE VIRTUAL"):
+                key = str(name).lower()
+                self._names[key] = str(name)
+                columns = connection.execute(f"PRAGMA table_info({quoted(str(name))})").fetchall()
+                self.tables[key] = {str(column[1]).lower(): str(column[1]) for column in columns}
+            elif kind in ("table", "view"):
+                self.odd.append(str(name))
+
+    def has(self, table: str, *columns: str) -> bool:
+        known = self.tables.get(table.lower())
+        return known is not None and all(column.lower() in known for column in columns)
+
+    def holds_rows(self, table: str) -> bool:
+        """Whether a table the advisor reads has a row; a damaged one counts, so that the damage is told on reading."""
+        if table not in _EXPECTED:
+            return True
+        try:
+            return bool(self.rows(f"SELECT 1 FROM {self.name(table)} LIMIT 1"))
+        except sqlite3.DatabaseError:
+            return True
+
+    def name(self, table: str) -> str:
+        return quoted(self._names[table.lower()])
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query, parameters).fetchall()
+
+    def select(self, table: str, columns: Sequence[str], *, distinct: bool = False) -> dict[str, list[Any]]:
+        """Column -> values for those of the columns that the table has, without case; `distinct` drops repeated rows,
+        where the columns tell each row from all others."""
+        known = self.tables[table.lower()]
+        present = [column for column in columns if column.lower() in known]
+        if not present:
+            return {}
+        names = ", ".join(quoted(known[column.lower()]) for column in present)
+        once = "DISTINCT " if distinct else ""
+        rows = self.rows(f"SELECT {once}{names} FROM {self.name(table)}")
+        return {column: [row[i] for row in rows] for i, column in enumerate(present)}
+
+    def strings(self) -> dict[Any, str]:
+        """STRING_IDS: number -> text."""
+        if not self.has("STRING_IDS", "id", "value"):
+            return {}
+        return texts_by_id(self.rows(TEXTS.format(self.name("STRING_IDS"))))
+
+    def names_of(self, table: str) -> dict[Any, str]:
+        """An ENUM_* table: code -> name."""
+        if not self.has(table, "id", "name"):
+            return {}
+        return dict(self.rows(f"SELECT id, name FROM {self.name(table)}"))
+
+
+def texts_by_id(rows: Iterable[Sequence[Any]]) -> dict[Any, str]:
+    """Texts by id from rows of STRING_IDS (see TEXTS), those written over left out."""
+    found = {key: text for key, text in rows if text}
+    ids = Counter(found.values())
+    return {key: text for key, text in found.items() if ids[text] <= MOST_IDS}
+
+
+def step_query(columns: Collection[str]) -> str | None:
+    """SQL for (name, start, end) of STEP_TIME with these columns; None where nobody knows when steps start.
+
+    Only starts tell kernels their step: without names steps are numbered by place, without ends the next one's start
+    ends each.
+    """
+    if "startNs" not in columns:
+        return None
+    name, end = ("id" if "id" in columns else "''"), ("endNs" if "endNs" in columns else "startNs + 1")
+    return f"SELECT {name}, startNs, {end} FROM STEP_TIME ORDER BY startNs"
+
+
+def told_apart(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Steps (name, start, end) in order of start, each once; numbered by place where names do not tell them apart."""
+    ordered = sorted(set(steps), key=lambda step: (step[1], step[2], step[0]))
+    if len({name for name, _, _ in ordered}) == len(ordered):
+        return ordered
+    return [(str(place), start, end) for place, (_, start, end) in enumerate(ordered, 1)]
+
+
+def quoted(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def connect(path: Path, limit_s: float | None = None) -> sqlite3.Connection:
+    """A connection without locks, journals or the right to write the file, on which queries end after a time.
+
+    Without `limit_s` the time grows with the file. Raises OSError where there is no file.
+    """
+    size = require_file(path)
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    connection.execute("PRAGMA trusted_schema=OFF")
+    end = time.monotonic() + (SHORTEST_LIMIT_S + size / BYTES_PER_S if limit_s is None else limit_s)
+    connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_CHECKS)
+    return connection
+
+
+@contextmanager
+def open_database(path: Path, limit_s: float | None = None) -> Iterator[Database]:
+    """A database for reading. Raises sqlite3.Error where the file is no database."""
+    connection = connect(path, limit_s)
+    try:
+        connection.execute("PRAGMA query_only=ON")
+        yield Database(connection, path)
+    finally:
+        connection.close()
+
+
+def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, TableRef], dict[str, Any]]:
+    """(table -> reference, who the databases say they are: rank, device, host, npu, world_size, metadata)."""
+    refs: dict[str, tuple[int, TableRef]] = {}
+    identity: dict[str, Any] = {}
+    for path in paths:
+        try:
+            with open_database(path, limit_s=10.0) as database:
+                found = _identify(database)
+                identity.setdefault("schema", {}).update(_schema(database))
+                identity.update((key, value) for key, value in found.items() if key not in identity)
+                filled = {table for table in database.tables if database.holds_rows(table)}
+                for table, reader, alternatives in _NEEDS:
+                    for place, needed in enumerate(alternatives):
+                        if needed <= filled and place < refs.get(table, (len(alternatives), None))[0]:
+                            refs[table] = (place, TableRef(table, (path,), reader))
+                for table, columns in _ALWAYS.items():
+                    lost = [c for c in columns if database.has(table) and not database.has(table, c)]
+                    if lost:
+                        note(str(path), f"table {table} lacks the column{'s' if lost[1:] else ''} {', '.join(lost)}")
+                if not _EXPECTED & database.tables.keys() and not database.odd:
+                    note(str(path), "holds none of the tables of a profiler's database")
+                odd = [n for n in database.odd if n.lower() in _EXPECTED]
+                if odd:
+                    note(
+                        str(path), f"has views or virtual tables where tables are expected ({', '.join(odd)}); not read"
+                    )
+        except OSError as error:
+            note(str(path), why_unreadable(error))
+            continue
+        except Exception as error:
+            note(str(path), f"cannot be read as a database: {str(error)[:200]}")
+            continue
+        journal = path.with_name(path.name + "-wal")
+        if journal.exists() and journal.stat().st_size:
+            note(str(path), f"has an unfinished journal ({journal.name}); what is only there was not read")
+    return {table: ref for table, (_, ref) in refs.items()}, identity
+
+
+def _schema(database: Database) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Table -> (file, the columns of it that the advisor reads), for the tables that it reads and that hold rows."""
+    found = {}
+    for table in sorted({*_EXPECTED, *_EXTRA} & database.tables.keys()):
+        if database.holds_rows(table):
+            known = {
+                c for name, columns in (*_ALWAYS.items(), *_SOMETIMES.items()) if name.lower() == table for c in columns
+            }
+            found[table] = str(database.path), tuple(sorted(c for c in known if database.has(table, c)))
+    return found
+
+
+def _identify(database: Database) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if database.has("RANK_DEVICE_MAP", "rankId", "deviceId"):
+        pairs = database.rows(f"SELECT DISTINCT rankId, deviceId FROM {database.name('RANK_DEVICE_MAP')} LIMIT 2")
+        if len(pairs) == 1:
+            found["rank"], device = as_int(pairs[0][0]), as_int(pairs[0][1])
+            found["device"] = None if device is None else str(device)
+    if database.has("HOST_INFO", "hostName"):
+        names = database.rows(f"SELECT hostName FROM {database.name('HOST_INFO')} LIMIT 1")
+        found["host"] = str(names[0][0]) if names and names[0][0] else None
+    if database.has("NPU_INFO", "name"):
+        names = database.rows(f"SELECT name FROM {database.name('NPU_INFO')} LIMIT 1")
+        found["npu"] = str(names[0][0]) if names and names[0][0] else None
+    if database.has("META_DATA", "name", "value"):
+        found["metadata"] = dict(database.rows(f"SELECT name, value FROM {database.name('META_DATA')} LIMIT 1000"))
+    for table, column in (("CommAnalyzerMatrix", "src_rank"), ("CommAnalyzerMatrix", "dst_rank")):
+        if database.has(table, column):
+            value = database.rows(f"SELECT MAX(CAST({quoted(column)} AS INTEGER)) FROM {database.name(table)}")[0][0]
+            if isinstance(value, int):
+                found["world_size"] = max(found.get("world_size", 0), value + 1)
+    if database.has("COMMUNICATION_OP", "rankSize"):
+        value = database.rows(f"SELECT MAX(rankSize) FROM {database.name('COMMUNICATION_OP')}")[0][0]
+        if isinstance(value, int) and value < 1 << 20:
+            found["world_size"] = max(found.get("world_size", 0), value)
+    return {key: value for key, value in found.items() if value is not None}

@@ -1,0 +1,214 @@
+"""Kernels from the profilers' databases: tasks, what they computed, collectives and the counters of the cores.
+
+Texts are ids into STRING_IDS; times are nanoseconds already. Tables and columns come and go with versions, so each is
+looked for before it is read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advisor.sources.base import Note
+from advisor.sources.database.dbfile import PLAIN_TABLES, TEXTS, connect, step_query, texts_by_id, told_apart
+from advisor.sources.streams.kernel_blocks import MARK
+from advisor.tables import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ROWS = 100_000
+_TEXTS = {
+    "name": ("name",), "type": ("opType",), "core": ("taskType",), "state": ("opState",),
+    "input_shapes": ("inputShapes",), "input_dtypes": ("inputDataTypes",), "input_formats": ("inputFormats",),
+    "output_shapes": ("outputShapes",), "output_dtypes": ("outputDataTypes",), "output_formats": ("outputFormats",),
+}  # fmt: skip
+_COUNTS = {"block_num": ("blockNum", "blockDim"), "mix_block_num": ("mixBlockNum", "mixBlockDim")}
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    """Column names of a plain table; empty where it does not exist, or is a view, which would run its author's code."""
+    if connection.execute(PLAIN_TABLES + " AND name = ?", (table,)).fetchone() is None:
+        return set()
+    return {row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')}
+
+
+def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
+    """Canonical frames of at most 100,000 kernels from one database. Raises sqlite3.DatabaseError where it is damaged,
+    possibly after some frames: they are then no fair sample of the rest."""
+    connection = connect(path)
+    try:
+        strings = Texts(texts_of(connection))
+        steps = _steps(connection)
+        found = False
+        for frame in chain(_computed(connection, strings), _collectives(connection, strings), _lost(connection)):
+            found = True
+            yield _with_steps(frame, steps)
+        if strings.lost:
+            note(str(path), f"{strings.lost} names, types or shapes of kernels have no text in STRING_IDS; left out")
+        if not found:
+            note(str(path), "holds no kernels: TASK with COMPUTE_TASK_INFO, or COMMUNICATION_OP, is missing or empty")
+    finally:
+        connection.close()
+
+
+class Texts(dict[Any, str]):
+    """Texts by id, and how many ids had none."""
+
+    lost = 0
+
+    def of(self, value: object) -> str | None:
+        """The text behind an id; a text stands for itself."""
+        if value is None or isinstance(value, str):
+            return _text(value)
+        found = self.get(value)
+        self.lost += found is None
+        return _text(found)
+
+
+def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
+    """Texts by id."""
+    if not {"id", "value"} <= columns_of(connection, "STRING_IDS"):
+        return {}
+    return texts_by_id(connection.execute(TEXTS.format("STRING_IDS")))
+
+
+def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
+    query = step_query(columns_of(connection, "STEP_TIME"))
+    rows = connection.execute(query) if query else ()
+    return told_apart([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
+
+
+def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.DataFrame:
+    """Gives each kernel the step in whose window it starts; those outside all windows belong to the last step."""
+    import polars as pl
+
+    if not steps or frame.is_empty():
+        return frame
+    starts = np.array([start for _, start, _ in steps])
+    at = np.searchsorted(starts, frame["start_ns"].to_numpy(), side="right") - 1
+    names = [steps[max(int(i), 0)][0] for i in at]
+    return frame.with_columns(pl.Series("step", names))
+
+
+def _pick(available: set[str], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if name in available), None)
+
+
+def _counters(connection: sqlite3.Connection, strings: dict[int, str]) -> dict[str, list[int]]:
+    """Canonical pipe column -> ids of its name in TASK_PMU_INFO."""
+    from advisor.sources.text.csvfiles import split_heading
+
+    if not {"globalTaskId", "name", "value"} <= columns_of(connection, "TASK_PMU_INFO"):
+        return {}
+    known = {
+        split_heading(heading)[0]: column.name
+        for column in TABLES["kernels"].columns
+        for heading in column.headings
+        if column.name.endswith(("_ratio", "_utilization"))
+    }
+    found: dict[str, list[int]] = {}
+    for (identity,) in connection.execute("SELECT DISTINCT name FROM TASK_PMU_INFO"):
+        column = known.get(split_heading(str(strings.get(identity, identity)))[0])
+        if column:
+            found.setdefault(column, []).append(int(identity))
+    return found
+
+
+def _computed(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.DataFrame]:
+    task, info = columns_of(connection, "TASK"), columns_of(connection, "COMPUTE_TASK_INFO")
+    if not {"startNs", "endNs", "globalTaskId"} <= task or "globalTaskId" not in info:
+        return
+    texts = {name: column for name, columns in _TEXTS.items() if (column := _pick(info, columns))}
+    counts = {name: column for name, columns in _COUNTS.items() if (column := _pick(info, columns))}
+    counters = _counters(connection, strings)
+    select = ["t.startNs", "t.endNs", "t.streamId" if "streamId" in task else "NULL"]
+    select += [f"c.{column}" for column in (*texts.values(), *counts.values())]
+    select += [
+        f"(SELECT p.value FROM pmu p WHERE p.globalTaskId = t.globalTaskId AND p.name IN ({','.join(map(str, ids))}))"
+        for ids in counters.values()
+    ]
+    if counters:
+        ids = ",".join(str(i) for group in counters.values() for i in group)
+        connection.execute(
+            "CREATE TEMP TABLE pmu AS SELECT globalTaskId, name, MAX(value) AS value FROM TASK_PMU_INFO "
+            f"WHERE name IN ({ids}) GROUP BY globalTaskId, name"
+        )
+        connection.execute("CREATE INDEX temp.pmu_by_task ON pmu (globalTaskId, name)")
+    query = (
+        f"SELECT {', '.join(select)} FROM TASK t JOIN COMPUTE_TASK_INFO c ON c.globalTaskId = t.globalTaskId "
+        "ORDER BY t.startNs"
+    )
+    names = (*texts, *counts, *counters)
+    cursor = connection.execute(query)
+    while rows := cursor.fetchmany(_ROWS):
+        yield _frame(rows, names, set(texts), strings)
+
+
+def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: Texts) -> pl.DataFrame:
+    import polars as pl
+
+    start, end, stream, *rest = zip(*rows, strict=True)
+    data: dict[str, pl.Series] = {
+        "start_ns": pl.Series([s if is_time(s) else None for s in start], dtype=pl.Int64),
+        "duration_us": pl.Series(
+            [(e - s) / 1000 if is_time(s) and is_time(e) else None for s, e in zip(start, end, strict=True)],
+            dtype=pl.Float64,
+        ),
+        "stream": pl.Series([None if s is None else str(s) for s in stream], dtype=pl.String),
+    }
+    for name, values in zip(names, rest, strict=True):
+        if name in texts:
+            data[name] = pl.Series([strings.of(v) for v in values], dtype=pl.String)
+        else:
+            scale = TABLES["kernels"].column(name).scale
+            known = [float(v) if isinstance(v, (int, float)) else None for v in values]
+            data[name] = pl.Series(known, dtype=pl.Float64) * scale
+    return pl.DataFrame(data)
+
+
+def is_time(value: object) -> bool:
+    """Whether a database's value is a time in nanoseconds; columns hold whatever was written to them."""
+    return isinstance(value, int) and 0 <= value < 1 << 62
+
+
+def _lost(connection: sqlite3.Connection) -> Iterator[pl.DataFrame]:
+    """A frame without times for what other tables know of: computed tasks without a task, collectives analysed."""
+    lost = 0
+    if {"globalTaskId"} <= columns_of(connection, "TASK") & columns_of(connection, "COMPUTE_TASK_INFO"):
+        query = "SELECT COUNT(*) FROM COMPUTE_TASK_INFO WHERE globalTaskId NOT IN (SELECT globalTaskId FROM TASK)"
+        lost += connection.execute(query).fetchone()[0]
+    plain = columns_of(connection, "COMMUNICATION_OP")
+    rows = connection.execute("SELECT COUNT(*) FROM COMMUNICATION_OP").fetchone()[0] if plain else 0
+    timed = rows if {"startNs", "endNs"} <= plain else 0
+    known = 0
+    if columns_of(connection, "CommAnalyzerTime"):
+        known = connection.execute("SELECT COUNT(*) FROM CommAnalyzerTime").fetchone()[0]
+    lost += max(known, rows) - timed
+    while lost > 0:
+        count = min(lost, _ROWS)
+        lost -= count
+        yield _frame([(None, None, None)] * count, (), set(), Texts())
+
+
+def _text(value: object) -> str | None:
+    text = str(value).strip(' \t"').replace(MARK, " ") if value is not None else ""
+    return None if text in ("", "N/A") else text
+
+
+def _collectives(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.DataFrame]:
+    available = columns_of(connection, "COMMUNICATION_OP")
+    if not {"startNs", "endNs"} <= available:
+        return
+    name, kind = (column if column in available else "NULL" for column in ("opName", "opType"))
+    cursor = connection.execute(f"SELECT startNs, endNs, NULL, {name}, {kind} FROM COMMUNICATION_OP ORDER BY startNs")
+    import polars as pl
+
+    while rows := cursor.fetchmany(_ROWS):
+        frame = _frame(rows, ("name", "type"), {"name", "type"}, strings)
+        yield frame.with_columns(pl.lit("COMMUNICATION").alias("core"))

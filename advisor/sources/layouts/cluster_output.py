@@ -1,0 +1,264 @@
+"""cluster_analysis_output: what a cluster analyser made of all ranks' profiles.
+
+One rank per row of cluster_step_trace_time.csv. Its stage rows hold the largest value of each column, not a stage's
+times, so only their members are used.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.folders import Judgement, Listing
+from advisor.sources.metadata import add_group, as_int, ranks_of
+from advisor.sources.readers import reader
+from advisor.sources.text.jsontext import load_json
+from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STEPS, COMMUNICATION, MATRIX = "cluster_step_trace_time", "cluster_communication", "cluster_communication_matrix"
+GROUPS = "communication_group"
+_TOTAL = "Total Op Info"
+
+
+def _file(listing: Listing, stem: str, ending: str) -> Path | None:
+    found = listing.find(rf"(?:.*[^a-z_])?{stem}(?:[^a-z_].*)?\.{ending}")
+    return found[0] if found else None
+
+
+def judge(listing: Listing) -> Judgement:
+    """Whether the folder holds the result of a cluster analysis."""
+    for stem, ending in ((STEPS, "csv"), (COMMUNICATION, "json"), (MATRIX, "json")):
+        path = _file(listing, stem, ending)
+        if path is not None:
+            return Judgement("cluster", True, f"it holds {path.name}")
+    return Judgement("cluster", False, f"it holds no {STEPS}.csv, {COMMUNICATION}.json or {MATRIX}.json")
+
+
+def recognise(listing: Listing, base: Path) -> list[Rank]:
+    """Every rank the analysis names."""
+    steps = _file(listing, STEPS, "csv")
+    communication, matrix = _file(listing, COMMUNICATION, "json"), _file(listing, MATRIX, "json")
+    notes: list[tuple[str, str]] = []
+
+    def note(file: str, problem: str) -> None:
+        notes.append((file, problem))
+
+    ranks: set[int] = set()
+    stages: list[tuple[int, ...]] = []
+    with_steps: set[int] = set()
+    if steps is not None:
+        with_steps, stages = _members(steps, note)
+        ranks |= with_steps
+    said = None if communication is None else _load(communication, note)
+    moved = None if matrix is None else _load(matrix, note)
+    talking = {rank for _, _, _, entries in _operations(said) for rank in _numbers(entries)}
+    linked = {
+        int(match.group(1))
+        for _, _, _, entries in _operations(moved)
+        for link in entries
+        if (match := re.fullmatch(r"(\d{1,9})-(\d{1,9})", link))
+    }
+    for path, numbers in ((communication, talking), (matrix, linked)):
+        if path is not None and not numbers:
+            note(str(path), "holds no operation of any rank")
+    ranks |= talking | linked
+    groups, names, found_stages = read_groups(_file(listing, GROUPS, "json"), note)
+    stages = stages or found_stages
+    result = []
+    for number in sorted(ranks):
+        rank = Rank(number, listing.path, layout="cluster", base=base, groups=groups)
+        options = {"rank": number, "ranks": tuple(sorted(linked))}
+        if steps is not None and number in with_steps:
+            rank.tables["steps"] = TableRef("steps", (steps,), "cluster.steps", options)
+        if communication is not None and number in talking:
+            for table in ("collectives", "transports"):
+                rank.tables[table] = TableRef(table, (communication,), f"cluster.{table}", options)
+        if matrix is not None and number in linked:
+            rank.tables["links"] = TableRef("links", (matrix,), "cluster.links", options)
+        rank.info = {"group_names": names, "stages": stages}
+        result.append(rank)
+    for file, problem in notes:
+        for rank in result[:1]:
+            rank.note(rank.relative(Path(file)), problem)
+    return result
+
+
+def _numbers(entries: Mapping[str, Any]) -> Iterator[int]:
+    return (number for key in entries if (number := as_int(key)) is not None)
+
+
+def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
+    """Ranks with a row of their own, and the members of each stage, in order of their first rank."""
+    from advisor.sources.text.csvfiles import read_rows, split_heading
+
+    ranks: set[int] = set()
+    stages: set[tuple[int, ...]] = set()
+    try:
+        require_file(path)
+        rows = list(read_rows(path, lambda file, text: None))
+    except OSError as error:
+        note(str(path), why_unreadable(error))
+        return ranks, []
+    except (TooLarge, csv.Error) as error:
+        note(str(path), f"was not read: {error}")
+        return ranks, []
+    heading = [split_heading(cell)[0] for cell in rows[0]] if rows else []
+    if "type" not in heading or "index" not in heading:
+        note(str(path), "lacks the columns Type and Index, without which its rows cannot be told apart")
+        return ranks, []
+    kind, index = heading.index("type"), heading.index("index")
+    lost = 0
+    for row in rows[1:]:
+        if len(row) <= max(kind, index):
+            lost += 1
+            continue
+        members = tuple(int(text) for text in re.findall(r"\d{1,9}", row[index]))
+        if row[kind].strip().lower() == "rank" and len(members) == 1:
+            ranks.add(members[0])
+        elif row[kind].strip().lower() == "stage" and members:
+            stages.add(tuple(sorted(members)))
+        else:
+            lost += 1
+    if lost:
+        note(str(path), f"{lost} rows name neither a rank nor the ranks of a stage and were left out")
+    if not ranks:
+        note(str(path), "has no row of a rank")
+    return ranks, sorted(stages)
+
+
+def read_groups(
+    path: Path | None, note: Note
+) -> tuple[dict[str, tuple[int, ...]], dict[str, str], list[tuple[int, ...]]]:
+    """communication_group.json: (groups, names of groups, stages). The p2p groups are the pipeline's stages."""
+    groups: dict[str, tuple[int, ...]] = {}
+    names: dict[str, str] = {}
+    if path is None:
+        return groups, names, []
+    data = load_json(path, note)
+    if not isinstance(data, dict):
+        return groups, names, []
+    collective = data.get("collective")
+    for value in collective if isinstance(collective, list) else []:
+        ranks = ranks_of(value)
+        if ranks:
+            groups[str(tuple(sorted(ranks)))] = tuple(sorted(ranks))
+    details = data.get("comm_group_parallel_info")
+    for entry in details if isinstance(details, list) else []:
+        if not isinstance(entry, dict):
+            continue
+        ranks, name = ranks_of(entry.get("rank_set")), str(entry.get("pg_name") or "")
+        if not ranks and entry.get("rank_set"):
+            note(str(path), f"the ranks of group {str(entry.get('group_name'))[:40]} cannot be read")
+        for group in (str(entry.get("group_name") or ""), str(entry.get("group_id") or "")):
+            if ranks and group:
+                add_group(groups, names, group, name, ranks)
+    p2p = data.get("p2p")
+    stages = sorted({tuple(sorted(ranks_of(value))) for value in (p2p if isinstance(p2p, list) else [])} - {()})
+    return groups, names, stages if len(stages) > 1 else []
+
+
+@lru_cache(maxsize=4)
+def _cached(path: Path, changed: int) -> tuple[Any, tuple[tuple[str, str], ...]]:
+    notes: list[tuple[str, str]] = []
+    return load_json(path, lambda file, text: notes.append((file, text))), tuple(notes)
+
+
+def _load(path: Path, note: Note) -> Any:
+    """All ranks read the same file; it is decoded once per process."""
+    try:
+        data, notes = _cached(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        note(str(path), why_unreadable(error))
+        return None
+    for file, text in notes:
+        note(file, text)
+    return data
+
+
+def _operations(data: Any) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """(group or "p2p", step, operation, what it holds) of a cluster file."""
+    for group, steps in data.items() if isinstance(data, dict) else ():
+        for step, operations in steps.items() if isinstance(steps, dict) else ():
+            for name, entries in operations.items() if isinstance(operations, dict) else ():
+                if name != _TOTAL and isinstance(entries, dict):
+                    yield group, step, name, entries
+
+
+@reader("cluster.steps")
+def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """This rank's rows of cluster_step_trace_time.csv."""
+    from advisor.sources.frames import to_step
+    from advisor.sources.text.csvfiles import read_file
+    from advisor.tables import TABLES, Column, Table
+
+    steps = TABLES["steps"]
+    extended = Table(
+        "steps", steps.meaning, (*steps.columns, Column("kind", "str", ("Type",)), Column("index", "str", ("Index",)))
+    )
+    wanted = None if columns is None else (*columns, "kind", "index")
+    frame = read_file(extended, reference.paths[0], wanted, note)
+    if frame is None:
+        return None
+    own = [
+        str(kind).lower() == "rank" and as_int(index) == reference.options["rank"]
+        for kind, index in zip(frame["kind"], frame["index"], strict=True)
+    ]
+    frame = frame.loc[own].drop(columns=["kind", "index"])
+    again = frame.duplicated()
+    if again.any():
+        note(str(reference.paths[0]), f"{int(again.sum())} rows of rank {reference.options['rank']} stand there twice; "
+                                      "each was used once")  # fmt: skip
+    frame = frame[~again].reset_index(drop=True)
+    if "step" in frame:
+        frame["step"] = [to_step(name) for name in frame["step"]]
+    return frame
+
+
+def _for_rank(reference: TableRef, note: Note) -> dict[str, Any]:
+    """The file as one rank's own communication.json would hold it."""
+    key = str(reference.options["rank"])
+    steps: dict[str, Any] = {}
+    for group, step, name, entries in _operations(_load(reference.paths[0], note)):
+        if key in entries:
+            kind = "p2p" if group == "p2p" else "collective"
+            steps.setdefault(step, {}).setdefault(kind, {})[name] = entries[key]
+    return steps
+
+
+@reader("cluster.collectives")
+def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """This rank's operations in cluster_communication.json."""
+    from advisor.sources.text.jsonfiles import collectives_frame
+
+    return collectives_frame(_for_rank(reference, note), str(reference.paths[0]), columns, note)
+
+
+@reader("cluster.transports")
+def read_transports(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """This rank's transports in cluster_communication.json."""
+    from advisor.sources.text.jsonfiles import transports_frame
+
+    return transports_frame(_for_rank(reference, note), str(reference.paths[0]), columns, note)
+
+
+@reader("cluster.links")
+def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The links that start at this rank; the cluster file names global ranks, so each link is in one rank's table."""
+    from advisor.sources.text.jsonfiles import links_frame
+
+    own = str(reference.options["rank"])
+    steps: dict[str, Any] = {}
+    for group, step, name, entries in _operations(_load(reference.paths[0], note)):
+        links = {link: entry for link, entry in entries.items() if link.partition("-")[0] == own}
+        if links:
+            kind = "p2p" if group == "p2p" else "collective"
+            steps.setdefault(step, {}).setdefault(kind, {})[name] = links
+    return links_frame(steps, str(reference.paths[0]), columns, note)

@@ -1,0 +1,279 @@
+"""The older MindSpore layout (1.x, 2.0 to 2.2): a flat folder of files that end in the number of their device.
+
+One folder may hold the files of several devices; each number becomes a rank. Nothing here depends on the folder's name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from advisor.model import Parallelism
+from advisor.sources.base import Rank, TableRef
+from advisor.sources.folders import list_folder
+from advisor.sources.older.legacy_files import finite
+from advisor.sources.text.jsontext import load_json
+from advisor.sources.text.textfiles import read_text
+
+LAYOUT = "mindspore_legacy"
+
+_OWN = {
+    "step_trace": r"step_trace_raw_(\d+)_detail_time\.csv",
+    "cluster": r"ascend_cluster_analyse_.+_(\d+)\.csv",
+    "hccl": r"hccl_raw_(\d+)\.csv",
+    "aicore_types": r"aicore_intermediate_(\d+)_type\.csv",
+    "aicore_detail": r"aicore_intermediate_(\d+)_detail\.csv",
+    "pynative_types": r"pynative_op_intermediate_(\d+)_type\.csv",
+    "pynative_detail": r"pynative_op_intermediate_(\d+)_detail\.csv",
+    "framework": r"framework_raw_(\d+)\.csv",
+    "aicpu": r"aicpu_intermediate_(\d+)\.csv",
+    "aicpu_text": r"output_data_preprocess_aicpu_(\d+)\.txt",
+    "flops_summary": r"flops_summary_(\d+)\.json",
+    "flops": r"flops_(\d+)\.txt",
+    "strategy": r"parallel_strategy_(\d+)\.json",
+    "timeline": r"ascend_timeline_display_(\d+)\.json",
+    "gpu_timeline": r"gpu_timeline_display_(\d+)\.json",
+    "dynamic_shapes": r"dynamic_shape_info_(\d+)\.json",
+    "memory": r"memory_usage_summary_(\d+)\.json",
+}
+"""Files that only this layout has; one of them, or a data pipeline file below, makes a folder one of it."""
+_SHARED = {
+    "profiler_info": r"profiler_info_(\d+)\.json",
+    "cpu_detail": r"cpu_op_detail_info_(\d+)\.csv",
+    "cpu_types": r"cpu_op_type_info_(\d+)\.csv",
+    "points": r"step_trace_point_info_(\d+)\.json",
+}
+"""Files of this layout that others have too."""
+_DATA = (
+    r"(?:minddata_pipeline_raw|minddata_pipeline_summary|pipeline_profiling|minddata_cpu_utilization|minddata_aicpu|"
+    r"device_queue_profiling|dataset_iterator_profiling|minddata_getnext_profiling)_(\d+)\.(?:csv|json|txt)"
+)
+_WITHOUT_USE = (
+    r"(?:ascend|gpu)_timeline_summary_\d+\.json", r"flops_scope_\d+\.json", r"output_timeline_data_\d+\.txt",
+    r"output_op_compute_time_(?:detail_)?\d+\.txt", r"output_format_data_hwts_\d+\.txt",
+    r"memory_usage_details_\d+\.json",
+    r"step_trace_point_info\.json", r"parallel_strategy\.json", r"gpu_op_(?:type|detail)_info_\d+\.csv",
+    r"gpu_activity_data_\d+\.csv", r"cpu_op_execute_timestamp_\d+\.txt", r"(?:cpu|gpu)_framework_\d+\.txt",
+    r"cpu_ms_memory_record_\d+\.txt", r"host_ips_mapping\.txt", r"hccl\.json", r"task_id_full_op_name.*\.json",
+)  # fmt: skip
+_NEWER = ("FRAMEWORK", "ASCEND_PROFILER_OUTPUT")
+_OF_ALL = ("parallel_mode", "stage_num", "rank_size", "stage_devices", "context_mode", "ms_version")
+"""Settings that hold for all ranks of a run: one rank's file tells them for the others."""
+_CLUSTER_NAME = re.compile(r"ascend_cluster_analyse_(.+)_(\d+)_(\d+)_(\d+)\.csv")
+_CONFIG_BYTES = 1 << 20
+"""`config` stands first in parallel_strategy files, before a graph of any size."""
+
+Files = Mapping[str, Sequence[Path]]
+
+
+def is_known(name: str) -> bool:
+    """Whether a file name belongs to this layout, read by the advisor or not."""
+    return any(re.fullmatch(p, name) for p in (*_OWN.values(), *_SHARED.values(), _DATA, *_WITHOUT_USE))
+
+
+def recognise(folder: Path, base: Path) -> list[Rank]:
+    """The devices whose files lie in `folder`, in order; empty where it is no folder of this layout."""
+    if folder.name in _NEWER or folder.name.endswith(("_ascend_ms", "_ascend_pt")):
+        return []
+    by_rank = _collect(folder)
+    ranks = []
+    for number, files in sorted(by_rank.items()):
+        rank = Rank(number, folder, layout=LAYOUT, framework="mindspore", base=base)
+        _read_info(rank, files, folder)
+        rank.tables.update(_find_tables(files))
+        rank.tables.update(_find_data_tables(folder, number, rank))
+        ranks.append(rank)
+    _resolve_stages(ranks)
+    _add_communication(ranks, by_rank)
+    numbers = [rank.rank for rank in ranks]
+    if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        text = ", ".join(map(str, numbers))
+        ranks[0].note(ranks[0].relative(folder), f"holds devices {text}: some are missing, or these are different runs")
+    return ranks
+
+
+def find_host_operators(folder: Path, number: int) -> dict[str, TableRef]:
+    """Operators that ran on the host (`core` HostCpu) in this folder: cpu_op_detail_info, else cpu_op_type_info."""
+    for stem in ("cpu_op_detail_info", "cpu_op_type_info"):
+        path = folder / f"{stem}_{number}.csv"
+        if path.is_file():
+            return {"operators": TableRef("operators", (path,), "legacy.operators")}
+    return {}
+
+
+def _collect(folder: Path) -> dict[int, dict[str, list[Path]]]:
+    found: dict[int, dict[str, list[Path]]] = {}
+    own: set[int] = set()
+    for name in list_folder(folder).files:
+        for kind, pattern in (*_OWN.items(), *_SHARED.items(), ("data", _DATA)):
+            match = re.fullmatch(pattern, name)
+            if match:
+                number = int(match[1])
+                found.setdefault(number, {}).setdefault(kind, []).append(folder / name)
+                if kind not in _SHARED:
+                    own.add(number)
+                break
+    return {number: files for number, files in found.items() if number in own}
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return read_text(path, 1 << 16).partition("\n")[0]
+    except OSError:
+        return ""
+
+
+def _find_tables(files: Files) -> dict[str, TableRef]:
+    def refer(table: str, name: str, *kinds: str) -> None:
+        paths = [path for kind in kinds for path in files.get(kind, ())[:1]]
+        if paths:
+            tables[table] = TableRef(table, tuple(paths), f"legacy.{name}")
+
+    tables: dict[str, TableRef] = {}
+    refer("step_phases", "step_phases", "step_trace")
+    refer("step_phases_average", "step_average", "step_trace")
+    if any("stream_" in _first_line(path) for path in files.get("step_trace", ())):
+        refer("step_collectives", "step_collectives", "step_trace")
+    if any("iteration_interval" in _first_line(path) for path in files.get("cluster", ())[:1]):
+        if "step_phases" not in tables:
+            refer("step_phases", "step_ticks", "cluster")
+    else:
+        refer("cluster_phases", "cluster_phases", "cluster")
+        refer("cluster_phases_average", "cluster_average", "cluster")
+    refer("operator_types", "operator_types", "aicore_types", "pynative_types")
+    host = "cpu_detail" if "cpu_detail" in files else "cpu_types"
+    refer("operators", "operators", "aicore_detail", "pynative_detail", host)
+    if "operators" in tables and "framework" in files:
+        refer("operators", "operators", "aicore_detail", "pynative_detail", host, "framework")
+    refer("aicpu", "aicpu", "aicpu" if "aicpu" in files else "aicpu_text")
+    refer("flops", "flops", "flops_summary" if "flops_summary" in files else "flops")
+    refer("kernels", "timeline", "timeline" if "timeline" in files else "gpu_timeline")
+    refer("dynamic_shapes", "dynamic_shapes", "dynamic_shapes")
+    return tables
+
+
+def _find_data_tables(folder: Path, number: int, rank: Rank) -> dict[str, TableRef]:
+    from advisor.sources.minddata.minddata import find_minddata
+
+    try:
+        return find_minddata(folder, number)
+    except OSError as error:
+        rank.note(rank.relative(folder), f"cannot be listed: {error.strerror}")
+        return {}
+
+
+def _read_info(rank: Rank, files: Files, folder: Path) -> None:
+    """Settings and the parallel layout, as far as small files tell them, into `rank.info`."""
+
+    def load(path: Path) -> dict[str, Any]:
+        try:
+            document = load_json(path, lambda file, problem: rank.note(rank.relative(Path(file)), problem))
+        except OSError as error:
+            rank.note(rank.relative(path), f"cannot be opened: {error.strerror}")
+            return {}
+        return document if isinstance(document, dict) else {}
+
+    for path in files.get("profiler_info", ())[:1]:
+        rank.told_by["profiler_info"] = path
+        rank.info.update(load(path))
+    for name in ("stage_num", "rank_size"):
+        number = finite(rank.info.get(name))
+        rank.info.pop(name, None)
+        if number:
+            rank.info[name] = int(number)
+    for path in files.get("cluster", ())[:1]:
+        match = _CLUSTER_NAME.fullmatch(path.name)
+        if match:
+            rank.info["legacy_mode"] = match[1]
+            rank.info.setdefault("stage_num", int(match[2]))
+            rank.info.setdefault("rank_size", int(match[3]))
+    for path in files.get("strategy", ())[:1]:
+        _read_strategy(rank, path)
+    general = folder / "step_trace_point_info.json"
+    for path in (*files.get("points", ()), *([general] if general.is_file() else []))[:1]:
+        rank.info.update((k, v) for k, v in load(path).items() if k in ("fp_start", "bp_end"))
+    for path in files.get("memory", ())[:1]:
+        sizes = {key: finite(value) for key, value in load(path).items()}
+        rank.info["memory_usage"] = {
+            f"{name}_bytes": size * 2.0**30
+            for name, key in (("capacity", "capacity"), ("peak", "peak_mem"), ("static", "static_mem"))
+            if (size := sizes.get(key)) is not None
+        }
+
+
+def _read_strategy(rank: Rank, path: Path) -> None:
+    try:
+        text = read_text(path, _CONFIG_BYTES)
+    except OSError as error:
+        rank.note(rank.relative(path), f"cannot be opened: {error.strerror}")
+        return
+    match = re.search(r'"config"\s*:\s*', text)
+    try:
+        config = json.JSONDecoder().raw_decode(text, match.end())[0] if match else None
+    except (ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
+        rank.note(rank.relative(path), "its config cannot be read; stages and parallel mode are unknown")
+        return
+    if isinstance(config.get("parallelType"), str):
+        rank.info.setdefault("parallel_mode", config["parallelType"])
+    members = [_members(entry) for entry in config.get("stageDevices") or [] if isinstance(entry, dict)]
+    if members and all(members):
+        rank.info["stage_devices"] = members
+        rank.info.setdefault("stage_num", len(members))
+
+
+def _members(entry: Mapping[str, Any]) -> list[int]:
+    sizes = [finite(dim.get("size")) for dim in entry.get("dim") or [] if isinstance(dim, dict)]
+    return [int(size) for size in sizes if size is not None]
+
+
+def _resolve_stages(ranks: Sequence[Rank]) -> None:
+    """Gives every rank `stage_devices` (members by stage) and `stage`. MindSpore hands ranks to stages in order, in
+    equal shares, so that stage and rank counts tell the members where no strategy file does."""
+    shared: dict[str, Any] = {}
+    for rank in ranks:
+        shared = {**{name: rank.info[name] for name in _OF_ALL if name in rank.info}, **shared}
+    for rank in ranks:
+        rank.info.update({name: value for name, value in shared.items() if name not in rank.info})
+        stages, size = rank.info.get("stage_num"), rank.info.get("rank_size")
+        if "stage_devices" not in rank.info and stages and size and size % stages == 0 and rank.rank < size:
+            share = size // stages
+            rank.info["stage_devices"] = [list(range(i * share, (i + 1) * share)) for i in range(stages)]
+        members = [tuple(stage) for stage in rank.info.get("stage_devices", ())]
+        for number, stage in enumerate(members):
+            if rank.rank in stage:
+                rank.info["stage"] = number
+        if len(members) > 1:
+            rank.info["stages"] = tuple(members)
+        if size:
+            rank.info["world_size"] = size
+        if size and rank.info.get("legacy_mode") == "data-parallel":
+            rank.info["parallelism"] = Parallelism(data=size, source="name of ascend_cluster_analyse_*.csv")
+        if isinstance(rank.info.get("ms_version"), str):
+            rank.info["versions"] = {"mindspore": rank.info["ms_version"]}
+
+
+def _add_communication(ranks: Sequence[Rank], by_rank: Mapping[int, Files]) -> None:
+    from advisor.sources.older.legacy_communication import file_ids
+
+    paths = {rank.rank: by_rank[rank.rank]["hccl"][0] for rank in ranks if "hccl" in by_rank[rank.rank]}
+    if not paths:
+        return
+    own = {number: ids for number, path in paths.items() if (ids := file_ids(path))}
+    is_global = len(own) > 1 and all(number in ids for number, ids in own.items())
+    for rank in ranks:
+        if rank.rank not in paths:
+            continue
+        trace = tuple(by_rank[rank.rank].get("step_trace", ())[:1])
+        files = (paths[rank.rank], *trace)
+        options = {
+            "rank": rank.rank,
+            "ids": "global" if is_global else "local",
+            "stages": tuple(tuple(members) for members in rank.info.get("stage_devices", ())),
+        }
+        rank.tables["collectives"] = TableRef("collectives", files, "legacy.collectives")
+        rank.tables["links"] = TableRef("links", files[:1], "legacy.links", options)

@@ -1,0 +1,48 @@
+"""What msprof exports by itself: PROF_*/mindstudio_profiler_output, without a framework's view of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from advisor.sources.base import Rank
+from advisor.sources.folders import Judgement, Listing, list_folder
+from advisor.sources.layouts import ascend
+from advisor.sources.metadata import Metadata
+from advisor.sources.text import tablefiles
+
+OUTPUT = "mindstudio_profiler_output"
+
+
+def judge(listing: Listing) -> Judgement:
+    """Whether the folder is a PROF_* folder or the export of one."""
+    if listing.name == OUTPUT:
+        return Judgement("msprof", True, f"it is an {OUTPUT} folder")
+    if OUTPUT in listing.folders:
+        return Judgement("msprof", True, f"it contains {OUTPUT}")
+    if re.match(r"PROF_.", listing.name):
+        return Judgement("msprof", True, "it is a PROF_* folder")
+    return Judgement("msprof", False, f"its name is not PROF_*, and it contains no {OUTPUT}")
+
+
+def recognise(listing: Listing, base: Path) -> list[Rank]:
+    """The device in this folder as one rank. A PROF_* folder that nothing exported is raw data."""
+    if not judge(listing).recognised:
+        return []
+    root = listing.path
+    export = listing if listing.name == OUTPUT else list_folder(root / OUTPUT)
+    rank = Rank(0, root, base=base, rank_known=False, layout="msprof")
+    note = ascend.noter(rank)
+    if export.problem:
+        note(str(export.path), export.problem)
+    rank.tables = tablefiles.find_tables(export.path / name for name in export.files)
+    databases = [*listing.find(tablefiles.DATABASE), *export.find(tablefiles.DATABASE)]
+    metadata = Metadata()
+    identity = ascend.add_databases(rank, databases, metadata, note)
+    ascend.add_identity(rank, metadata, identity, databases)
+    devices = listing.find_folders(r"device_\d+")
+    rank.device = rank.device or (devices[0].name.partition("_")[2] if devices else None)
+    if not rank.tables:
+        rank.unparsed = (root,)
+    ascend.link_ranks(rank)
+    return [rank]

@@ -1,0 +1,253 @@
+"""Readers of the host side of data loading: MindData's own files, raw and processed, old and new.
+
+`find_minddata` says which file of a folder holds which table. Raw files (`FRAMEWORK/`) are preferred to what was made
+of them: they keep operations without a queue, and MindSpore's analysis of them is known to err.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.base import Note, TableRef
+from advisor.sources.folders import file_paths, is_folder
+from advisor.sources.minddata import hoststages, minddata_samples  # noqa: F401  (they register their readers)
+from advisor.sources.minddata.hostfiles import (
+    canonical_frame,
+    load_json,
+    operation_type,
+    read_csv_rows,
+    read_records,
+    to_known,
+    to_numbers,
+    to_whole,
+)  # fmt: skip
+from advisor.sources.minddata.hoststages import find_host_stages
+from advisor.sources.minddata.minddata_samples import MOST_OPERATIONS
+from advisor.sources.readers import reader
+from advisor.sources.text.csvfiles import read_file
+from advisor.tables import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SUBFOLDERS = ("FRAMEWORK", "ASCEND_PROFILER_OUTPUT")
+_SUFFIX = re.compile(r"_(\d+)$")
+_FILES = (
+    ("pipeline_ops", "pipeline_profiling", (".json",), "minddata.pipeline_ops"),
+    ("pipeline_ops", "minddata_pipeline_raw", (".csv",), "minddata.pipeline_ops"),
+    ("pipeline_summary", "minddata_pipeline_summary", (".json",), "minddata.pipeline_summary"),
+    ("pipeline_summary", "minddata_pipeline_summary", (".csv",), "minddata.pipeline_summary"),
+    ("batches", "device_queue_profiling", (".txt",), "minddata.batches"),
+    ("batches", "dataset_iterator_profiling", (".txt",), "minddata.batches"),
+    ("data_queue", "minddata_aicpu", (".txt",), "minddata.data_queue"),
+    ("data_queue", "minddata_getnext_profiling", (".txt",), "minddata.data_queue"),
+    ("host_cpu", "minddata_cpu_utilization", (".json",), "minddata.host_cpu"),
+    ("pipeline_cpu", "minddata_cpu_utilization", (".json",), "minddata.pipeline_cpu"),
+    ("dataset_stages", "dataset", (".csv",), "minddata.dataset_stages"),
+)
+"""Table, file name without rank, endings, reader; the first file that can be read wins."""
+
+
+def find_minddata(folder: Path, rank: int | None = None) -> dict[str, TableRef]:
+    """The data-loading tables of one rank in this folder, its FRAMEWORK/ and its ASCEND_PROFILER_OUTPUT/.
+
+    In a rank's own folder a file with another suffix is taken too where it is the only one: MindData names its files
+    by the environment's RANK_ID, the profiler by the communication rank. In a flat folder of several ranks only the
+    exact suffix counts. Without `rank` the lowest suffix present is taken.
+    """
+    own = any(is_folder(folder / name) for name in _SUBFOLDERS) or folder.name in _SUBFOLDERS
+    places = [place for place in (folder, *(folder / name for name in _SUBFOLDERS)) if is_folder(place)]
+    listing = [path for place in places for path in file_paths(place)]
+    found: dict[str, list[Path]] = {}
+    readers: dict[str, str] = {}
+    for table, stem, endings, name in _FILES:
+        chosen = _choose(listing, stem, endings, rank, own)
+        if chosen is not None:
+            found.setdefault(table, []).append(chosen)
+            readers[table] = name
+    tables = {table: TableRef(table, tuple(paths), readers[table]) for table, paths in found.items()}
+    return {**tables, **find_host_stages(folder, rank, own)}
+
+
+def _choose(listing: Sequence[Path], stem: str, endings: Sequence[str], rank: int | None, own: bool) -> Path | None:
+    """The rank's file of this kind; a file without a suffix belongs to whoever owns the folder."""
+    by_suffix: dict[int | None, Path] = {}
+    for path in listing:
+        if path.suffix not in endings:
+            continue
+        if path.stem == stem:
+            by_suffix.setdefault(None, path)
+        elif path.stem.startswith(stem) and (match := _SUFFIX.fullmatch(path.stem[len(stem) :])):
+            by_suffix.setdefault(int(match.group(1)), path)
+    if rank in by_suffix:
+        return by_suffix[rank]
+    ranked = sorted(suffix for suffix in by_suffix if suffix is not None)
+    if rank is None and ranked:
+        return by_suffix[ranked[0]]
+    if None in by_suffix and (own or rank is None or len(by_suffix) == 1):
+        return by_suffix[None]
+    if own and len(ranked) == 1:
+        return by_suffix[ranked[0]]
+    return None
+
+
+@reader("minddata.pipeline_ops")
+def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """Operations with their output queue's samples, from pipeline_profiling json or minddata_pipeline_raw csv."""
+    for path in reference.paths:
+        if path.suffix == ".json":
+            rows = _ops_of_json(load_json(path, note), path, note)
+        else:
+            records = read_records(path, note, *_RAW_COLUMNS)
+            rows = _ops_of_csv(records)
+            if rows and len(rows) < len(records):
+                note(str(path), f"{len(records) - len(rows)} rows have no number of an operation and were left out")
+        if rows:
+            _tell_gaps(rows, path, note)
+            _link(rows)
+            return canonical_frame("pipeline_ops", sorted(rows, key=lambda row: row["op_id"]), columns)
+        note(str(path), "holds no data pipeline operation")
+    return None
+
+
+_RAW_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
+
+
+def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> None:
+    """Notes what operations lack although the profiler writes it for each of them."""
+    for column, what in (("workers", "number of workers"), ("type", "type")):
+        lost = sum(not row[column] for row in rows)
+        if lost:
+            note(str(path), f"{lost} of {len(rows)} operations have no usable {what}")
+    lost = sum(bool(row["queue_sizes"]) and row["queue_capacity"] is None for row in rows)
+    if lost:
+        note(str(path), f"{lost} of {len(rows)} operations have no usable length of their queue")
+    lost = sum(row["unsampled"] for row in rows)
+    if lost:
+        note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")
+
+
+def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
+    if not isinstance(document, dict) or not isinstance(document.get("op_info"), list):
+        return []
+    interval = to_known(document.get("sampling_interval"))
+    rows = []
+    for op in document["op_info"]:
+        if not isinstance(op, dict) or (op_id := _number(op.get("op_id"))) is None:
+            note(str(path), "an operation has no number and was left out")
+            continue
+        metrics = op.get("metrics")
+        queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
+        whole = metrics is None or (isinstance(queue, dict) and isinstance(queue.get("size"), list))
+        queue = queue if isinstance(queue, dict) else {}
+        rows.append(
+            _op(op_id, op.get("op_type"), op.get("num_workers"), queue.get("size"), queue.get("length"), interval,
+                None, op.get("children"))
+        )  # fmt: skip
+        rows[-1]["unsampled"] |= not whole
+    return rows
+
+
+def _ops_of_csv(records: list[dict[str, str]]) -> list[dict[str, Any]]:
+    rows = []
+    for record in records:
+        op_id = _number(record.get("op_id"))
+        if op_id is None:
+            continue
+        row = _op(
+            op_id, record.get("op_type"), record.get("num_workers"), record.get("output_queue_size"),
+            record.get("output_queue_length"), to_known(record.get("sample_interval")),
+            _number(record.get("parent_id")), record.get("children_id"),
+        )  # fmt: skip
+        if row["queue_sizes"]:
+            row["queue_average"] = to_known(record.get("output_queue_average_size"))
+        rows.append(row)
+    return rows
+
+
+def _number(value: object) -> int | None:
+    """The number of an operation, or of its workers; what is negative or beyond any pipeline is none."""
+    number = to_whole(value)
+    return number if number is not None and 0 <= number < MOST_OPERATIONS else None
+
+
+def _op(
+    op_id: int, op_type: object, workers: object, sizes: object, capacity: object, interval_ms: float | None,
+    parent: int | None, children: object,
+) -> dict[str, Any]:  # fmt: skip
+    samples = tuple(size for size in to_numbers(sizes) if size >= 0)
+    given = len(sizes) if isinstance(sizes, (list, tuple)) else len(samples) if samples or not sizes else 1
+    return {
+        "unsampled": given != len(samples),
+        "op_id": op_id, "type": operation_type(op_type), "workers": _number(workers), "queue_sizes": samples,
+        "queue_capacity": to_whole(capacity), "queue_average": sum(samples) / len(samples) if samples else None,
+        "sampling_interval_us": None if interval_ms is None else interval_ms * 1000.0,
+        "parent": parent,
+        "children": tuple(int(child) for child in to_numbers(children) if 0 <= child < MOST_OPERATIONS),
+    }  # fmt: skip
+
+
+def _link(rows: list[dict[str, Any]]) -> None:
+    """Parents from children, for files that name children only."""
+    parents = {child: row["op_id"] for row in rows for child in row["children"]}
+    for row in rows:
+        if row["parent"] is None:
+            row["parent"] = parents.get(row["op_id"])
+
+
+@reader("minddata.pipeline_summary")
+def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """MindSpore's own figures and verdict: a dictionary of lists, or a csv with one key per row and no header."""
+    for path in reference.paths:
+        if path.suffix == ".json":
+            document = load_json(path, note)
+        else:
+            document = {row[0]: row[1:] for row in read_csv_rows(path, note)}
+        if not isinstance(document, dict) or not isinstance(document.get("op_ids"), list):
+            note(str(path), "holds no data pipeline summary")
+            continue
+        warned = {str(name) for name in document.get("bottleneck_warning") or ()}
+        advice = "; ".join(map(str, document.get("bottleneck_suggestion") or ()))
+        rows = []
+        for index, op_id in enumerate(document["op_ids"]):
+            if _number(op_id) is None:
+                note(str(path), "an operation has no number and was left out")
+                continue
+            name = str(_at(document, "pipeline_ops", index) or "")
+            used, empty = (
+                to_known(_at(document, key, index)) for key in ("queue_utilization_pct", "queue_empty_freq_pct")
+            )
+            rows.append({
+                "op_id": to_whole(op_id), "type": operation_type(_at(document, "op_names", index)),
+                "workers": _number(_at(document, "num_workers", index)),
+                "queue_average": to_known(_at(document, "queue_average_size", index)),
+                "queue_used": None if used is None else used / 100.0,
+                "queue_empty": None if empty is None else empty / 100.0,
+                "cpu_percent_of_core": to_known(_at(document, "avg_cpu_pct", index)),
+                "warning": name if name in warned else None, "suggestion": advice if name in warned else None,
+            })  # fmt: skip
+        return canonical_frame("pipeline_summary", rows, columns)
+    return None
+
+
+def _at(document: dict[str, Any], key: str, index: int) -> Any:
+    values = document.get(key)
+    return values[index] if isinstance(values, (list, tuple)) and index < len(values) else None
+
+
+@reader("minddata.dataset_stages")
+def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """dataset.csv: occurrences and average time of every stage of every operation; rows without either are told."""
+    table = TABLES["dataset_stages"]
+    path = reference.paths[0]
+    frame = read_file(table, path, None, note)
+    if frame is None:
+        return None
+    usable = frame["count"].notna() & frame["avg_us"].notna() & (frame["count"] >= 0) & (frame["avg_us"] >= 0)
+    if not usable.all():
+        note(str(path), "rows without a number of occurrences or a time were left out")
+    records = frame[usable].astype(object).where(frame[usable].notna(), None).to_dict("records")
+    return canonical_frame("dataset_stages", records, columns) if records else None

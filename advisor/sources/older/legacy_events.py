@@ -1,0 +1,109 @@
+"""Timelines and dynamic shapes of the older MindSpore: *_timeline_display_*.json, dynamic_shape_info_*.json."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.base import Note, TableRef
+from advisor.sources.frames import Unusable, to_ns
+from advisor.sources.older.legacy_files import assemble, finite, read_object
+from advisor.sources.older.legacy_operators import describe_inputs, type_of, write_shape
+from advisor.sources.readers import reader
+from advisor.sources.text.jsontext import load_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_AICPU_PID = "9000"
+_OTHER_PIDS = {"10000", "11000", "12000"}
+"""Communication, host processor, overlap: not kernels."""
+_OTHER_THREADS = {"7999", "8000", "8001", "8002", "100000", "100001", "100002", "Ops", "Steps", "Scope Name"}
+"""Merged computing and communication, free time, steps, scopes, operators above their kernels."""
+
+
+@reader("legacy.timeline")
+def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """ascend_/gpu_timeline_display_*.json -> kernels. Times count from the file's own beginning; no steps."""
+    rows: list[dict[str, Any]] = []
+    for event in _events(reference.paths[0], note):
+        pid, thread = str(event.get("pid", "")), str(event.get("tid", ""))
+        length = finite(event.get("dur"))
+        try:
+            start = to_ns(event.get("ts"), 1000)
+        except Unusable:
+            start = None
+        if event.get("ph") != "X" or start is None or length is None or not event.get("name"):
+            continue
+        if pid in _OTHER_PIDS or thread in _OTHER_THREADS or thread.startswith("HostCpu"):
+            continue
+        arguments = event.get("args")
+        details: dict[str, Any] = arguments if isinstance(arguments, dict) else {}
+        name, kind = str(event["name"]), str(details.get("type", ""))
+        if "op_full_name" in details:
+            kind = type_of(str(details["op_full_name"]))
+        shapes, dtypes = describe_inputs(details)
+        rows.append({"name": name, "type": kind or type_of(name), "core": "AI_CPU" if pid == _AICPU_PID else "AI_CORE",
+                     "start_ns": start, "duration_us": length, "stream": thread,
+                     "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
+    if not rows:
+        note(str(reference.paths[0]), "holds no kernel with start and duration")
+        return None
+    return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns)
+
+
+def _events(path: Path, note: Note) -> list[dict[str, Any]]:
+    document = load_json(path, note)
+    events = document.get("traceEvents") if isinstance(document, dict) else document
+    return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+
+
+@reader("legacy.dynamic_shapes")
+def read_dynamic_shapes(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """dynamic_shape_info_*.json -> dynamic_shapes, both its GPU form (by step) and its Ascend form (by type)."""
+    path = reference.paths[0]
+    document = read_object(path, note)
+    if document is None:
+        return None
+    found = list(_by_step(document["operator"]) if isinstance(document.get("operator"), dict) else _by_type(document))
+    rows = [row for row in found if row[4] is not None]
+    if len(rows) < len(found):
+        note(str(path), f"{len(found) - len(rows)} of {len(found)} durations are no usable numbers; they are left out")
+    if not rows:
+        note(str(path), "holds no operator with step and duration")
+        return None
+    names = ("step", "name", "type", "shapes", "duration_us")
+    data = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    return assemble("dynamic_shapes", data, columns)
+
+
+Row = tuple[str, str, str, str, float | None]
+
+
+def _by_step(operators: dict[str, Any]) -> Iterator[Row]:
+    for step, entries in operators.items():
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                name = str(entry.get("op_name", ""))
+                shapes = entry.get("shape_info") or []
+                text = ";".join(write_shape(shape) for shape in shapes) if isinstance(shapes, list) else str(shapes)
+                yield str(step), name, str(entry.get("op_type") or type_of(name)), text, finite(entry.get("dur"))
+
+
+def _by_type(document: dict[str, Any]) -> Iterator[Row]:
+    """{type: [{name: {op_exe_time: [...], op_shape: [...]}}]}: one entry a step, shapes with their quotes taken off."""
+    for kind, entries in document.items():
+        for entry in entries if isinstance(entries, list) and kind != "op_type" else ():
+            for name, details in entry.items() if isinstance(entry, dict) else ():
+                times = details.get("op_exe_time") if isinstance(details, dict) else None
+                shapes = details.get("op_shape") or [] if isinstance(details, dict) else []
+                for index, time in enumerate(times if isinstance(times, list) else ()):
+                    shape = _unquoted_shapes(str(shapes[index])) if index < len(shapes) else ""
+                    yield str(index + 1), str(name), str(kind), shape, finite(time)
+
+
+def _unquoted_shapes(text: str) -> str:
+    found = re.findall(r"input_\d+:\s*\{[^{}]*?shape:\s*\[?([\d,\s-]*)\]?", text)
+    return ";".join(write_shape(shape).rstrip(",") for shape in found)

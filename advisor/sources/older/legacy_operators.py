@@ -1,0 +1,107 @@
+"""Operator by operator: aicore_intermediate_*_detail.csv and its kin, cpu_op_*_info.csv, framework_raw_*.csv."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.base import Note
+from advisor.sources.older.legacy_files import assemble, numbers, read_sheet, texts
+from advisor.sources.text.textfiles import TooLarge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMES = ("full_kernel_name", "full_op_name", "full_op_time", "full_kernel_time", "op_full_name", "op_name")
+"""`full_op_time` and `full_kernel_time` are slips of some versions: the column holds names."""
+_DTYPES = {"FLOAT32": "FLOAT", "BFLOAT16": "DT_BF16"}
+"""Older names of data types -> those of today's kernel tables."""
+
+
+def read_operator_file(
+    path: Path, framework: Path | None, columns: Sequence[str] | None, note: Note
+) -> pd.DataFrame | None:
+    """One file as a canonical operators frame. Device files hold one step's average, host files (`HostCpu`) the run."""
+    frame = read_sheet(path, note)
+    if frame is None:
+        return None
+    host = path.name.startswith("cpu_op")
+    by_type = "op_type_info" in path.name
+    names = texts(frame, "op_type") if by_type else texts(frame, *_NAMES)
+    each = ("execution_time", "task_duration")
+    time_of_all = ("op_total_time", "total_compute_time", "total_time")
+    total = numbers(frame, time_of_all if host else each, path, note, scale=1e3, timed=True)
+    if names is None or total is None:
+        note(str(path), "lacks the names or the times of operators; it was not read")
+        return None
+    count = numbers(frame, ("op_occurrences", "type_occurrences", "execution_frequency"), path, note)
+    if count is None:
+        count = total.where(total.isna(), 1.0)
+    if not host:
+        total = total * count
+    types = texts(frame, "op_type", "kernel_type")
+    core = texts(frame, "task_type")
+    inputs = _framework(framework, note) if framework is not None and not host else {}
+    known = [inputs.get(name, ("", "", "")) for name in names]
+    data: dict[str, Any] = {
+        "name": names,
+        "type": types if types is not None else [k[0] or type_of(n) for k, n in zip(known, names, strict=True)],
+        "core": "HostCpu" if host else core if core is not None else "AI_CORE",
+        "count": count,
+        "total_us": total,
+    }
+    if inputs:
+        data["input_shapes"] = [k[1] for k in known]
+        data["input_dtypes"] = [k[2] for k in known]
+    return assemble("operators", data, columns)[(total.notna() & (names != "")).to_numpy()]
+
+
+def type_of(name: str) -> str:
+    """The operator type in a full name: `Default/net/MatMul-op12` -> `MatMul`."""
+    return re.sub(r"-op\d+.*$", "", name.rsplit("/", 1)[-1])
+
+
+def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
+    """Full name -> (type, input shapes, input data types) of framework_raw_*.csv."""
+    try:
+        frame = read_sheet(path, note)
+    except (OSError, TooLarge, csv.Error) as error:
+        note(str(path), f"cannot be read; shapes are unknown: {error}")
+        return {}
+    if frame is None:
+        return {}
+    names, types = texts(frame, *_NAMES), texts(frame, "kernel_type", "op_type")
+    info = texts(frame, "op_info", document=True)
+    if names is None or types is None or info is None:
+        note(str(path), "lacks names, types or op_info; shapes are unknown")
+        return {}
+    known, unreadable = {}, 0
+    for name, kind, cell in zip(names, types, info, strict=True):
+        try:
+            described = json.loads(cell) if cell else {}
+        except (ValueError, RecursionError):
+            described, unreadable = {}, unreadable + 1
+        known[name] = (kind, *describe_inputs(described if isinstance(described, dict) else {}))
+    if unreadable:
+        note(str(path), f"{unreadable} of {len(names)} op_info cells are no valid JSON; those shapes are unknown")
+    return known
+
+
+def describe_inputs(info: Mapping[str, Any]) -> tuple[str, str]:
+    """Shapes and data types of `input_<n>` entries as kernel tables write them: `32,64;64,128`, `FLOAT;INT32`."""
+    keys = sorted((k for k in info if re.fullmatch(r"input_\d+", k)), key=lambda k: int(k[6:]))
+    entries = [info[key] for key in keys if isinstance(info[key], dict)]
+    shapes = [write_shape(entry.get("shape", "")) for entry in entries]
+    dtypes = [str(entry.get("data_type", "")).removeprefix("NUMBER_TYPE_") for entry in entries]
+    return ";".join(shapes), ";".join(_DTYPES.get(dtype, dtype) for dtype in dtypes)
+
+
+def write_shape(shape: Any) -> str:
+    """`[32, 64]`, "[32, 64]" or "32,64" as `32,64`."""
+    if isinstance(shape, (list, tuple)):
+        return ",".join(str(size) for size in shape)
+    return re.sub(r"[\[\]\s]", "", str(shape))

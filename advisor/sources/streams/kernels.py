@@ -1,0 +1,327 @@
+"""kernel_details.csv and op_summary_*.csv at full size: read in blocks into a compact columnar form.
+
+A rank has hundreds of thousands of kernels and few kinds of them, so texts are kept once and numbers in arrays: some
+40 bytes a kernel. Blocks are parsed by polars; a file that polars cannot be trusted with (other encodings, other
+separators, quotes that never close) goes through the tolerant reader, which is slower and keeps the same rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.frames import LONGEST_STEP
+from advisor.sources.readers import reader
+from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, frames
+from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
+from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_UNKNOWN = -1
+LARGEST_RATIO = 100.0
+"""Counters of several cores may add up to more than one; nothing measured adds up to this."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel was asked to do. Texts as in the file, without the quotes inside; empty where not told."""
+
+    type: str
+    core: str
+    state: str
+    input_shapes: str
+    input_dtypes: str
+    input_formats: str
+    output_shapes: str
+    output_dtypes: str
+
+
+@dataclass
+class Kernels:
+    """All kernels of one rank, in order of start; those without a usable start come first with start -1.
+
+    `start` and `end` are nanoseconds, `duration` microseconds; `signature`, `name`, `step` and `stream` are indices
+    into the lists of the same name in the plural. `pipes[p][s]` is Σ duration × ratio over the kernels of signature s
+    for pipe p, `piped[p][s]` Σ duration of those where the ratio is known.
+    """
+
+    start: Ints
+    end: Ints
+    duration: Floats
+    signature: Ints
+    name: Ints
+    step: Ints
+    stream: Ints
+    block: Floats
+    wait: Floats
+    """What the profiler itself noted as time since the kernel before, microseconds; NaN where it did not."""
+    signatures: list[Signature]
+    names: list[str]
+    steps: list[str]
+    streams: list[str]
+    pipes: dict[str, Floats]
+    piped: dict[str, Floats]
+    left_out: int = 0
+    repeated: int = 0
+    """Kernels that stand there again, with the same start, length, name and stream."""
+
+    _operators: tuple[list[str], Ints] | None = None
+
+    def __len__(self) -> int:
+        return len(self.duration)
+
+    def operators(self) -> tuple[list[str], Ints]:
+        """(operators, operator of each name): names without call stack, launch range and suffixes."""
+        if self._operators is None:
+            index: dict[str, int] = {}
+            codes = np.array([index.setdefault(operator_name(name), len(index)) for name in self.names], np.int64)
+            self._operators = list(index), codes
+        return self._operators
+
+
+class _Texts(dict[str, int]):
+    """Indices of texts as they stand in the file, across blocks; texts that differ in quotes or blanks share one."""
+
+    def __init__(self) -> None:
+        self.index: dict[str, int] = {}
+
+    def __missing__(self, text: str) -> int:
+        code = self[text] = self.index.setdefault(_clean(text), len(self.index))
+        return code
+
+    def encode(self, series: pl.Series) -> npt.NDArray[np.int32]:
+        """Index of each text. Where many are alike, only the different ones are looked up."""
+        import polars as pl
+
+        unique = series.unique(maintain_order=True)
+        if len(unique) * 4 > len(series):
+            return np.array([*map(self.__getitem__, series.to_list())], np.int32)
+        codes = series.cast(pl.Enum(unique)).to_physical().to_numpy()
+        return np.array([*map(self.__getitem__, unique.to_list())], np.int32)[codes]
+
+
+def _clean(text: str) -> str:
+    """Without the quotes, blanks and tabs around each part; N/A is nothing."""
+    if MARK in text:
+        return MARK.join(map(_clean, text.split(MARK)))
+    text = text.strip(' \t\r\n"')[:LONGEST_TEXT]
+    return "" if text == "N/A" else text
+
+
+class _Collector:
+    """Takes canonical frames block by block."""
+
+    def __init__(self, once: bool = False) -> None:
+        self._once = once
+        """Leave out kernels that stand there again: a join of damaged tables gives them, a text file may mean them."""
+        self.signatures, self.names, self.steps, self.streams = _Texts(), _Texts(), _Texts(), _Texts()
+        self.parts: list[tuple[npt.NDArray[Any], ...]] = []
+        self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
+        self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
+        self.unusable = self.impossible = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Adds the rows of one frame; rows without a finite, non-negative duration or with an impossible step are
+        counted and left out."""
+        import polars as pl
+
+        told = set(frame.columns)
+
+        def column(name: str, unknown: object) -> pl.Expr:
+            return pl.col(name).fill_null(unknown) if name in told else pl.lit(unknown).alias(name)
+
+        usable = pl.col("duration_us").is_between(0, LARGEST)
+        if "step" in told and frame["step"].dtype == pl.String:
+            usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
+        rows = len(frame)
+        pipes = [pipe for pipe in PIPES if pipe in told]
+        frame = frame.filter(usable).select(  # one call for all: each costs 100 us
+            "duration_us", column("start_ns", _UNKNOWN).cast(pl.Int64),
+            pl.concat_str([column(name, "") for name in SIGNATURE], separator=MARK).alias("signature"),
+            *(column(name, "") for name in ("name", "step", "stream")),
+            *(column(name, np.nan) for name in ("block_num", "wait_us", *pipes)),
+        )  # fmt: skip
+        self.unusable += rows - len(frame)
+        if frame.is_empty():
+            return
+        signature = self.signatures.encode(frame["signature"])
+        duration = frame["duration_us"].to_numpy()
+        self.parts.append((
+            frame["start_ns"].to_numpy(), duration, signature, self.names.encode(frame["name"]),
+            self.steps.encode(frame["step"]), self.streams.encode(frame["stream"]),
+            _measured(frame["block_num"].to_numpy()), _measured(frame["wait_us"].to_numpy()),
+        ))  # fmt: skip
+        size = len(self.signatures.index)
+        for pipe in pipes:
+            ratio = frame[pipe].to_numpy()
+            known = np.isfinite(ratio) & (ratio >= 0) & (ratio <= LARGEST_RATIO)
+            self.impossible += int((np.isfinite(ratio) & ~known).sum())
+            weight = np.where(known, duration, 0.0)
+            self.pipes[pipe] = _grown(self.pipes[pipe], size)
+            self.piped[pipe] = _grown(self.piped[pipe], size)
+            self.pipes[pipe] += np.bincount(signature, weight * np.where(known, ratio, 0.0), size)
+            self.piped[pipe] += np.bincount(signature, weight, size)
+
+    def finish(self) -> Kernels | None:
+        """All blocks joined and ordered by start; None where nothing was usable."""
+        if not self.parts:
+            return None
+        start, duration, signature, name, step, stream, block, wait = (
+            np.concatenate(column) for column in zip(*self.parts, strict=True)
+        )
+        self.parts.clear()
+        order = np.argsort(start, kind="stable")
+        again = _again(start[order], duration[order], name[order], stream[order])
+        order = order[~again] if self._once else order
+        start, duration = start[order], duration[order]
+        end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), _UNKNOWN)
+        size = len(self.signatures.index)
+        return Kernels(
+            start, end, duration, signature[order], name[order], step[order], stream[order], block[order], wait[order],
+            [Signature(*text.split(MARK)) for text in self.signatures.index],
+            list(self.names.index), list(self.steps.index), list(self.streams.index),
+            {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
+            {pipe: _grown(total, size) for pipe, total in self.piped.items()},
+            self.unusable, int(again.sum()),
+        )  # fmt: skip
+
+
+def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which kernels, in order of start, repeat the one before them: a device starts one kernel once."""
+    same = np.zeros(len(start), dtype=bool)
+    same[1:] = (start[1:] == start[:-1]) & (start[1:] >= 0)
+    for column in others:
+        same[1:] &= column[1:] == column[:-1]
+    return same
+
+
+def _measured(numbers: Floats) -> npt.NDArray[np.float32]:
+    """The numbers as float32, which holds no more than anything measures; what is beyond is unknown."""
+    return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan).astype(np.float32)
+
+
+def _grown(array: Floats, size: int) -> Floats:
+    return array if len(array) == size else np.concatenate((array, np.zeros(size - len(array))))
+
+
+def load_kernels(rank: Rank) -> Kernels | None:
+    """The rank's kernels, read once and kept until the rank forgets; None where there are none."""
+    key = ("kernels", "compact")
+    if key not in rank._cache:
+        reference = rank.tables.get("kernels")
+        rank._cache[key] = None
+        if reference is not None:
+
+            def note(path: str, text: str) -> None:
+                rank.note(rank.relative(Path(path)), text)
+
+            rank._cache[key] = _load(reference, note)
+    return rank._cache[key]
+
+
+def _load(reference: TableRef, note: Note) -> Kernels | None:
+    once = reference.reader == "kernels.db"
+    collector = _Collector(once)
+    for path in reference.paths:
+        before = collector.unusable
+        try:
+            require_file(path)
+            for frame in frames(path, reference, note):
+                collector.add(frame)
+        except OSError as error:
+            note(str(path), why_unreadable(error))
+        except sqlite3.DatabaseError as error:
+            collector = _Collector(once)
+            text = "is a damaged database; a part of its kernels would misrepresent the rest, none was used"
+            note(str(path), f"{text}: {error}")
+        except TooLarge as error:
+            note(str(path), f"was not read: {error}")
+        except (csv.Error, ValueError) as error:
+            note(str(path), f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
+        if collector.unusable > before:
+            note(str(path), f"{collector.unusable - before} kernels without a usable duration or step were left out")
+    if collector.impossible:
+        note(str(reference.paths[0]), f"{collector.impossible} shares of pipes or cores are no shares; left out")
+    kernels = collector.finish()
+    if kernels is not None and collector.unusable > len(kernels):
+        note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
+        return None
+    if kernels is not None and kernels.repeated:
+        used = "each was used once" if once else "they count as they stand"
+        text = f"{kernels.repeated} kernels stand there again with the same start, length and name; {used}"
+        note(str(reference.paths[0]), text)
+    return kernels
+
+
+_STACK = re.compile(r"\r?\n|File \"|\.py[:(]\d")
+_STEP = re.compile(r"[_/#-]step[_#]?\d+$", re.IGNORECASE)
+_NODE = re.compile(r"-op\d+(?=/)")
+_LAUNCH = re.compile(r"(?:\w+::)+")
+
+
+def _without_stack(name: str) -> str:
+    """What stands before a call stack: before its first line end, `File "`, or file with a line number."""
+    found = _STACK.search(name)
+    if found is None:
+        return name
+    before = name[: found.start()]
+    if found.group().startswith(".py"):
+        cut = max(map(before.rfind, " \t\r\n\v\f;|,"))
+        before = before[: cut + 1]
+    return before.rstrip(" \t\r\n\v\f;|,")
+
+
+def operator_name(name: str) -> str:
+    """The operator a kernel belongs to: no call stack (S48), no launch range, device kernel, group or step suffix.
+
+    `Kernel::KernelLaunch::Default/net/MatMul-op1/MatMulV2` and the same with a stack behind it are
+    `Default/net/MatMul-op1`.
+    """
+    short = _without_stack(name) if ".py" in name or "\n" in name or 'File "' in name else name
+    short = short.partition("@")[0]
+    if "::" in short and (launch := _LAUNCH.match(short)):
+        short = short[launch.end() :]
+    if "step" in short or "Step" in short:
+        short = _STEP.sub("", short)
+    if "-op" in short and (node := _NODE.search(short)):
+        short = short[: node.end()]
+    return short or name
+
+
+@reader("kernels.csv")
+def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The canonical frame with one row a kernel, for small needs; `load_kernels` is the way at full size."""
+    from advisor.sources.text.csvfiles import read_files
+
+    return read_files(TABLES["kernels"], reference.paths, columns, note)
+
+
+@reader("kernels.db")
+def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The same from the databases."""
+    import pandas as pd
+
+    from advisor.sources.database.kernel_database import database_frames
+
+    names = [name for name in TABLES["kernels"].names if columns is None or name in columns]
+    frames = []
+    for path in reference.paths:
+        for part in database_frames(path, note):
+            data = {name: part[name].to_list() if name in part.columns else [None] * len(part) for name in names}
+            frames.append(pd.DataFrame(data))
+    return pd.concat(frames, ignore_index=True) if frames else None

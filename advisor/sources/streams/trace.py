@@ -1,0 +1,350 @@
+"""trace_view.json, streamed: hundreds of megabytes in blocks, nothing kept but what facts ask for.
+
+An array of events, or an object with `traceEvents`; plain or gzipped; `ts` and `dur` texts or numbers. A file that ends
+in the middle gives every event before the cut, a defect inside costs the events around it. Times are integer
+nanoseconds: microseconds since the epoch with three decimals are more than a float64 carries.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.model import Source
+from advisor.sources.base import Note, Rank
+from advisor.sources.streams.trace_events import Cut, Description, Event, descriptions, nanoseconds, stream
+from advisor.sources.text.textfiles import why_unreadable
+
+LONG_US = 100.0
+"""Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
+
+_FLOW = "HostToDevice"
+_STEP = re.compile(r"(?:^|::)ProfilerStep#(\d+)$")
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass
+class Activity:
+    """What was seen under one name in one process."""
+
+    count: int = 0
+    total_us: float = 0.0
+    longest_us: float = 0.0
+
+
+@dataclass
+class Spans:
+    """Events with their times: `name` are indices into `names`."""
+
+    start: Ints
+    end: Ints
+    name: Ints
+    names: list[str]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass
+class Trace:
+    """What a rank's timeline says, apart from the kernels themselves. Times in nanoseconds."""
+
+    steps: list[tuple[str, int, int]]
+    """(step, start, end) on the host."""
+    launched: Ints
+    """Per device task with a HostToDevice link: when the host launched it …"""
+    started: Ints
+    """… and when it started on the device; sorted by this."""
+    activities: dict[tuple[str, str], Activity]
+    """(process: CANN, Python, MindSpore, …; name) -> what was seen."""
+    host: Spans
+    """Host events of 100 us and more."""
+    computing: tuple[Ints, Ints]
+    communication: tuple[Ints, Ints]
+    """The profiler's own lanes of the process Overlap Analysis."""
+    frequency: tuple[Ints, npt.NDArray[np.float64]]
+    """(time, MHz) of the AI Core."""
+    events: int = 0
+    cut: bool = False
+    tasks: dict[str, float] = field(default_factory=dict)
+    """Tasks inside collectives by name (Memcpy, Reduce_TBE, Notify_Wait, …): microseconds over all planes."""
+
+
+class _Heads(dict[str, int]):
+    """Places of short names by the first characters of a name. Most names are long (an operator's path) and their first
+    characters tell the short one; -1 where they don't."""
+
+    def __init__(self, code: dict[str, int]) -> None:
+        self.code = code
+
+    def __missing__(self, head: str) -> int:
+        told = len(head) < _HEAD or (head.count("::") > 1 and head[0] != ":")
+        place = self[head] = self.code[short_name(head)] if told else -1
+        return place
+
+
+_HEAD = 24
+_HEAD_OF = operator.itemgetter(slice(_HEAD))
+
+
+class _Process:
+    """One process of the timeline: what happened under which name, and its long events one by one."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.code: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        """Short name -> place in the arrays, which may be longer."""
+        self.head = _Heads(self.code)
+        self.count = np.zeros(0, np.int64)
+        self.total = np.zeros(0)
+        self.longest = np.zeros(0)
+        self.parts: list[tuple[Ints, Ints, list[str]]] = []
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Takes complete events; one without a finite, non-negative duration counts as none."""
+        durations = np.array([*map(_DURATION, events)], np.float64)
+        usable = (durations >= 0) & (durations < math.inf)
+        if not usable.all():
+            events, durations = list(itertools.compress(events, usable.tolist())), durations[usable]
+        codes = np.fromiter(map(self.head.__getitem__, map(_HEAD_OF, map(_NAME, events))), np.int64, len(events))
+        for i in np.flatnonzero(codes < 0).tolist():
+            codes[i] = self.code[short_name(events[i].name)]
+        if len(self.code) > self.count.size:
+            more = np.zeros(2 * len(self.code) - self.count.size)
+            self.count = np.concatenate((self.count, more.astype(np.int64)))
+            self.total, self.longest = np.concatenate((self.total, more)), np.concatenate((self.longest, more))
+        np.add.at(self.count, codes, 1)
+        np.add.at(self.total, codes, durations)
+        np.maximum.at(self.longest, codes, durations)
+        if self.title != "Overlap Analysis":
+            long = np.flatnonzero(durations >= LONG_US)
+            events, durations = [events[i] for i in long.tolist()], durations[long]
+        if events:
+            start = nanoseconds([*map(_TS, events)])
+            self.parts.append((start, start + np.rint(durations * 1000).astype(np.int64), [*map(_NAME, events)]))
+
+    def activities(self) -> Iterator[tuple[str, Activity]]:
+        """What was seen under each short name."""
+        for name, *seen in zip(
+            self.code, self.count.tolist(), self.total.tolist(), self.longest.tolist(), strict=False
+        ):
+            yield name, Activity(*seen)
+
+
+_PHASE, _NAME, _PID, _TS, _DURATION = map(operator.attrgetter, ("ph", "name", "pid", "ts", "dur"))
+
+
+@cache
+def _only(code: int) -> bytes:
+    """A table that translates this byte into 1 and all others into 0."""
+    return bytes(other == code for other in range(256))
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.processes: list[_Process] = []
+        self.place: defaultdict[int | str, int] = defaultdict(self._new)
+        """pid -> place among the processes."""
+        self.sent: list[tuple[Ints, Ints]] = []
+        self.received: list[tuple[Ints, Ints]] = []
+        self.frequency: list[tuple[int, float]] = []
+        self.events = 0
+
+    def _new(self) -> int:
+        self.processes.append(_Process())
+        return len(self.processes) - 1
+
+    def add(self, events: Sequence[Event], block: bytes) -> None:
+        """Takes one block of events and the bytes they were decoded from. There are a million events, so what is done
+        with each is done by functions in C."""
+        self.events += len(events)
+        phases = "".join(map(_PHASE, events)).encode()
+        if len(phases) != len(events):  # phases are single letters by definition
+            phases = b"".join(event.ph.encode() if event.ph in ("X", "s", "f") else b" " for event in events)
+        if phases.strip(b"Xsf"):
+            for described in descriptions(block):
+                self._describe(described)
+        for phase, into in (("s", self.sent), ("f", self.received)):
+            identities, flows = _links([*itertools.compress(events, phases.translate(_only(ord(phase))))])
+            if flows:
+                into.append((identities, nanoseconds([*map(_TS, flows)])))
+        complete = [*itertools.compress(events, phases.translate(_only(ord("X"))))]
+        places = [*map(self.place.__getitem__, map(_PID, complete))]
+        few = bytes(places) if len(self.processes) <= 256 else None
+        for place in set(places):
+            process = self.processes[place]
+            if process.title != "Ascend Hardware":
+                mine = [other == place for other in places] if few is None else few.translate(_only(place))
+                process.add([*itertools.compress(complete, mine)])
+
+    def _describe(self, event: Description) -> None:
+        if event.ph == "C":
+            value, at = event.args.get("MHz"), nanoseconds([event.ts or b"null"])
+            if isinstance(value, (int, float)) and value > 0 and at[0] >= 0:
+                self.frequency.append((int(at[0]), float(value)))
+        elif event.ph == "M" and event.name == "process_name":
+            self.processes[self.place[event.pid]].title = str(event.args.get("name", ""))
+
+    def finish(self, cut: bool) -> Trace:
+        """Everything joined: links matched, processes named."""
+        launched, started = _match(self.sent, self.received)
+        activities: dict[tuple[str, str], Activity] = {}
+        host: list[tuple[Ints, Ints, list[str]]] = []
+        lanes: dict[str, list[tuple[Ints, Ints]]] = {}
+        tasks: dict[str, float] = {}
+        for process in self.processes:
+            if process.title in _COLLECTIVES:
+                for name, seen in process.activities():
+                    if "__" not in name:
+                        tasks[name] = tasks.get(name, 0.0) + seen.total_us
+            if process.title == "Overlap Analysis":
+                for start, end, names in process.parts:
+                    titles = np.array(names, object)
+                    for lane in ("Computing", "Communication"):
+                        chosen = (titles == lane) & (start >= 0)
+                        lanes.setdefault(lane, []).append((start[chosen], end[chosen]))
+            elif process.title not in _DEVICE:
+                for name, seen in process.activities():
+                    into = activities.setdefault((process.title, name), Activity())
+                    into.count += seen.count
+                    into.total_us += seen.total_us
+                    into.longest_us = max(into.longest_us, seen.longest_us)
+                if process.title != "Scope Layer":
+                    host += process.parts
+        spans = _spans(host)
+        steps = sorted(
+            (found.group(1), int(s), int(e))
+            for s, e, i in zip(spans.start, spans.end, spans.name, strict=True)
+            if (found := _STEP.search(spans.names[i]))
+        )
+        frequency = sorted(self.frequency)
+        return Trace(
+            sorted(set(steps), key=lambda step: step[1]), launched, started, activities, spans,
+            _joined(lanes.get("Computing", [])), _joined(lanes.get("Communication", [])),
+            (np.array([t for t, _ in frequency], np.int64), np.array([f for _, f in frequency], np.float64)),
+            self.events, cut, tasks,
+        )  # fmt: skip
+
+
+_COLLECTIVES = ("HCCL", "Communication")
+_DEVICE = frozenset((
+    "Ascend Hardware", "HCCL", "Communication", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS", "PCIe",
+    "HCCS", "NIC", "RoCE", "SIO", "AI Core Freq", "CPU Usage", "Memory Usage",
+))  # fmt: skip
+
+
+def short_name(name: str) -> str:
+    """A host event's name without what it was about: `Kernel::KernelLaunch::Default/net/MatMul-op1` and all other
+    launches are `Kernel::KernelLaunch`."""
+    parts = name.split("::")
+    return "::".join(parts[:2]) if len(parts) > 2 and parts[0] else name
+
+
+def _spans(parts: Sequence[tuple[Ints, Ints, list[str]]]) -> Spans:
+    index: dict[str, int] = {}
+    codes = np.array([index.setdefault(name, len(index)) for _, _, names in parts for name in names], np.int64)
+    start, end = _joined([(start, end) for start, end, _ in parts])
+    known = start >= 0
+    return Spans(start[known], end[known], codes[known], list(index))
+
+
+def _joined(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])
+
+
+def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """(launched, started) of the links whose both ends are known, by start. One launch may start several tasks."""
+    sent_id, sent_at = _joined(sent)
+    got_id, got_at = _joined(received)
+    usable = (sent_id >= 0) & (sent_at >= 0)
+    sent_id, sent_at = sent_id[usable], sent_at[usable]
+    if not sent_id.size or not got_id.size:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = np.argsort(sent_id, kind="stable")
+    sent_id, sent_at = sent_id[order], sent_at[order]
+    at = np.minimum(np.searchsorted(sent_id, got_id), sent_id.size - 1)
+    linked = (sent_id[at] == got_id) & (got_at >= 0)
+    launched, started = sent_at[at[linked]], got_at[linked]
+    order = np.argsort(started, kind="stable")
+    return launched[order], started[order]
+
+
+def _links(flows: list[Event]) -> tuple[Ints, list[Event]]:
+    """(number, event) of those flows that link a launch to its task, `HostToDevice123`."""
+    numbers = _numbers(flows)
+    if numbers is None:
+        flows = [event for event in flows if event.name.startswith(_FLOW)]
+        numbers = _numbers(flows)
+    if numbers is None:
+        numbers = np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in flows], np.int64)
+    return numbers, flows
+
+
+def _numbers(flows: list[Event]) -> Ints | None:
+    """The number behind each name; None where a name is not like that."""
+    names = "\n".join(map(_NAME, flows))
+    text = f"\n{names}".replace(f"\n{_FLOW}", "\n")[1:]
+    if len(names) - len(text) != len(_FLOW) * len(flows) or not text.isascii() or text.translate(_NO_DIGITS):
+        return None
+    numbers = np.fromstring(text, np.int64, sep="\n")
+    return numbers if numbers.size == len(flows) and numbers.max(initial=0) < np.iinfo(np.int64).max else None
+
+
+_NO_DIGITS = str.maketrans("", "", "0123456789\n")
+
+
+def trace_source(rank: Rank) -> Source | None:
+    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
+    if rank.has("trace"):
+        return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
+    reference = rank.tables.get("kernels")
+    if reference is not None and reference.reader == "kernels.db":
+        return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
+    return None
+
+
+def load_trace(rank: Rank) -> Trace | None:
+    """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
+    key = ("trace", "compact")
+    if key not in rank._cache:
+
+        def note(path: str, text: str) -> None:
+            rank.note(rank.relative(Path(path)), text)
+
+        rank._cache[key] = None
+        if rank.has("trace"):
+            rank._cache[key] = _load(rank.tables["trace"].paths, note)
+        elif trace_source(rank) is not None:
+            from advisor.sources.database.trace_database import read_trace
+
+            rank._cache[key] = read_trace(rank.tables["kernels"].paths, note)
+    return cast("Trace | None", rank._cache[key])
+
+
+def _load(paths: Sequence[Path], note: Note) -> Trace | None:
+    collector, cut = _Collector(), False
+    for path in paths:
+        try:
+            for events, block in stream(path, note):
+                collector.add(events, block)
+                del events, block
+        except Cut:
+            cut = True
+        except OSError as error:
+            note(str(path), why_unreadable(error))
+    return collector.finish(cut) if collector.events else None

@@ -1,0 +1,303 @@
+"""Events of a timeline in blocks, whatever happened to the file: gzipped, cut in the middle, damaged inside."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from advisor.sources.base import Note
+from advisor.sources.text.textfiles import detect_encoding, require_file
+
+BLOCK = 1 << 19
+"""Bytes decoded at once; larger blocks leave the processor's caches and are slower."""
+LARGEST_EVENT = 1 << 26
+
+_BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
+_NONE = msgspec.Raw(b"")
+_SPACE = b" \t\r\n"
+
+Ints = npt.NDArray[np.int64]
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event; `ts` stays text until it is needed, its digits are more than a float carries. `dur` is a number, or a
+    text that is one: the decoder turns both into a float."""
+
+    ph: str
+    name: str = ""
+    pid: int | str = 0
+    ts: msgspec.Raw = _NONE
+    dur: float | None = None
+
+
+class OddEvent(msgspec.Struct, gc=False):
+    """An event whose duration may be anything; one that is no number does not spoil the events around it."""
+
+    ph: str
+    name: str = ""
+    pid: int | str = 0
+    ts: msgspec.Raw = _NONE
+    dur: Any = None
+
+
+class Description(msgspec.Struct, gc=False):
+    """An event that names a process or samples a counter: rare, and the only kind whose arguments are read."""
+
+    ph: str
+    name: str = ""
+    pid: int | str = 0
+    ts: msgspec.Raw = _NONE
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_WORDS = (b'"process_name"', b'"AI Core Freq"')
+_AROUND = 1000
+"""Bytes before and after one of these words within which its event lies."""
+_FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")
+
+
+def descriptions(data: bytes) -> Iterator[Description]:
+    """The events of a block that name a process or tell the AI Core's clock."""
+    for word in _WORDS:
+        at = data.find(word)
+        while at >= 0:
+            for found in _FLAT.finditer(data, max(0, at - _AROUND), at + _AROUND):
+                if found.start() < at < found.end():
+                    try:
+                        yield _DESCRIPTION.decode(found.group())
+                    except (msgspec.DecodeError, UnicodeDecodeError):
+                        continue
+            at = data.find(word, at + len(word))
+
+
+_DESCRIPTION = msgspec.json.Decoder(Description)
+_EVENTS = msgspec.json.Decoder(list[Event], strict=False)
+_ODD_EVENTS = msgspec.json.Decoder(list[OddEvent])
+
+
+def _decode(data: bytes) -> list[Event]:
+    """The events of a whole array. Raises where it is none."""
+    try:
+        return _EVENTS.decode(data)
+    except msgspec.ValidationError:
+        events = _ODD_EVENTS.decode(data)
+    return [Event(event.ph, event.name, event.pid, event.ts, _number(event.dur)) for event in events]
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, (str, int, float)) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def nanoseconds(texts: Sequence[Any]) -> Ints:
+    """Exact nanoseconds of JSON texts or numbers in microseconds; -1 where it is neither."""
+    data = b"".join(texts)
+    width = len(texts[0])
+    if len(data) == width * len(texts):
+        digits = np.frombuffer(data, np.uint8).reshape(len(texts), width)
+        if digits[0, 0] == 34:
+            digits = digits[:, 1:-1]
+        if digits.shape[1] > 4 and (digits[:, -4] == 46).all():
+            digits = np.concatenate((digits[:, :-4], digits[:, -3:]), axis=1) - 48
+            if digits.shape[1] <= 19 and digits.max(initial=0) <= 9:
+                high, low = (digits.astype(np.float64) @ _PLACES[-digits.shape[1] :]).astype(np.int64).T
+                return high * 10**_LOW + low
+    return np.array([_exact(bytes(text)) for text in texts], np.int64)
+
+
+_LOW = 12
+"""Digits that are added up apart from those before them: sums of either half are exact in a float64."""
+_PLACES = np.array([(10.0 ** (i - _LOW), 0.0) if i >= _LOW else (0.0, 10.0**i) for i in range(18, -1, -1)])
+
+
+def _exact(text: bytes) -> int:
+    try:
+        number = Decimal(text.strip(b'"').strip().decode())
+        value = int(number * (1 if number.adjusted() >= 17 else 1000))
+    except (InvalidOperation, ValueError, UnicodeDecodeError, OverflowError):
+        return -1
+    return value if 0 <= value < 1 << 63 else -1
+
+
+class Cut(Exception):
+    """The file ended before its array did; everything before was handed on."""
+
+
+def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
+    """(events, their bytes) in blocks of about `BLOCK`. Raises `Cut` at the end of a file that ends in the middle."""
+    lost = 0
+    total = 0
+    rest = b""
+    started = False
+    ended = False
+    for data in _bytes(path, note):
+        rest += data
+        if not started:
+            start = _first_event(rest)
+            if start is None:
+                if len(rest) > LARGEST_EVENT:
+                    break
+                continue
+            rest, started = rest[start:], True
+        if len(rest) < BLOCK // 2:
+            continue
+        block = rest
+        events, rest, bad = _decode_most(block)
+        lost += bad
+        total += len(events)
+        if events:
+            yield events, block
+        del events, block  # so that the next ones take their memory, which the processor still holds
+    if started:
+        events, bad, ended = _decode_end(rest)
+        lost += bad
+        total += len(events)
+        if events:
+            yield events, rest
+    if lost:
+        note(str(path), f"{lost} bytes of it are no events and were left out")
+    if not total:
+        note(
+            str(path),
+            "holds no events"
+            if ended or not rest.strip()
+            else "is no timeline: neither an array of events nor traceEvents",
+        )
+        return
+    if not ended:
+        note(str(path), f"ends in the middle: the {total} events before the cut were read")
+        raise Cut
+
+
+def _bytes(path: Path, note: Note) -> Iterator[bytes]:
+    require_file(path)
+    with path.open("rb") as stream:
+        sample = stream.read(4096)
+        stream.seek(0)
+        if not sample.startswith(b"\x1f\x8b"):
+            codec = detect_encoding(sample)
+            decoder = codecs.getincrementaldecoder(codec)("replace") if codec.startswith(("utf-16", "utf-32")) else None
+            while data := stream.read(BLOCK):
+                if not data.strip(b"\x00"):
+                    note(str(path), "holds zeros where events should follow; the rest was not read")
+                    return
+                yield data if decoder is None else decoder.decode(data).encode()
+            return
+        stream.seek(0)
+        try:
+            whole = yield from _unzipped(stream)
+        except zlib.error as error:
+            note(str(path), f"its compression is damaged ({error}); what lies before the defect was read")
+        else:
+            if not whole:
+                note(str(path), "its compression is damaged (it ends in the middle); what lies before was read")
+
+
+def _unzipped(stream: BinaryIO) -> Generator[bytes, None, bool]:
+    """The contents in blocks; whether they were complete. gzip's own reader gives nothing of a broken block."""
+    unzip = zlib.decompressobj(31)
+    while data := stream.read(BLOCK):
+        while data:
+            if unzip.eof:
+                if not data.startswith(b"\x1f\x8b"):
+                    return True
+                unzip = zlib.decompressobj(31)
+            yield unzip.decompress(data, BLOCK)
+            data = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
+    yield unzip.flush()
+    return unzip.eof
+
+
+def _first_event(data: bytes) -> int | None:
+    """Position behind the bracket that opens the array of events."""
+    text = data.lstrip(b"\xef\xbb\xbf" + _SPACE)
+    skipped = len(data) - len(text)
+    if text.startswith(b"["):
+        return skipped + 1
+    found = re.search(rb'"traceEvents"\s*:\s*\[', text)
+    return skipped + found.end() if found else None
+
+
+def _decode_most(data: bytes) -> tuple[list[Event], bytes, int]:
+    """(events, what remains, bytes given up): all whole events of a block."""
+    end = len(data)
+    for _ in range(16):
+        cut = _last_boundary(data, end)
+        if cut is None:
+            break
+        try:
+            whole = b"".join((b"[", memoryview(data)[: cut[0]], b"]"))
+            return _decode(whole), data[cut[1] :], 0
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            end = cut[0]
+    cut = _last_boundary(data, len(data))
+    if cut is None:
+        return [], data if len(data) < LARGEST_EVENT else b"", 0 if len(data) < LARGEST_EVENT else len(data)
+    events, bad = _decode_around(data[: cut[0]])
+    return events, data[cut[1] :], bad
+
+
+def _last_boundary(data: bytes, end: int) -> tuple[int, int] | None:
+    """(end of the event, start of the next) of the last boundary before `end`."""
+    low, width = end, 1024
+    while low > 0:
+        low, width = max(0, low - width), 4 * width
+        last = None
+        for last in _BETWEEN.finditer(data, low, end):  # noqa: B007
+            pass
+        if last is not None:
+            return last.start() + 1, last.end()
+    return None
+
+
+def _decode_around(data: bytes) -> tuple[list[Event], int]:
+    """Events of a damaged piece, and the bytes given up: halves it until the defect stands alone."""
+    try:
+        return _decode(b"[" + data + b"]"), 0
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        middle = _BETWEEN.search(data, len(data) // 2)
+        # else the last one before the middle: the first would take one event off a long piece at a time
+        cut = _last_boundary(data, len(data) // 2) if middle is None else (middle.start() + 1, middle.end())
+        if cut is None:
+            return [], len(data)
+        left, lost_left = _decode_around(data[: cut[0]])
+        right, lost_right = _decode_around(data[cut[1] :])
+        return left + right, lost_left + lost_right
+
+
+def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:
+    """(events, bytes given up, whether the array was closed) of what follows the last block."""
+    text = data.strip(_SPACE)
+    if text.startswith(b"]"):
+        return [], 0, True
+    end = len(text)
+    for _ in range(16):
+        bracket = text.rfind(b"]", 0, end)
+        if bracket < 0:
+            break
+        try:
+            return _decode(b"[" + text[: bracket + 1]), 0, True
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            end = bracket
+    try:
+        return _decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    events, rest, bad = _decode_most(text)
+    closed = rest.rstrip(_SPACE).endswith((b"]", b"}"))
+    last = re.match(rb"\{.*\}\s*\]", rest, re.DOTALL)
+    if last is not None:
+        more, lost = _decode_around(rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE))
+        return events + more, bad + lost, bool(more)
+    return events, bad, closed and bool(last)

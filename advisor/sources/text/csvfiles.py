@@ -1,0 +1,287 @@
+"""CSV files of every version, whatever happened to them on the way.
+
+Columns are found by their headings, never by position. A damaged file gives what is still readable and says what is
+lost; nothing is guessed into a wrong column.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.sources.base import Note, TableRef
+from advisor.sources.frames import LONGEST_STEP, build_frame, to_step, wanted_columns
+from advisor.sources.readers import reader
+from advisor.sources.text.textfiles import lines_of, open_text
+from advisor.tables import MOST_COLUMNS, TABLES, Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LARGEST_FIELD = 1 << 30
+_REPEATING = ("memory", "module_memory", "kernels")
+"""Tables in which equal rows are nothing odd (samples), or are told apart elsewhere."""
+_UNITS = {
+    "ns": 1e-3, "us": 1.0, "μs": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6,
+    "b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": 1024.0, "mb": 1024.0**2, "gb": 1024.0**3,
+    "%": 1.0,
+}  # fmt: skip
+_UNIT = re.compile(r"\((" + "|".join(map(re.escape, _UNITS)) + r")\)$")
+_SHOWN = 8
+_ROWS_COMPARED = 1_000_000
+"""Rows among which repeated ones are sought: each costs memory until the file has been read."""
+
+
+def split_heading(heading: str) -> tuple[str, str]:
+    """(key, unit): `"Start Time(us)\\t"` and `start_time(us)` are both ("starttime", "us")."""
+    key = re.sub(r"[\s_\-\"'\ufeff\x00]", "", heading).lower()
+    unit = _UNIT.search(key)
+    return (key[: unit.start()], unit.group(1)) if unit else (key, "")
+
+
+@dataclass(frozen=True)
+class Match:
+    """A canonical column found in a file: where, under which heading, and file value × scale = canonical value."""
+
+    position: int
+    heading: str
+    scale: float
+
+
+def match_columns(columns: Sequence[Column], heading: Sequence[str]) -> dict[str, Match]:
+    """Canonical name -> match, for those columns that the heading row has. Units in brackets may differ."""
+    places: dict[str, list[int]] = {}
+    split = [split_heading(cell) for cell in heading]
+    for position, (key, _) in enumerate(split):
+        places.setdefault(key, []).append(position)
+    found: dict[str, Match] = {}
+    for column in columns:
+        reference = split_heading(column.headings[0])[1] if column.headings else ""
+        for known in column.headings:
+            key, unit = split_heading(known)
+            candidates = places.get(key)
+            if not candidates:
+                continue
+            position = next((p for p in candidates if split[p][1] == unit), candidates[0])
+            given = split[position][1]
+            factor = _UNITS[given] / _UNITS[reference] if given and reference else 1.0
+            found[column.name] = Match(position, heading[position].strip("\ufeff \t\"'"), column.scale * factor)
+            break
+    return found
+
+
+def _lines(path: Path, note: Note) -> Iterator[str]:
+    holes = 0
+    with open_text(path) as stream:
+        for line in lines_of(stream):
+            holes += "\x00" in line
+            yield line.replace("\x00", "") if "\x00" in line else line
+    if holes:
+        note(str(path), f"{holes} lines hold zero bytes, as where a block never reached the disk; that part is lost")
+
+
+def _delimiter(line: str) -> str:
+    """Commas, unless another mark is far more frequent: cells of comma-separated files often end in tabs."""
+    other = max(";\t", key=line.count)
+    return other if line.count(other) > 2 * line.count(",") else ","
+
+
+def read_rows(path: Path, note: Note) -> Iterator[list[str]]:
+    """The rows of a CSV file, heading first, blank lines left out.
+
+    A quotation mark that is never closed would swallow the rest of the file; from such a line on, quotes are text.
+    """
+    csv.field_size_limit(_LARGEST_FIELD)
+    lines = _lines(path, note)
+    first = next((line for line in lines if line.strip("\ufeff \t\r\n")), None)
+    if first is None:
+        return
+    mark = _delimiter(first)
+    opened: list[str] = []
+
+    def feed() -> Iterator[str]:
+        for line in itertools.chain([first], lines):
+            opened.append(line)
+            yield line
+
+    rows = csv.reader(feed(), delimiter=mark)
+    width = 0
+    for row in rows:
+        swallowed = len(opened)
+        width = width or len(row)
+        if swallowed > 1 and len(row) != width and _never_closed(opened):
+            note(str(path), "a quotation mark is opened and never closed; the lines after it were read without quotes")
+            yield from csv.reader(opened, delimiter=mark, quoting=csv.QUOTE_NONE)
+            return
+        opened.clear()
+        if any(cell.strip() for cell in row):
+            yield row
+
+
+def is_too_wide(heading: Sequence[str], path: Path, note: Note) -> bool:
+    """Whether the heading has more cells than any table of a profile; noted, as the file cannot be used."""
+    if len(heading) <= MOST_COLUMNS:
+        return False
+    note(str(path), f"its heading has {len(heading)} cells; no table of a profile has so many columns")
+    return True
+
+
+def _never_closed(lines: Sequence[str]) -> bool:
+    return sum(line.count('"') for line in lines) % 2 == 1
+
+
+def ends_inside_line(path: Path) -> bool:
+    """Whether the file's last line has no line end, in any encoding."""
+    with path.open("rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(max(0, size - 4))
+        return bool(size) and not stream.read().rstrip(b"\x00").endswith((b"\n", b"\r"))
+
+
+class Once:
+    """Tells rows that were there before, so that none counts twice."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self.again = 0
+
+    def is_new(self, row: Sequence[str]) -> bool:
+        """Whether no equal row came before."""
+        key = hash(tuple(row))
+        if key in self._seen:
+            self.again += 1
+            return False
+        if len(self._seen) < _ROWS_COMPARED:
+            self._seen.add(key)
+        return True
+
+    def tell(self, file: str, note: Note) -> None:
+        if self.again:
+            note(file, f"{self.again} rows stand there more than once; each was used once")
+
+
+def read_columns(
+    path: Path, note: Note, pick: Callable[[list[str]], list[int] | None], *, once: bool = True
+) -> tuple[list[list[str | None]], int] | None:
+    """(cells by picked column, rows) of one file; `pick` gets the heading and returns positions or None to give up.
+
+    `once` leaves out rows that repeat an earlier one in every cell.
+    """
+    file = str(path)
+    rows = read_rows(path, note)
+    heading = next(rows, None)
+    if heading is None:
+        note(file, "is empty")
+        return None
+    if is_too_wide(heading, path, note):
+        return None
+    positions = pick(heading)
+    if positions is None:
+        return None
+    width, picked = len(heading), [[] for _ in positions]  # type: tuple[int, list[list[str | None]]]
+    count = short = shifted = 0
+    last_short, single = False, Once()
+    for row in rows:
+        if once and not single.is_new(row):
+            continue
+        if len(row) != width:
+            if len(row) > width and any(cell.strip() for cell in row[width:]):
+                shifted += 1
+                continue
+            if len(row) < width:
+                short += 1
+        elif row == heading:
+            continue
+        last_short = len(row) < width
+        count += 1
+        for cells, position in zip(picked, positions, strict=True):
+            cells.append(row[position] if position < len(row) else None)
+    if last_short and ends_inside_line(path):
+        for cells in picked:
+            cells.pop()
+        count, short = count - 1, short - 1
+        note(file, f"is cut short: the last row ends in the middle and was left out, {count} rows were kept")
+    single.tell(file, note)
+    if shifted:
+        note(file, f"{shifted} rows have more cells than the heading has columns and were left out, {count} were kept")
+    if short:
+        note(file, f"{short} of {count} rows have fewer cells than the heading; the missing cells are taken as unknown")
+    return picked, count
+
+
+def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The canonical frame of one file, None where it has no row or none of the table's columns."""
+    file = str(path)
+    matches: dict[str, Match] = {}
+
+    def pick(heading: list[str]) -> list[int] | None:
+        known = match_columns(table.columns, heading)
+        if not known:
+            note(file, f"has none of the columns of this kind of file; found: {_some(heading)}")
+            return None
+        for column in table.columns:
+            if column.required and column.name not in known:
+                note(file, f"lacks the column {column.headings[0]}; found: {_some(heading)}")
+        keys = [split_heading(cell) for cell in heading]
+        for name in sorted({heading[m.position] for m in known.values()}):
+            times = keys.count(split_heading(name))
+            if times > 1:
+                note(file, f"has the column {name.strip()} {times} times; the first was used")
+        wanted = {column.name for column in wanted_columns(table, columns)}
+        matches.update((name, match) for name, match in known.items() if name in wanted)
+        return [match.position for match in matches.values()]
+
+    read = read_columns(path, note, pick, once=table.name not in _REPEATING)
+    if read is None:
+        return None
+    picked, count = read
+    if not count:
+        note(file, "has a heading but no rows")
+        return None
+    data = dict(zip(matches, picked, strict=True)) or {table.columns[0].name: [None] * count}
+    return build_frame(
+        table, data, columns, note, file,
+        headings={name: match.heading for name, match in matches.items()},
+        scales={name: match.scale for name, match in matches.items()},
+    )  # fmt: skip
+
+
+def _some(heading: Sequence[str]) -> str:
+    names = [cell.strip("\ufeff \t")[:40] for cell in heading]
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def read_files(table: Table, paths: Sequence[Path], columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The frames of all slices of a table, one under the other."""
+    import pandas as pd
+
+    frames = [frame for path in paths if (frame := read_file(table, path, columns, note)) is not None]
+    if not frames:
+        return None
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+@reader("csv.table")
+def read_table_files(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """Any table whose columns carry their headings in `advisor/tables.py`."""
+    return read_files(TABLES[reference.table], reference.paths, columns, note)
+
+
+@reader("csv.steps")
+def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """step_trace_time.csv; a profile without steps leaves the name empty."""
+    frame = read_files(TABLES["steps"], reference.paths, columns, note)
+    if frame is None:
+        return None
+    if "step" in frame:
+        frame["step"] = [to_step(name) for name in frame["step"]]
+        odd = frame["step"].str.len() > LONGEST_STEP
+        if odd.any():
+            note(str(reference.paths[0]), f"{int(odd.sum())} rows name no step that anybody would; left out")
+            frame = frame[~odd].reset_index(drop=True)
+    return frame

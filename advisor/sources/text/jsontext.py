@@ -1,0 +1,89 @@
+"""JSON as it is found: cut short, with a byte order mark, with NaN, nested without end.
+
+What stands before the damage is kept: the text is cut after its last complete value and the open brackets are closed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from advisor.sources.base import Note
+from advisor.sources.text.textfiles import LARGEST, read_text, require_file, why_unreadable
+
+_DEEPEST = 200
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_CLOSER = {"{": "}", "[": "]"}
+
+
+def decode(text: str) -> Any:
+    """json.loads, but integers of thousands of digits, which nothing measures, are infinite instead of an error."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf)
+
+
+def load_json(path: Path, note: Note) -> Any:
+    """The decoded file, or what of it precedes the first damage; None where nothing is readable."""
+    file = str(path)
+    try:
+        if require_file(path) > LARGEST:
+            note(file, f"is larger than {LARGEST >> 30} GiB and was not read")
+            return None
+        text = read_text(path).lstrip("\ufeff")
+    except OSError as error:
+        note(file, why_unreadable(error))
+        return None
+    if not text.strip("\x00 \t\r\n"):
+        note(file, "is empty")
+        return None
+    try:
+        data = decode(text)
+        if data is None:
+            note(file, "holds nothing but null")
+        return data
+    except RecursionError:
+        note(file, "is nested too deeply to be a profiler's file and was not read")
+        return None
+    except json.JSONDecodeError as error:
+        damage = error
+    saved = salvage(text[: damage.pos])
+    if saved is None:
+        note(file, f"is no JSON: {damage.msg} in line {damage.lineno}")
+    elif damage.pos >= len(text.rstrip()) - 1 or damage.msg.startswith("Unterminated string"):
+        note(file, f"is cut short after {damage.pos} characters; what precedes the cut was kept")
+    else:
+        note(
+            file, f"is damaged in line {damage.lineno}, column {damage.colno} ({damage.msg}); the part before was kept"
+        )
+    return saved
+
+
+def salvage(text: str) -> Any:
+    """The largest part of a broken document that ends with a complete value; None where there is none."""
+    stack: list[str] = []
+    end, open_at_end = 0, ""
+    for token in _TOKEN.finditer(text):
+        mark = token.group()
+        if mark in _CLOSER:
+            stack.append(_CLOSER[mark])
+            if len(stack) > _DEEPEST:
+                return None
+        elif mark in "}]":
+            if not stack or stack.pop() != mark:
+                break
+            end, open_at_end = token.end(), "".join(reversed(stack))
+        elif mark == ",":
+            end, open_at_end = token.start(), "".join(reversed(stack))
+    if not end:
+        return None
+    try:
+        return decode(text[:end] + open_at_end)
+    except (json.JSONDecodeError, RecursionError):
+        return None

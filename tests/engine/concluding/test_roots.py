@@ -1,0 +1,92 @@
+"""Roles: a cause accounts for its symptoms, once, and never a small one for a large."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.engine.concluding.roots import assign_roles, merge, related
+from advisor.model import Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
+
+RUN = Subject("run", "run")
+T = Text("t", "t")
+
+
+def finding(rule, verdict, severity="high", saving=100.0, subject=RUN, confidence="high"):
+    return Finding(
+        "", rule, verdict, Direction.COMMUNICATION, Role.CONTRIBUTING, Severity(severity), Confidence(confidence),
+        subject, T, T, saving=Saving(saving, None, T) if saving else None,
+    )  # fmt: skip
+
+
+def roles(findings, explains, kinds=None):
+    return {f.rule: f for f in assign_roles(findings, explains, kinds or {})}
+
+
+def test_a_symptom_names_its_cause_and_the_cause_its_symptom():
+    """The exposed communication of everyone is the slow rank's doing."""
+    found = roles(
+        [finding("COMM", "exposed", saving=900), finding("SLOW", "slow-rank", saving=500)],
+        {"SLOW": (("exposed", "any"),)},
+        {"COMM": "symptom", "SLOW": "cause"},
+    )
+    assert found["SLOW"].role is Role.ROOT_CAUSE and found["COMM"].role is Role.SYMPTOM
+    assert found["COMM"].because == (found["SLOW"].id,) and found["SLOW"].explains == (found["COMM"].id,)
+    assert found["SLOW"].id == "F1"
+
+
+def test_a_trifle_does_not_explain_a_serious_symptom():
+    """A rank 1 % slow is no excuse for half a step of waiting."""
+    found = roles([finding("COMM", "exposed"), finding("SLOW", "slow-rank", "low")], {"SLOW": (("exposed", "any"),)})
+    assert found["COMM"].role is Role.ROOT_CAUSE
+
+
+def test_two_causes_that_explain_each_other_leave_one_root():
+    """Explaining is no circle: the larger saving stands above."""
+    found = roles(
+        [finding("A", "a", saving=10), finding("B", "b", saving=20)], {"A": (("b", "any"),), "B": (("a", "any"),)}
+    )
+    assert found["B"].role is Role.ROOT_CAUSE and found["A"].role is Role.SYMPTOM
+
+
+def test_one_verdict_about_one_subject_is_one_finding():
+    """Eight processes that see the same slow map, or two rules that agree, make one finding about all ranks."""
+    merged = merge([finding("A", "v", subject=Subject("pipeline_op", "Map(1)", (rank,))) for rank in range(3)])
+    assert [f.subject.ranks for f in merged] == [(0, 1, 2)]
+    both = merge([finding("A", "v", confidence="low"), finding("B", "v", confidence="high")])
+    assert [f.rule for f in both] == ["B"]
+
+
+@given(st.permutations(range(5)))
+def test_the_order_in_which_findings_are_reached_is_irrelevant(order):
+    """The same findings give the same report, however they came about."""
+    findings = [finding(f"R{i}", f"v{i}", saving=float(i)) for i in range(5)]
+    explains = {"R4": (("v1", "any"),), "R1": (("v0", "any"),)}
+    assert assign_roles([findings[i] for i in order], explains, {}) == assign_roles(findings, explains, {})
+
+
+def test_subjects_are_related_as_the_rule_says():
+    """Overlapping means a shared rank, or the run as a whole."""
+    one, two = Subject("rank", "1", (1,)), Subject("link", "1-2", (1, 2))
+    assert related(one, two, "overlapping") and not related(one, two, "same")
+    assert related(RUN, one, "overlapping") and not related(one, Subject("rank", "2", (2,)), "overlapping")
+
+
+def test_beside_a_cause_of_weight_a_trifle_only_contributes():
+    """The first screen names what matters; alone, even a small cause is the cause."""
+    both = roles([finding("A", "a"), finding("B", "b", "low", saving=1)], {}, {"A": "cause", "B": "cause"})
+    assert both["A"].role is Role.ROOT_CAUSE and both["B"].role is Role.CONTRIBUTING
+    assert roles([finding("B", "b", "low", saving=1)], {}, {"B": "cause"})["B"].role is Role.ROOT_CAUSE
+
+
+def test_what_is_wrong_with_a_type_accounts_for_its_operator():
+    """One long multiplication and its unaligned type are one cause; a call that was odd once is another."""
+    found = [
+        finding("ROWS", "unaligned", "medium", subject=Subject("operator_type", "MatMul")),
+        finding("LONG", "hotspot", saving=0, subject=Subject("operator", "net/MatMul-op1")),
+        finding("ODD", "hotspot", saving=10, subject=Subject("operator", "net/MatMul-op2")),
+        finding("SORT", "hotspot", saving=0, subject=Subject("operator", "net/Sort-op3")),
+    ]
+    kinds = {"ROWS": "cause", "LONG": "symptom", "ODD": "cause", "SORT": "symptom"}
+    types = {"net/MatMul-op1": "MatMul", "net/MatMul-op2": "MatMul", "net/Sort-op3": "Sort"}
+    by_rule = {f.rule: f.role for f in assign_roles(found, {"ROWS": (("hotspot", "same"),)}, kinds, types)}
+    assert by_rule["LONG"] is Role.SYMPTOM
+    assert {rule for rule, role in by_rule.items() if role is Role.ROOT_CAUSE} == {"ROWS", "ODD", "SORT"}

@@ -1,0 +1,193 @@
+"""The late rank is found with the reason it is late, whichever files there are."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from clusters import PIPELINE, SMALL, facts_of
+
+from advisor.facts.cluster.lateness import extra_work
+from advisor.facts.device.course import Course
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Fault, simulate
+
+
+def rank(number: int) -> Subject:
+    return Subject("rank", str(number), (number,))
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+@pytest.mark.parametrize(("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")])
+def test_late_rank_and_its_cause(tmp_path, kind, cause, framework):
+    """The rank with the fault is the latest, from what it has more of, in both frameworks' formats."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault(kind, 2, 0.4),), framework=framework), tmp_path)
+    late = facts.of("rank.lateness_us")
+    assert max(late.values(), key=lambda f: f.value).subject == rank(2)
+    assert facts.value("rank.late_cause", rank(2)) == cause
+    assert facts.value("rank.lateness_share", rank(2)) > 0.1
+    assert all(facts.value("rank.lateness_share", rank(r)) < 0.03 for r in (0, 1, 3))
+
+
+def test_healthy_run_has_nobody_late(tmp_path):
+    """Noise alone makes nobody late by more than what cards differ by."""
+    facts, _ = facts_of(SMALL, tmp_path)
+    assert all(f.value < 0.03 for f in facts.of("rank.lateness_share").values())
+
+
+def test_step_times_alone_suffice(tmp_path):
+    """Without kernels and collectives the step table still tells the late rank from the waiting ones."""
+    scenario = replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),), kernels=False, level=0, metadata=False)
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("rank.late_cause", rank(1)) == "compute"
+    assert facts.value("rank.lateness_share", rank(1)) > 0.1
+    assert facts.value("rank.exposed_excess_us", rank(0)) > facts.value("rank.exposed_excess_us", rank(1))
+
+
+def test_ranks_are_compared_within_their_stage(tmp_path):
+    """A stage with more work makes none of its ranks slow."""
+    facts, _ = facts_of(replace(PIPELINE, faults=(Fault("stage_imbalance", 1, 1.0),)), tmp_path)
+    assert facts.value("rank.stage", rank(3)) == 1
+    assert all(f.value < 0.03 for f in facts.of("rank.computing_excess_share").values())
+
+
+def test_slow_rank_alone_in_its_stage(tmp_path):
+    """With one rank a stage, slower kernels tell a slow card from a larger share of the work."""
+    facts, _ = facts_of(replace(PIPELINE, data=1, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path)
+    assert facts.value("rank.late_cause", rank(1)) == "compute"
+    assert facts.value("rank.kernel_speed_ratio", rank(1)) == pytest.approx(1.4, rel=0.05)
+    assert facts.value("stage.work_ratio", Subject("stage", "1", (1,))) < 1.08
+
+
+@pytest.mark.parametrize("base", [SMALL, PIPELINE])
+@pytest.mark.parametrize("kind", ["slow_compute", "slow_data", "slow_host"])
+def test_saving_is_what_removing_the_fault_gives(tmp_path, base, kind):
+    """The replayed saving is within a fifth of the step that the simulator saves without the fault."""
+    scenario = replace(base, faults=(Fault(kind, 1, 0.5),))
+    facts, _ = facts_of(scenario, tmp_path)
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
+    assert facts.value("rank.saving_basis", rank(1)) == "replay"
+    assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
+
+
+@pytest.mark.parametrize("pairwise", [False, True])
+@pytest.mark.parametrize("kind", ["slow_compute", "slow_data"])
+def test_saving_reaches_through_the_pipeline(tmp_path, kind, pairwise):
+    """With tensor and pipeline parallelism the others wait in receives, whose senders are found by their ends."""
+    base = replace(PIPELINE, tensor=2, pipeline=3, ranks_per_host=4, pairwise=pairwise)
+    scenario = replace(base, faults=(Fault(kind, 5, 0.4),))
+    facts, _ = facts_of(scenario, tmp_path)
+    gained = simulate(scenario).step_us - simulate(base).step_us
+    assert facts.value("rank.saving_basis", rank(5)) == "replay"
+    assert facts.value("rank.saving_us", rank(5)) == pytest.approx(gained, rel=0.2)
+
+
+def test_replay_reproduces_the_step(tmp_path):
+    """Played without a change, the model takes as long as the measured step."""
+    facts, _ = facts_of(PIPELINE, tmp_path)
+    assert facts.value("replay.error_share", RUN) < 0.02
+
+
+def test_ranks_of_different_jobs_are_not_compared(tmp_path):
+    """Steps of different lengths are not of one synchronous job: nobody is accused."""
+    from advisor.pipeline import Options, measure
+    from benchmarks.simulator import write_profile
+
+    write_profile(simulate(replace(SMALL, data=1)), tmp_path / "a")
+    longer = simulate(replace(SMALL, data=2, kernel_us=1200.0))
+    for folder in write_profile(replace_missing(longer), tmp_path / "b"):
+        assert folder.exists()
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert not measured.facts.of("rank.lateness_us")
+
+
+def replace_missing(run):
+    """The same run with rank 0's files lost."""
+    run.scenario = replace(run.scenario, missing_ranks=(0,))
+    return run
+
+
+def test_saving_of_a_slow_card_where_kernels_alone_tell_the_stages(tmp_path):
+    """Level 0 and no metadata: who hands on to whom follows from one rank a stage."""
+    scenario = replace(
+        PIPELINE, data=1, level=0, metadata=False, framework="pytorch", faults=(Fault("slow_compute", 1, 0.3),)
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
+    assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize(("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")])
+def test_a_host_whose_ranks_are_all_late_is_one_fault(tmp_path, kind, cause, kernels):
+    """Its ranks gain only together: what the host costs is told once, as much as the simulator gains without it."""
+    scenario = replace(SMALL, data=8, ranks_per_host=4, kernels=kernels)
+    slow = replace(scenario, faults=(Fault(kind.replace("slow_", "slow_node_"), 1, 0.4),))
+    facts, _ = facts_of(slow, tmp_path)
+    host = next(s for s in facts.subjects("host") if 4 in s.ranks)
+    assert facts.value("host.late_cause", host) == cause
+    assert facts.value("host.late_rank_share", host) == 1
+    assert facts.value("host.saving_us", host) == pytest.approx(
+        simulate(slow).step_us - simulate(scenario).step_us, rel=0.2
+    )
+
+
+def test_one_slow_rank_of_two_is_no_slow_host(tmp_path):
+    """The other rank of its host is late by noise only."""
+    scenario = replace(SMALL, ranks_per_host=2, faults=(Fault("slow_compute", 1, 0.3),))
+    facts, _ = facts_of(scenario, tmp_path)
+    hosts = facts.of("host.late_rank_share")
+    assert hosts
+    assert all(fact.value <= 0.5 for fact in hosts.values())
+
+
+def test_a_first_stage_that_waits_for_data_as_a_whole_is_the_data_pipeline(tmp_path):
+    """No rank of it is later than the others, yet all later stages wait behind it."""
+    scenario = replace(PIPELINE, data=4, ranks_per_host=2)
+    slow = replace(scenario, faults=(Fault("slow_node_data", 0, 0.4), Fault("slow_node_data", 1, 0.4)))
+    facts, _ = facts_of(slow, tmp_path)
+    assert facts.value("pipeline.first_host_count", RUN) == 2
+    assert facts.value("pipeline.first_saving_us", RUN) == pytest.approx(
+        simulate(slow).step_us - simulate(scenario).step_us, rel=0.2
+    )
+
+
+def test_a_stage_whose_ranks_fetch_in_time_starves_nobody(tmp_path):
+    """Without a fault there is no such wait."""
+    facts, _ = facts_of(replace(PIPELINE, data=4, ranks_per_host=2), tmp_path)
+    assert (facts.value("pipeline.first_wait_share", RUN) or 0.0) < 0.03
+
+
+def test_a_rank_with_more_work_is_not_a_slow_card(tmp_path):
+    """Equal calls are as fast there: what it has more of is told, and no card is accused."""
+    slow, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path / "slow")
+    assert slow.value("rank.extra_work_us", rank(1)) < 0.1 * slow.value("rank.computing_excess_us", rank(1))
+    loaded, _ = facts_of(replace(PIPELINE, faults=(Fault("stage_imbalance", 1, 0.5),)), tmp_path / "loaded")
+    assert all(f.value < 0.1 * loaded.value("step.time_us", RUN) for f in loaded.of("rank.extra_work_us").values())
+
+
+def test_extra_work_is_told_by_type_and_shape():
+    """A rank whose matmuls are a quarter longer, and one call that only it makes."""
+    peer = Course((), *([np.zeros(0)] * 5), np.zeros(0, int), {("MatMul", "4,4"): (10.0, 100.0)})
+    speed = {("MatMul", "5,4"): (10.0, 125.0), ("TopK", "9"): (1.0, 30.0)}
+    run = SimpleNamespace(each=lambda name: {0: peer, 1: replace(peer, speed=speed), 2: peer})
+    more, where = extra_work(run, 1, [0, 1, 2])
+    assert more == pytest.approx(10 * 125 + 30 - 10 * 100)
+    assert where == ("MatMul (5,4)", "TopK (9)")
+
+
+@pytest.mark.parametrize("spoil", ["lost", "column"])
+def test_ranks_measured_in_another_way_are_not_compared(tmp_path, spoil):
+    """A rank whose step table is lost, or tells no Preparing, differs by what is counted: nobody is late for that."""
+    facts_of(replace(SMALL, framework="pytorch"), tmp_path)
+    table = sorted(tmp_path.rglob("step_trace_time.csv"))[1]
+    if spoil == "lost":
+        table.unlink()
+    else:
+        table.write_text(table.read_text().replace("Preparing", "Prepared"))
+    measured = measure([tmp_path], None, Options(jobs=1))
+    compared = {subject.ranks[0] for subject in measured.facts.of("rank.idle_excess_share")}
+    assert compared == {0, 2, 3}
+    assert all(fact.value < 0.03 for fact in measured.facts.of("rank.lateness_share").values())
+    assert any("measured in another way" in problem.problem for problem in measured.problems)

@@ -1,0 +1,70 @@
+"""Older files tell the same story as new ones: who is slow, from what, and what splitting gradients would save."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE, SMALL
+
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, simulate
+from benchmarks.simulator.legacy import write_legacy_profile
+
+DATA = replace(SMALL, data=8, steps=6)
+SHARDED = replace(SMALL, data=1, tensor=4, steps=6)
+STAGES = replace(PIPELINE, pipeline=4, steps=6)
+
+
+def roots(scenario, folder):
+    """(verdict, subject) of the serious root causes."""
+    write_legacy_profile(simulate(scenario), folder)
+    found = advise([folder], load_rules(), Options(jobs=1)).findings
+    return [
+        (f.verdict, f.subject.id, f.saving.us_per_step if f.saving else None)
+        for f in found
+        if f.role == "root_cause" and f.severity in ("medium", "high", "critical")
+    ]
+
+
+@pytest.mark.parametrize("base", [DATA, SHARDED, STAGES])
+def test_healthy_older_runs_are_cleared(tmp_path, base):
+    """Nothing serious is said, and nothing in the files is complained of."""
+    assert roots(base, tmp_path) == []
+    assert measure([tmp_path], None, Options(jobs=1)).problems == []
+
+
+@pytest.mark.parametrize("base", [DATA, SHARDED, STAGES])
+def test_a_slow_card_in_older_runs(tmp_path, base):
+    """It is the card's computation, not the waiting of the others, that is named."""
+    scenario = replace(base, faults=(Fault("slow_compute", 2, 0.4),))
+    found = roots(scenario, tmp_path)
+    assert [f[:2] for f in found] == [("slow-compute-rank", "2")]
+    gained = simulate(scenario).step_us - simulate(base).step_us
+    assert found[0][2] == pytest.approx(gained, rel=0.25)
+
+
+def test_gradients_reduced_after_backward_in_older_runs(tmp_path):
+    """Transit and wait make up what a collective lasted, so the split's gain can be computed."""
+    scenario = replace(DATA, gradient_mb_per_layer=40.0, layers=4, faults=(Fault("unsplit_allreduce"),))
+    found = roots(scenario, tmp_path)
+    assert [f[0] for f in found] == ["allreduce-not-overlapped"]
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
+    assert found[0][2] == pytest.approx(gained, rel=0.25)
+
+
+def test_a_sharded_model_s_collectives_are_no_gradients(tmp_path):
+    """Where the files tell a sharded model but no groups, its collectives belong to the operators."""
+    write_legacy_profile(simulate(SHARDED), tmp_path)
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert not facts.of("allreduce.exposed_share")
+    assert facts.value("communication.redistribution_share", RUN) > 0
+
+
+def test_a_step_that_one_file_lacks_is_not_counted_against_a_rank(tmp_path):
+    """ascend_cluster_analyse without its average row: the last step is unknown, not on time."""
+    write_legacy_profile(simulate(replace(STAGES, faults=(Fault("slow_compute", 2, 0.4),))), tmp_path)
+    for path in tmp_path.glob("ascend_cluster_analyse_*"):
+        path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("rank.lateness_steadiness", Subject("rank", "2", (2,))) == 1

@@ -1,0 +1,130 @@
+"""Links are judged by size over time against links that carry messages like theirs."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusters import SMALL, facts_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.cluster.link_gain import put_together
+from advisor.facts.collectives.link_speed import fit, hosts_of
+from advisor.facts.collectives.parallelism import Partition
+from advisor.model import Subject
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Fault, simulate
+
+TRAFFIC = replace(SMALL, gradient_mb_per_layer=24.0)
+
+
+@given(st.floats(0, 100), st.floats(1e3, 1e5))
+def test_fit_finds_latency_and_bandwidth(alpha, rate):
+    """Exact messages give back α and β."""
+    sizes = np.array([1e5, 1e6, 5e6, 2e7])
+    found, speed = fit(sizes, alpha + sizes / rate)
+    assert found == pytest.approx(alpha, abs=1e-3 * (1e5 / rate + alpha) + 1e-6)
+    assert speed == pytest.approx(rate, rel=1e-3)
+
+
+def test_slow_pair_is_told_from_its_cards(tmp_path):
+    """One slow pair has a low ratio; the best links of its two cards are as fast as others."""
+    facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_link", (1, 2), 4.0),)), tmp_path)
+    pair = Subject("link", "1-2", (1, 2))
+    assert facts.value("link.bandwidth_ratio", pair) == pytest.approx(0.2, rel=0.1)
+    assert facts.value("link.card_ratio", pair) > 0.9
+    assert facts.value("link.bandwidth_ratio", Subject("link", "0-3", (0, 3))) > 0.9
+
+
+def test_slow_card_is_slow_on_its_best_link(tmp_path):
+    """All links of one card are slow: the card is, and no neighbour's card."""
+    facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_card", 3, 3.0),)), tmp_path)
+    assert facts.value("link.bandwidth_ratio", Subject("link", "3-*", (3,))) < 0.4
+    assert all(f.value > 0.9 for s, f in facts.of("link.bandwidth_ratio").items() if "*" in s.id and s.ranks != (3,))
+
+
+@pytest.mark.parametrize("metadata", [True, False])
+def test_card_slow_in_what_it_sends_is_one_card(tmp_path, metadata):
+    """Every link out of rank 1 is slow, those into it are not: one card with its direction, no pair of its own, and the
+    joint gain, also where only outgoing links and no metadata tell who is who."""
+    scenario = replace(
+        TRAFFIC, faults=(Fault("slow_sending", 1, 3.0),), metadata=metadata, local_copies=False, kernels=metadata
+    )
+    facts, run = facts_of(scenario, tmp_path)
+    card = Subject("link", "1-*", (1,))
+    assert facts.value("link.direction", card) == "outgoing"
+    assert facts.value("link.bandwidth_ratio", card) == pytest.approx(0.25, rel=0.1)
+    assert facts.value("link.card_ratio", Subject("link", "1-2", (1, 2))) < 0.3
+    assert facts.value("link.card_ratio", Subject("link", "2-3", (2, 3))) > 0.9
+    gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
+    assert facts.value("link.saving_us", card) == pytest.approx(gained, rel=0.2)
+    assert not run.profile.ranks[0].problems
+
+
+def test_queued_gradients_get_ready_evenly(tmp_path):
+    """Behind a slow link the buckets queue, and their starts no longer tell when they were ready: without the link they
+    start as backward goes, not all at its end."""
+    ring = replace(TRAFFIC, layers=8, buckets=8, ranks_per_host=2, seed=4)
+    slow = replace(ring, faults=(Fault("slow_link", (1, 2), 4.0),))
+    facts, _ = facts_of(slow, tmp_path)
+    found = max(
+        facts.value("link.saving_us", subject)
+        for subject, fact in facts.of("link.bandwidth_ratio").items()
+        if subject.ranks == (1, 2) and fact.value < 0.5
+    )
+    assert found == pytest.approx(simulate(slow).step_us - simulate(ring).step_us, rel=0.1)
+
+
+def test_links_of_a_collective_are_put_together_in_four_ways():
+    """Side by side or one after another, on the card and between transports; the slowest card counts."""
+    loads = {(0, 1, "HCCS"): 4.0, (0, 2, "HCCS"): 6.0, (1, 2, "HCCS"): 7.0, (1, 9, "RDMA"): 12.0}
+    alone, shared = {"HCCS": False, "RDMA": False}, {"HCCS": True, "RDMA": False}
+    found = [put_together(loads, way, one_by_one) for way in (alone, shared) for one_by_one in (False, True)]
+    assert found == [12.0, 19.0, 12.0, 22.0]
+
+
+def test_small_messages_do_not_look_slow(tmp_path):
+    """Messages of different sizes on equal links get ratios near 1: latency is not bandwidth."""
+    facts, _ = facts_of(replace(TRAFFIC, tensor=2, activation_mb=0.05), tmp_path)
+    assert all(f.value > 0.8 for f in facts.of("link.bandwidth_ratio").values())
+
+
+def test_hosts_without_names_are_told_by_their_inner_links():
+    """Ranks that HCCS joins are of one host, also where no folder is named after one; RDMA joins none."""
+
+    class Nameless:
+        _partition = Partition(host={})
+
+    keys = [(0, 1, "HCCS"), (2, 1, "HCCS"), (4, 5, "HCCS"), (2, 4, "RDMA")]
+    hosts = hosts_of(Nameless(), keys)
+    assert hosts == {0: "host-of-0", 1: "host-of-0", 2: "host-of-0", 4: "host-of-4", 5: "host-of-4"}
+
+
+def test_links_of_older_files_are_judged(tmp_path):
+    """hccl_raw_*.csv names links by global ranks: the slow pair is found, and bounded by the tail behind backward."""
+    for rank in range(4):
+        others = {
+            f"{o}-{rank}": {"SDMA": [20.0 if {o, rank} == {1, 2} else 1.0, 16000.0, 0.0]} for o in range(4) if o != rank
+        }
+        cost, wait = (20, 0) if rank in (1, 2) else (1, 19)
+        operations = [{"s_0_AllReduce-op1": [str(step), cost, wait, others]} for step in (1, 2, 3)]
+        rows = [
+            [str(step), str(cost), str(wait), json.dumps(others), json.dumps(operation)]
+            for step, operation in enumerate(operations, 1)
+        ]
+        with (tmp_path / f"hccl_raw_{rank}.csv").open("w", newline="") as file:
+            head = ["step_num", "communication_cost", "wait_cost", "link_info", "communication_operator_cost"]
+            csv.writer(file).writerows([head, *rows])
+        steps = [
+            f"{n},{s},{s + 4000000},4000000,{s},{s + 2000000},0,2000000,2000000"
+            for n, s in ((1, 0), (2, 4000000), (3, 8000000))
+        ]
+        head = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+        (tmp_path / f"step_trace_raw_{rank}_detail_time.csv").write_text("\n".join([head, *steps]) + "\n")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    pair = Subject("link", "1-2", (1, 2))
+    assert facts.value("link.bandwidth_ratio", pair) == pytest.approx(0.05)
+    assert facts.value("link.saving_us", pair) == pytest.approx(0.95 * 20000)
+    assert facts.value("link.bandwidth_ratio", Subject("link", "0-3", (0, 3))) == pytest.approx(1)

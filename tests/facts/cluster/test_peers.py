@@ -1,0 +1,41 @@
+"""Comparison with peers never lets a rank hide in its own reference."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from advisor.facts.cluster.peers import excess, others_median, spread
+
+tables = st.tuples(st.integers(2, 9), st.integers(1, 4)).flatmap(
+    lambda shape: arrays(float, shape, elements=st.floats(-1e6, 1e6))
+)
+
+
+@given(tables)
+def test_others_median_is_the_median_without_the_row(values):
+    """The fast formula equals leaving each row out by hand."""
+    expected = np.array([np.median(np.delete(values, i, axis=0), axis=0) for i in range(len(values))])
+    assert np.allclose(others_median(values), expected)
+
+
+def test_missing_values_are_not_counted():
+    """A rank without a value neither gets a reference nor is part of one."""
+    values = np.array([[1.0], [np.nan], [3.0], [100.0]])
+    result = others_median(values)
+    assert result[0, 0] == pytest.approx(51.5)
+    assert np.isnan(result[1, 0])
+
+
+def test_one_slow_rank_of_two_is_seen():
+    """With a single peer the slower of the two stands out, the faster does not."""
+    over = excess(np.array([[10.0, 10.0, 10.0], [14.0, 14.0, 14.0]]))
+    assert over[1] == 4.0
+    assert over[0] == -4.0
+
+
+def test_spread_needs_three_ranks():
+    """Two values have no robust spread."""
+    assert spread(np.array([1.0, 2.0])) is None
+    assert spread(np.array([1.0, 2.0, 3.0])) == pytest.approx(1.4826)

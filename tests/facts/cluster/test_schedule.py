@@ -1,0 +1,40 @@
+"""The pipeline's schedule, run from the stages' work, keeps its known bounds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
+
+WORK = st.lists(st.floats(10, 1000), min_size=1, max_size=6)
+
+
+@given(st.floats(10, 1000), st.integers(1, 6), st.integers(1, 24))
+def test_equal_stages_have_the_bubble_of_the_books(work, stages, micro):
+    """(p − 1) ÷ (m + p − 1) of the step is bubble."""
+    whole = pipeline_us([work] * stages, micro)
+    assert 1 - work / whole == pytest.approx((stages - 1) / (micro + stages - 1), abs=1e-9)
+
+
+@given(WORK, st.integers(1, 24))
+def test_no_faster_than_its_busiest_stage_no_slower_than_one_by_one(work, micro):
+    """The busiest stage and the way of one micro-batch bound the step from below, everything in turn from above."""
+    whole = pipeline_us(work, micro)
+    assert whole >= max(max(work), sum(work) / micro) - 1e-6
+    assert whole <= sum(work) + 1e-6
+
+
+@given(WORK, st.integers(1, 24), st.integers(0, 5), st.floats(0, 500))
+def test_a_slower_stage_costs_no_more_than_what_it_has_more(work, micro, stage, more):
+    """The step grows by at most what the stage does, and never shrinks."""
+    slower = list(work)
+    slower[stage % len(work)] += more
+    grown = pipeline_us(slower, micro) - pipeline_us(work, micro)
+    assert -1e-6 <= grown <= more + 1e-6
+
+
+@given(st.integers(2, 5), st.integers(4, 24))
+def test_micro_batches_from_the_busiest_stage_s_bubble(stages, micro):
+    """Where one stage has most to do, what it waits tells how many micro-batches there are."""
+    work = [100.0] * (stages - 1) + [150.0]
+    assert guess_micro_batches(work, [50.0] * (stages - 1) + [100.0 * (stages - 1) / micro]) == micro

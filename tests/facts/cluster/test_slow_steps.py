@@ -1,0 +1,111 @@
+"""Slow steps among usual ones: what they cost, when they come, whose they are; noise makes none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusters import SMALL, facts_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.cluster.slow_steps import listing, pattern_of, split
+from advisor.model import RUN, Subject
+from benchmarks.simulator import Fault, simulate
+
+LONG = replace(SMALL, layers=2, steps=15)
+
+
+def mask(text: str) -> np.ndarray:
+    """ "..#." -> slow in the third step."""
+    return np.array([c == "#" for c in text])
+
+
+@pytest.mark.parametrize(
+    ("steps", "pattern"),
+    [
+        ("....######", ("since", 4, None)), ("....##.###########", ("since", 4, None)),
+        ("..#..#..#.", ("periodic", 2, 3)), (".#..##...#", ("scattered", 1, None)), (".....#....", ("once", 5, None)),
+        ("##........", ("until", 1, None)), ("#.........", ("until", 0, None)),
+    ],
+)  # fmt: skip
+def test_when_slow_steps_come(steps, pattern):
+    """A change that stays, a period, chance and warm-up are different findings."""
+    assert pattern_of(mask(steps)) == pattern
+
+
+@given(st.integers(0, 10_000), st.floats(0.001, 0.1))
+def test_noise_alone_makes_no_step_slow(seed, noise):
+    """Steps that differ by normal noise are one group, however loud it is: at most one of twenty sticks out."""
+    slow = split(1e5 * (1 + noise * np.random.default_rng(seed).standard_normal(20)))
+    assert slow is None or slow.sum() <= 1
+
+
+@given(st.integers(0, 10_000), st.lists(st.booleans(), min_size=10, max_size=30))
+def test_steps_half_as_long_again_are_found(seed, wanted):
+    """Whatever steps they are, as long as most are usual."""
+    wanted = np.array(wanted)
+    if not 0 < wanted.sum() <= len(wanted) / 2:
+        return
+    times = 1e5 * (1 + 0.5 * wanted) * (1 + 0.005 * np.random.default_rng(seed).standard_normal(len(wanted)))
+    assert (split(times) == wanted).all()
+
+
+def test_seven_steps_are_too_few():
+    """Of seven steps none is said to be usual."""
+    assert split(np.array([100.0, 100, 100, 100, 100, 100, 200])) is None
+
+
+def test_step_names_are_told_as_ranges():
+    """Twenty steps in a row are one range, and a long list ends in how many more there are."""
+    assert listing(tuple(map(str, range(22, 30)))) == "22-29"
+    assert listing(("11", "14", "17")) == "11, 14, 17"
+    assert listing(tuple(map(str, range(0, 40, 4)))) == "0, 4, 8, 12, 16, 20 (+4)"
+
+
+def test_card_that_fails_in_mid_run_is_found_with_its_first_slow_step(tmp_path):
+    """Medians over steps show nothing of a card that becomes slow after the middle."""
+    scenario = replace(LONG, faults=(Fault("failing_card", 2, 0.4),))
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("step.slow_pattern", RUN) == "since"
+    assert facts.value("step.slow_since", RUN) == "18"
+    assert facts.value("step.slow_origin", RUN) == "rank"
+    assert facts.value("rank.slow_steps_part", Subject("rank", "2", (2,))) == "compute"
+    assert facts.value("step.slow_kernel_ratio", RUN) == pytest.approx(1.4, rel=0.05)
+    gained = simulate(scenario).mean_us - simulate(replace(scenario, faults=())).mean_us
+    assert facts.value("step.slow_cost_us", RUN) == pytest.approx(gained, rel=0.2)
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_host_that_pauses_every_third_step(tmp_path, framework, kernels):
+    """The step table alone tells who pauses, how often, and what it costs everybody."""
+    scenario = replace(LONG, faults=(Fault("pauses", 1, 0.2),), framework=framework, kernels=kernels)
+    facts, _ = facts_of(scenario, tmp_path)
+    expected = {"pattern": "periodic", "period": 3, "origin": "rank", "part": "start", "ranks": "1"}
+    assert {name: facts.value(f"step.slow_{name}", RUN) for name in expected} == expected
+    gained = simulate(scenario).mean_us - simulate(replace(scenario, faults=())).mean_us
+    assert facts.value("step.slow_cost_us", RUN) == pytest.approx(gained, rel=0.2)
+
+
+def test_checkpoints_are_everybodys(tmp_path):
+    """A pause of all ranks accuses none of them."""
+    facts, _ = facts_of(replace(LONG, faults=(Fault("checkpoints", 0, 0.5),)), tmp_path)
+    assert facts.value("step.slow_origin", RUN) == "all"
+    assert facts.value("step.slow_period", RUN) == 5
+    assert not facts.has("rank.slow_steps_us")
+
+
+def test_quiet_run_has_no_slow_steps(tmp_path):
+    """Looked for and not found is a fact, and the usual step is the step."""
+    facts, _ = facts_of(replace(LONG, seed=4), tmp_path)
+    assert facts.value("step.slow_count", RUN) == 0
+    assert facts.value("step.usual_us", RUN) == pytest.approx(facts.value("step.time_us", RUN), rel=0.02)
+
+
+def test_step_time_agrees_with_its_shares(tmp_path):
+    """The step's time is the one its shares are shares of, however uneven the steps are."""
+    facts, _ = facts_of(replace(LONG, faults=(Fault("checkpoints", 0, 0.5),)), tmp_path)
+    parts = ("computing", "exposed_communication", "idle")
+    whole = sum(facts.value(f"step.{part}_us", RUN) for part in parts)
+    assert whole == pytest.approx(facts.value("step.time_us", RUN), rel=1e-6)
+    assert facts.value("step.median_us", RUN) < 0.8 * facts.value("step.time_us", RUN)

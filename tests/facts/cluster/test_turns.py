@@ -1,0 +1,102 @@
+"""Waiting that no single rank causes is told by its cause, and by nobody's name."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusters import SMALL, facts_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.facts.cluster.accounts import Accounts
+from advisor.facts.cluster.turns import _gain, last_ones
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, simulate, write_profile
+
+CAUSES = {"data_stalls": "data", "uneven_work": "compute", "host_stalls": "host"}
+VERDICTS = {
+    "data_stalls": "data-processing-bottleneck", "uneven_work": "step-jitter", "host_stalls": "host-dispatch-bound",
+}  # fmt: skip
+
+
+def accounts(stall, cause):
+    """Ranks that compute 100 and wait for whoever stalls; rows are ranks, columns steps."""
+    base, none = np.full(stall.shape, 100.0), np.zeros(stall.shape)
+    parts = {"compute": base, "data": none, "host": none}
+    parts[cause] = parts[cause] + stall
+    own = sum(parts.values())
+    length = own.max(axis=0) + 10
+    time = np.broadcast_to(length, stall.shape).copy()
+    steps = [str(s) for s in range(stall.shape[1])]
+    return Accounts(
+        list(range(len(stall))), steps, time, parts["compute"], parts["data"], parts["host"], time - own, none, True
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.floats(20, 40)), min_size=1, max_size=8),
+    st.sampled_from(["data", "compute", "host"]),
+)
+def test_each_step_names_its_last_rank(stalls, cause):
+    """One rank stalls in each step: it is found, with its cause, and being on time would end all of that waiting."""
+    hit = np.zeros((5, len(stalls)))
+    for step, (rank, us) in enumerate(stalls):
+        hit[rank, step] = us
+    balance = accounts(hit, cause)
+    found = last_ones(balance, {0: [0, 1, 2, 3, 4]})
+    assert [(last.rank, last.cause) for last in found] == [(rank, cause) for rank, _ in stalls]
+    assert [last.us for last in found] == pytest.approx([us for _, us in stalls])
+    assert [last.alone_us for last in found] == pytest.approx([us for _, us in stalls])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.0, 0.0, 30.0]), min_size=6, max_size=6), min_size=5, max_size=5))
+def test_the_gain_is_the_stalls_that_lengthen_steps(rows):
+    """Where less than half of all entries stall, what steps gain is a stall for every step that has one."""
+    hit = np.array(rows)
+    balance = accounts(hit, "data")
+    if np.median(hit) == 0:
+        assert _gain(balance, {0: [0, 1, 2, 3, 4]}, "data") == pytest.approx(30 * (hit.max(axis=0) > 0).mean())
+
+
+def test_two_that_stall_together_are_not_ended_by_one(tmp_path):
+    """A rank on time ends nothing where another is as late."""
+    hit = np.array([[30.0, 30.0], [30.0, 30.0], [0, 0], [0, 0], [0, 0]])
+    assert [last.alone_us for last in last_ones(accounts(hit, "data"), {0: list(range(5))})] == [0, 0]
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("kind", CAUSES)
+def test_stalls_in_turn(tmp_path, kind, kernels):
+    """No rank is accused, the cause is told, and the saving is what the mean step gains without the stalls."""
+    scenario = replace(SMALL, data=8, steps=10, kernels=kernels, faults=(Fault(kind, 0, 0.5),))
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("lateness.cause", RUN) == CAUSES[kind]
+    assert facts.value("lateness.one_rank_share", RUN) < 0.5
+    gained = _mean_step(scenario) - _mean_step(replace(scenario, faults=()))
+    assert facts.value("lateness.saving_us", RUN) == pytest.approx(gained, rel=0.2)
+    roots = [f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.role == "root_cause"]
+    assert [(f.verdict, f.subject.kind) for f in roots] == [(VERDICTS[kind], "run")]
+
+
+def _mean_step(scenario):
+    spans = simulate(scenario).spans
+    ends = [max(span.end for span in step) for step in spans]
+    return (ends[-1] - ends[0]) / (len(ends) - 1)
+
+
+def test_one_slow_rank_is_no_turn(tmp_path):
+    """Where one rank is always last, it accounts for nearly all of the waiting."""
+    write_profile(simulate(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),))), tmp_path)
+    roots = [f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.role == "root_cause"]
+    assert [(f.verdict, f.subject.id) for f in roots] == [("slow-compute-rank", "2")]
+
+
+def test_healthy_ranks_wait_for_noise_only(tmp_path):
+    """Without a fault, waiting for the last is a few percent of the step at most."""
+    facts, _ = facts_of(SMALL, tmp_path)
+    assert facts.value("lateness.wait_share", RUN) < 0.03
+    assert facts.value("rank.late_alone_share", Subject("rank", "1", (1,))) <= 1

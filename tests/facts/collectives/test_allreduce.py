@@ -1,0 +1,97 @@
+"""The proposed split hides what backward can hide, and no more segments than pay."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import SMALL, facts_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.collectives.allreduce import exposed_after, propose_split
+from advisor.model import RUN
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Fault
+
+WEIGHTS = st.integers(2, 500)
+TIMES = st.floats(10, 1e5)
+
+
+@given(WEIGHTS, TIMES, TIMES, st.floats(0, 500))
+def test_split_is_valid_and_never_worse(weights, backward, transfer, latency):
+    """Indices rise and end with the last weight; what stays exposed is not more than without a split."""
+    split = propose_split(weights, backward, transfer, latency)
+    assert list(split.indices) == sorted(set(split.indices))
+    assert split.indices[-1] == weights
+    assert split.exposed_us <= exposed_after((weights,), weights, backward, transfer, latency) + 1e-6
+    assert split.exposed_us >= transfer * 0  # what is exposed is never negative
+
+
+def test_resnet_50_of_the_documents():
+    """160 weights, a tail of 6.15 ms: a few segments leave well under the documents' 4.20 ms for two by trial."""
+    split = propose_split(160, 14_000, 6_150, 100)
+    assert 2 <= len(split.indices) <= 4
+    assert split.indices[-1] == 160
+    assert 60 <= split.indices[0] <= 120
+    assert exposed_after((85, 160), 160, 14_000, 6_150, 100) < 4_200
+    assert split.exposed_us < exposed_after((85, 160), 160, 14_000, 6_150, 100)
+
+
+def test_high_latency_asks_for_few_segments():
+    """Where every segment costs much, splitting stops early."""
+    assert len(propose_split(160, 14_000, 6_150, 5_000).indices) <= 2
+
+
+def test_few_weights_are_split_too():
+    """Four optimizer kernels and a long backward (several micro-batches): the last weight alone leaves a quarter."""
+    assert propose_split(4, 26_000, 2_800, 0).indices == (3, 4)
+
+
+def test_one_size_tells_no_start_up(tmp_path):
+    """A single AllReduce a step has one size: its start-up is unknown and not zero."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("unsplit_allreduce"),)), tmp_path)
+    assert facts.value("allreduce.latency_us", RUN) is None
+
+
+def test_unsplit_and_split_gradients(tmp_path):
+    """One AllReduce after backward hides nothing; three segments hide most."""
+    heavy = replace(SMALL, gradient_mb_per_layer=30.0)
+    unsplit, _ = facts_of(replace(heavy, faults=(Fault("unsplit_allreduce"),)), tmp_path / "a")
+    split, _ = facts_of(heavy, tmp_path / "b")
+    assert unsplit.value("allreduce.count", RUN) == pytest.approx(1)
+    assert unsplit.value("allreduce.hidden_share", RUN) < 0.1
+    assert split.value("allreduce.hidden_share", RUN) > 0.5
+    assert unsplit.value("allreduce.saving_us", RUN) > 0.4 * unsplit.value("allreduce.exposed_us", RUN)
+    assert unsplit.value("allreduce.weight_count", RUN) == 6
+
+
+def test_kernels_without_the_compute_ones_show_no_overlap(tmp_path):
+    """A rank that lost its compute kernels would seem to hide nothing: it is not said of the run."""
+    facts_of(replace(SMALL, framework="pytorch"), tmp_path)
+    table = min(tmp_path.rglob("kernel_details.csv"))
+    heading, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([heading, *(row for row in rows if "hcom_" in row), ""]))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("allreduce.transfer_us", RUN) > 0
+    assert facts.value("allreduce.exposed_share", RUN) is None
+
+
+def test_collectives_of_ranks_without_steps_are_not_all_exposed(tmp_path):
+    """Collectives alone do not tell what computation hides, and another rank's step is no measure of it."""
+    facts_of(replace(SMALL, framework="pytorch"), tmp_path)
+    first, *others = sorted(tmp_path.iterdir())
+    for lost in (*first.rglob("communication*.json"), *(path for o in others for path in o.rglob("*.csv"))):
+        lost.unlink()
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("allreduce.transfer_us", RUN) > 0
+    assert facts.value("allreduce.exposed_share", RUN) is None
+
+
+def test_a_collective_that_stands_there_twice_is_exposed_once(tmp_path):
+    """Repeated rows are of the same time."""
+    before, _ = facts_of(replace(SMALL, gradient_mb_per_layer=30.0, buckets=2), tmp_path)
+    for table in tmp_path.rglob("kernel_details.csv"):
+        heading, *rows = table.read_text().splitlines()
+        table.write_text("\n".join([heading, *rows, *(row for row in rows if "hcom_" in row), ""]))
+    after = measure([tmp_path], None, Options(jobs=1)).facts
+    expected = before.value("allreduce.exposed_share", RUN)
+    assert expected > 0 and after.value("allreduce.exposed_share", RUN) == pytest.approx(expected, rel=1e-4)

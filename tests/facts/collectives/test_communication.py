@@ -1,0 +1,88 @@
+"""Waiting is told from transferring by who was inside a collective shortest, wherever the profiler books it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE, SMALL, facts_of
+
+from advisor.facts.collectives.exchanges import kind_of
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("hcom_allReduce__586_0_1", "allreduce"), ("AllReduce-op4582", "allreduce"),
+        ("hcom_reduceScatter__1_2", "reducescatter"),
+        ("hcom_alltoAllv__1", "alltoall"), ("Receive-op2068", "receive"), ("hcom_batchSendRecv__1", "batchsendrecv"),
+        ("hcom_send__822_0", "send"), ("Notify_Wait", "other"),
+    ],
+)  # fmt: skip
+def test_kind_of_any_spelling(name, kind):
+    """Every version's spelling of an operation has one kind."""
+    assert kind_of(name) == kind
+
+
+@pytest.mark.parametrize("waiting", ["wait", "idle", "mixed"])
+def test_last_arrival_wherever_waiting_is_booked(tmp_path, waiting):
+    """The rank that comes last is found whether waiting is booked as Wait, Idle or both."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),), waiting=waiting), tmp_path)
+    assert facts.value("rank.last_arrival_share", Subject("rank", "2", (2,))) > 0.8
+    assert facts.value("rank.wait_us", Subject("rank", "0", (0,))) > 5 * facts.value(
+        "rank.wait_us", Subject("rank", "2", (2,))
+    )
+
+
+def test_waiting_for_a_rank_without_files(tmp_path):
+    """Where the late rank left no files, the waiting that no rank at hand causes is told, and not called transfer."""
+    scenario = replace(SMALL, faults=(Fault("slow_compute", 2, 0.6),), missing_ranks=(2, 3))
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("communication.absent_wait_share", RUN) > 0.15
+    assert facts.value("allreduce.exposed_share", RUN) is None
+    assert facts.value("allreduce.transfer_us", RUN) < 0.1 * facts.value("step.time_us", RUN)
+    assert all(f.value < 0.05 for f in facts.of("rank.lateness_share").values())
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_bubble_is_no_exposed_communication(tmp_path, reported):
+    """A pipeline's waiting for stages is kept apart, also where the Bubble column stays 0."""
+    facts, _ = facts_of(replace(PIPELINE, bubble_reported=reported, batch_send_receive=not reported), tmp_path)
+    assert facts.value("step.exposed_communication_share", RUN) > 0.15
+    assert facts.value("communication.exposed_without_bubble_share", RUN) < 0.05
+    assert facts.value("pipeline.bubble_share", RUN) == pytest.approx(0.2, abs=0.06)
+
+
+def test_small_packets_of_larger_messages_are_told(tmp_path):
+    """A ring of sixteen cuts messages of 1 MB into packets of 62 kB, each with a start-up: the bytes that an operation
+    moves, and a fit through one size, would tell nothing."""
+    ring = Scenario(data=16, layers=20, buckets=20, kernel_us=30.0, steps=4, gradient_mb_per_layer=1.0, chunked=True)
+    write_profile(simulate(ring), tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    found = [f for f in report.findings if f.verdict == "small-packets"]
+    assert [f.role for f in found] == ["root_cause"]
+    assert "in packets of 62.5 kB" in found[0].message.en
+    longer = simulate(ring).step_us - simulate(replace(ring, buckets=10)).step_us
+    assert found[0].saving is not None and found[0].saving.us_per_step == pytest.approx(longer, rel=0.3)
+
+
+def test_a_rank_that_lacks_a_size_is_not_compared(tmp_path):
+    """One size is lost on one of two ranks: the other one does not move twice as much for that."""
+    facts_of(replace(SMALL, data=2, framework="pytorch", steps=2), tmp_path)
+    file = max(tmp_path.rglob("communication.json"))
+    content = json.loads(file.read_text())
+    entries = [
+        entry
+        for step in content.values()
+        for name, operation in step["collective"].items()
+        if not name.startswith("Total")
+        for entry in operation["Communication Bandwidth Info"].values()
+    ]
+    for entry in entries[: len(entries) // 2]:
+        entry["Transit Size(MB)"] = None
+    file.write_text(json.dumps(content))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert len(facts.of("rank.transfer_bytes")) == 1 and not facts.of("rank.transfer_ratio")

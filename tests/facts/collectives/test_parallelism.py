@@ -1,0 +1,69 @@
+"""The partition is read from metadata, else from who talks to whom, else from the data's shape."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE, facts_of
+
+from advisor.facts.collectives.parallelism import _in_order
+from advisor.model import RUN, Subject
+from benchmarks.simulator import Fault
+
+
+@pytest.mark.parametrize("pairwise", [False, True])
+@pytest.mark.parametrize("metadata", [True, False])
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+def test_partition_with_and_without_metadata(tmp_path, metadata, framework, pairwise):
+    """Stages and sizes are the same whether the framework names its groups or only uses them."""
+    scenario = replace(PIPELINE, tensor=2, steps=2, metadata=metadata, framework=framework, pairwise=pairwise)
+    facts, _ = facts_of(scenario, tmp_path)
+    assert [facts.value(f"parallelism.{k}", RUN) for k in ("data", "tensor", "pipeline")] == [2, 2, 2]
+    assert facts.value("parallelism.strategy", RUN) == "pipeline"
+    stages = {f.subject.ranks[0]: f.value for f in facts.of("rank.stage").values()}
+    assert stages == {r: scenario.place(r)[0] for r in range(8)}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("metadata", [True, False])
+def test_one_communicator_for_each_pair_of_stages(tmp_path, metadata, batched):
+    """Communicators of two ranks each make one pipeline of four stages, not many of two."""
+    scenario = replace(
+        PIPELINE, pipeline=4, layers=1, steps=2, metadata=metadata, pairwise=True, batch_send_receive=batched
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("parallelism.pipeline", RUN) == 4
+    stages = {f.subject.ranks[0]: f.value for f in facts.of("rank.stage").values()}
+    assert stages == {r: scenario.place(r)[0] for r in range(8)}
+
+
+def test_stage_order_follows_the_sender():
+    """Where ranks count against the stages, the rank that sends first in a step is the first stage."""
+    assert _in_order((0, 1, 2), [(2, 1), (1, 0)], {(2, 1), (1, 0)}) == (2, 1, 0)
+    assert _in_order((0, 1, 2), [(0, 1), (1, 2)], {(0, 1), (1, 2)}) == (0, 1, 2)
+    assert _in_order((0, 1, 2), [(0, 1), (1, 2), (0, 2)], {(0, 1), (1, 2), (2, 0)}) == (0, 1, 2)
+
+
+def test_stages_from_step_times_alone(tmp_path):
+    """With step tables only, ranks that report bubbles are put into contiguous equal blocks of equal ranks."""
+    scenario = replace(
+        PIPELINE,
+        kernels=False,
+        level=0,
+        metadata=False,
+        framework="pytorch",
+        faults=(Fault("stage_imbalance", 0, 1.0),),
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("parallelism.pipeline", RUN) == 2
+    assert facts.value("parallelism.is_told", RUN) is False
+    assert facts.value("rank.stage", Subject("rank", "3", (3,))) == 1
+
+
+def test_a_slow_rank_makes_no_stage_of_its_own(tmp_path):
+    """Four ranks a stage of which one computes longer: the others of its stage still do the same work."""
+    scenario = replace(
+        PIPELINE, data=4, kernels=False, level=0, metadata=False, steps=4, faults=(Fault("slow_compute", 1, 0.2),)
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("parallelism.pipeline", RUN) == 2
+    assert facts.value("rank.late_cause", Subject("rank", "1", (1,))) == "compute"

@@ -1,0 +1,200 @@
+"""Data loading as facts and findings, from files on disk to the number in the advice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.facts.base import FactSet, Run
+from advisor.facts.data.loading import DataPipeline
+from advisor.facts.data.pipeline import measure, reduce
+from advisor.model import RUN, Confidence, Role, Subject
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
+from advisor.sources.base import Profile, Rank
+from advisor.sources.minddata.minddata import find_minddata
+
+
+def write_iterator(folder: Path, waits_ms: list[int], step_ms: list[int], sizes: list[int]) -> None:
+    """dataset_iterator_profiling with these waits, intervals and queue sizes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines, now = [], 1000
+    for batch, (wait, step, size) in enumerate(zip(waits_ms, step_ms, sizes, strict=True), 1):
+        now += step
+        lines += [
+            f"0 1 {batch} 0 {now}",
+            f"0 2 {batch} {wait} {now}",
+            f"0 0 {batch} {wait} {now}",
+            f"1 16 {batch} {size} {now}",
+        ]
+    (folder / "dataset_iterator_profiling_0.txt").write_text("\n".join(lines) + "\n")
+
+
+def facts_of(folder: Path) -> tuple[DataPipeline, FactSet, Rank]:
+    rank = Rank(0, folder, find_minddata(folder, 0), base=folder)
+    data = reduce(rank)
+    assert data is not None
+    run = Run(Profile(str(folder), [rank]), {0: {"data_pipeline": data}})
+    facts = FactSet()
+    for fact in measure(run, facts):
+        facts.add(fact)
+    return data, facts, rank
+
+
+def test_the_wait_is_that_of_the_steady_batches(tmp_path: Path) -> None:
+    """A long first batch and the batches that only empty the queue say nothing of the steady state."""
+    n = 100
+    waits = [500] + [20] * (n - 11) + [0] * 10
+    steps = [500] + [30] * (n - 11) + [10] * 10
+    write_iterator(tmp_path / "FRAMEWORK", waits, steps, [0] * (n - 11) + list(range(11, 0, -1)))
+    data, facts, _ = facts_of(tmp_path)
+    assert facts.value("data.step_us", RUN) == pytest.approx(30_000)
+    assert facts.value("data.wait_us", RUN) == pytest.approx(20_000, rel=0.01)
+    assert facts.value("data.undisturbed_us", RUN) == 10_000
+    assert facts.value("data.first_wait_us", RUN) == 500_000
+    assert data.step_us == pytest.approx(30_000)
+
+
+def test_a_wrong_clock_is_noticed_and_corrected(tmp_path: Path) -> None:
+    """A host-only profile on x86 writes dataset.csv 26 times too long; unnoticed, every share would exceed 1."""
+    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    output = tmp_path / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir()
+    (output / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
+        "GeneratorOp(ID:1),__next__,400,156000,\r\nPipeline,GetNext,100,520000,{}\r\n"
+    )
+    (tmp_path / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"sampling_interval": 10, "op_info": [
+        {"op_id": 0, "op_type": "BatchOp", "num_workers": 1, "children": [1],
+         "metrics": {"output_queue": {"length": 16, "size": [0] * 50}}},
+        {"op_id": 1, "op_type": "GeneratorOp", "num_workers": 1,
+         "metrics": {"output_queue": {"length": 16, "size": [0] * 50}}}]}))  # fmt: skip
+    _, facts, rank = facts_of(tmp_path)
+    busy = facts.value("pipeline_op.busy_share", Subject("pipeline_op", "Generator(1)", (0,)))
+    assert busy == pytest.approx(0.96, abs=0.05)
+    assert any("clock" in problem.problem for problem in rank.problems)
+
+
+def test_like_ranks_share_one_operation_and_an_odd_one_stands_alone(tmp_path: Path) -> None:
+    """Eight ranks with the same slow map are one finding, not eight."""
+    queue = {"output_queue": {"length": 16, "size": [0] * 9}}
+    ops = {"op_info": [{"op_id": 0, "op_type": "MapOp", "num_workers": 1, "metrics": queue}], "sampling_interval": 10}
+    ranks = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        (folder / "FRAMEWORK").mkdir(parents=True)
+        ops["op_info"][0]["num_workers"] = 8 if number == 2 else 1
+        (folder / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps(ops))
+        ranks.append(Rank(number, folder, find_minddata(folder, number), base=folder))
+    run = Run(Profile("x", ranks), {rank.rank: {"data_pipeline": reduce(rank)} for rank in ranks})
+    subjects = {fact.subject for fact in measure(run, FactSet()) if fact.subject.kind == "pipeline_op"}
+    assert subjects == {Subject("pipeline_op", "Map(0)", (0, 1)), Subject("pipeline_op", "Map(0)", (2,))}
+
+
+def write_worked_case(folder: Path) -> None:
+    """The guide's ResNet50: a gap of 72.8 ms in a step of 90 ms, one worker on the map. Older MindSpore's files."""
+    head = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail\n"
+    rows, start = [], 0
+    for step in range(1, 31):
+        gap = 7_280_000 if step > 1 else 0
+        total = gap + 1_720_000
+        rows.append(f"{step},{start},{start + total},{total},{start + gap},{start + total - 5000},{gap},1715000,5000")
+        start += total
+    rows.append("-,0,9000000,9000000,7280000,8995000,7280000,1715000,5000")
+    (folder / "step_trace_raw_0_detail_time.csv").write_text(head + "\n".join(rows) + "\n")
+    (folder / "device_queue_profiling_0.txt").write_text(
+        "".join(
+            f"0 1 {b} 1 {b * 90}\n0 2 {b} 90 {b * 90}\n0 0 {b} 89 {b * 90}\n1 16 {b} 0 {b * 90}\n" for b in range(1, 31)
+        )
+    )
+    (folder / "minddata_aicpu_0.txt").write_text(
+        "".join(f"GetNext_dequeue_wait {b * 90000} {b * 90000 + 72000} 0\n" for b in range(1, 31))
+    )
+    queues = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+    queues += "output_queue_usage_rate,sample_interval,parent_id,children_id\n0,DeviceQueueOp,1,,,,,10,,[1]\n"
+    empty, full = str([0] * 60), str([64] * 60)
+    queues += f'1,BatchOp,1,"{empty}",0,64,0,10,0,[2]\n2,MapOp,1,"{empty}",0,64,0,10,1,[3]\n'
+    queues += f'3,ImageFolderOp,8,"{full}",64,64,1,10,2,\n'
+    (folder / "minddata_pipeline_raw_0.csv").write_text(queues)
+
+
+def test_the_guides_worked_case_is_told_with_its_number(tmp_path: Path) -> None:
+    """Gap 72.8 ms, step 90 ms, map with one worker: more workers, saving near what was gained (18.07 ms after)."""
+    write_worked_case(tmp_path)
+    report = advise([tmp_path], load_rules())
+    first = report.findings[0]
+    assert (first.verdict, first.subject.id, first.role) == ("data-processing-bottleneck", "Map(2)", Role.ROOT_CAUSE)
+    assert first.confidence is Confidence.MEDIUM
+    assert first.saving is not None and first.saving.us_per_step == pytest.approx(90_000 - 18_070, rel=0.05)
+    remedy = first.remedies[0]
+    assert (remedy.id, remedy.current) == ("raise-parallel-workers", 1)
+    assert remedy.proposed is not None and 5 <= remedy.proposed <= 12
+    assert f"num_parallel_workers={int(remedy.proposed)}" in remedy.snippet
+    assert report.summary.direction == "scheduling"
+
+
+def test_one_sample_is_a_suspicion_never_an_accusation(tmp_path: Path) -> None:
+    """A queue that was seen once, empty, names its operation with low confidence."""
+    write_worked_case(tmp_path)
+    (tmp_path / "device_queue_profiling_0.txt").write_text("0 0 1 0 10\n1 64 1 0 10\n")
+    report = advise([tmp_path], load_rules())
+    found = [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
+    assert found and all(f.confidence is Confidence.LOW and f.doubts for f in found)
+
+
+def test_full_queues_and_a_short_gap_are_healthy(tmp_path: Path) -> None:
+    """Nobody waits, so nothing in the pipeline is accused, whatever its shape."""
+    write_worked_case(tmp_path)
+    trace = tmp_path / "step_trace_raw_0_detail_time.csv"
+    trace.write_text(trace.read_text().replace(",7280000,", ",25000,"))
+    (tmp_path / "device_queue_profiling_0.txt").write_text("".join(f"1 16 {b} 16 {b * 90}\n" for b in range(1, 31)))
+    report = advise([tmp_path], load_rules())
+    assert not [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
+
+
+def write_sender(folder: Path, pipeline_ms: int, push_ms: int, batches: int = 120) -> None:
+    """device_queue_profiling of a sink whose thread waits and sends this long per batch, and its sampled queues."""
+    folder.mkdir(parents=True, exist_ok=True)
+    both, lines = pipeline_ms + push_ms, []
+    for b in range(1, batches + 1):
+        now = 1000 + b * both
+        lines += [
+            f"0 1 {b} {push_ms} {now}",
+            f"0 2 {b} {both} {now}",
+            f"0 0 {b} {pipeline_ms} {now}",
+            f"1 16 {b} 0 {now}",
+        ]
+    (folder / "device_queue_profiling_0.txt").write_text("\n".join(lines) + "\n")
+    full = [16] * 60
+    head = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+    (folder / "minddata_pipeline_raw_0.csv").write_text(
+        head + "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+        "0,DataQueueOp,1,,,,,60,,[1]\n"
+        f'1,BatchOp,2,"{[0] * 60}",0,16,0,60,0,[2]\n2,MapOp,2,"{full}",16,16,1,60,1,[]\n'
+    )
+
+
+def test_a_late_pipeline_does_not_tell_the_device_step(tmp_path: Path) -> None:
+    """What remains of the sender's interval is sending, not the step: no count of workers may be taken from it."""
+    write_sender(tmp_path, 95, 1)
+    _, facts, _ = facts_of(tmp_path)
+    batch = Subject("pipeline_op", "Batch(1)", (0,))
+    assert facts.value("data.wait_us", RUN) == pytest.approx(95_000)
+    assert facts.value("data.own_us", RUN) is None
+    assert facts.value("pipeline_op.workers_needed", batch) is None
+    assert facts.value("pipeline_op.workers_proposed", batch) == 4
+    assert facts.value("pipeline_op.saving_more_workers_us", batch) == pytest.approx(48_000)
+
+
+def test_a_sender_that_never_waits_exonerates_the_pipeline(tmp_path: Path) -> None:
+    """Sending takes all of the interval: no operation is blamed, whatever the queues hold after each."""
+    write_sender(tmp_path, 0, 60)
+    _, facts, _ = facts_of(tmp_path)
+    assert facts.value("data.starved_share", RUN) == 0.0
+    assert facts.value("data.push_share", RUN) == pytest.approx(1.0)
+    report = advise([tmp_path], load_rules())
+    verdicts = {finding.verdict for finding in report.findings if finding.role is not Role.SYMPTOM}
+    assert "data-sending-bottleneck" in verdicts
+    assert "data-processing-bottleneck" not in verdicts

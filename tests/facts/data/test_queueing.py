@@ -1,0 +1,103 @@
+"""The queueing network: who limits the step, and what a change of one operation brings."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.data.queueing import (
+    GIL,
+    LOOP,
+    PROCESSORS,
+    Network,
+    Station,
+    processes_needed,
+    with_parallel_source,
+    with_processes,
+    with_workers,
+    without,
+    workers_needed,
+)
+
+times = st.floats(0.0, 1e6)
+workers = st.integers(1, 16)
+
+
+def stations(name: str) -> st.SearchStrategy[Station]:
+    drawn = st.builds(Station, st.just(name), times, workers, workers, st.floats(0.0, 1e5), st.booleans())
+    return drawn.map(lambda s: Station(s.name, s.work_us, s.workers, s.workers, min(s.cpu_us, s.work_us), s.python))
+
+
+networks = st.builds(
+    lambda step, own, a, b, cores: Network(step, min(own, step), {1: a, 2: b}, 0.0, cores, float(cores)),
+    st.floats(1.0, 1e6), times, stations("Map(1)"), stations("Batch(0)"), st.integers(1, 64),
+)  # fmt: skip
+
+
+def test_a_blocking_map_needs_its_work_over_the_next_limit() -> None:
+    """26 ms of blocking work for a loop of 7 ms: four workers, and then the loop is the limit."""
+    network = Network(27_000, 7_000, {1: Station("Map(1)", 26_000, 1, 1)}, cores=64, available=64.0)
+    assert workers_needed(network, 1) == 4
+    after = with_workers(network, 1, 4)
+    assert (after.step_us, after.saving_us, after.limit) == (7_000, 19_000, LOOP)
+
+
+def test_the_next_operation_ends_the_gain() -> None:
+    """Past the second slowest operation more workers of the slowest bring nothing, and the advice says so."""
+    network = Network(30_000, 2_000, {1: Station("Map(1)", 30_000, 1, 1), 2: Station("Batch(0)", 12_000, 1, 1)})
+    assert workers_needed(network, 1) == 3
+    assert with_workers(network, 1, 8).limit == "Batch(0)"
+    assert with_workers(network, 1, 8).saving_us == 18_000
+
+
+def test_threads_of_computing_python_gain_nothing_and_processes_do() -> None:
+    """Under one interpreter lock 20 ms of Python stay 20 ms; four processes make it five."""
+    network = Network(22_000, 1_000, {1: Station("Map(1)", 40_000, 2, 2, 20_000, True)}, 500, 8, 8.0)
+    assert with_workers(network, 1, 8).saving_us == 0
+    assert network.step_after() == (20_500, GIL)
+    assert with_processes(network, 1, 4).step_us == pytest.approx(5_000)
+
+
+def test_processors_bound_what_processes_bring() -> None:
+    """40 ms of processor time on two processors take 20 ms, however many workers there are."""
+    network = Network(41_000, 1_000, {1: Station("Map(1)", 40_000, 1, 1, 40_000)}, 0.0, 2, 2.0)
+    after = with_workers(network, 1, 64)
+    assert (after.step_us, after.limit) == (20_000, PROCESSORS)
+
+
+def test_an_iterable_source_gains_the_workers_it_has() -> None:
+    """Four workers that were ignored, once they read side by side, serve four rows at a time."""
+    network = Network(22_000, 4_000, {1: Station("Generator(1)", 21_000, 1, 4)}, cores=8, available=8.0)
+    assert with_parallel_source(network, 1).step_us == pytest.approx(5_250)
+
+
+@given(networks, workers, workers)
+def test_more_workers_never_promise_less(network: Network, one: int, other: int) -> None:
+    """A larger number cannot be promised a smaller saving."""
+    few, many = sorted((one, other))
+    assert with_workers(network, 1, many).saving_us >= with_workers(network, 1, few).saving_us - 1e-6
+
+
+@given(networks, workers)
+def test_no_promise_exceeds_taking_the_operation_away(network: Network, count: int) -> None:
+    """Workers can at best make an operation vanish; and nothing saves more than the whole wait."""
+    best = without(network, 1).saving_us
+    assert 0 <= with_workers(network, 1, count).saving_us <= best + 1e-6
+    assert best <= network.step_us - network.own_us + 1e-6
+
+
+@given(networks)
+def test_needed_workers_suffice(network: Network) -> None:
+    """With the workers asked for, the operation itself no longer limits the step."""
+    count = workers_needed(network, 1)
+    rest = max(value for name, value in network.limits().items() if name != "Map(1)")
+    if rest > 1000.0:
+        assert network.stations[1].work_us / count <= rest * (1 + 1e-6)
+
+
+def test_processes_are_counted_for_the_wanted_rate_not_for_the_lock() -> None:
+    """One Python thread of 96 ms for a loop of 20 ms needs five processes: the lock it gives up does not bound it."""
+    network = Network(96_000, 20_000, {1: Station("Generator(1)", 96_000, 1, 1, 95_000, True)}, cores=64)
+    assert processes_needed(network, 1) == 5
+    assert with_processes(network, 1, 5).limit == LOOP

@@ -1,0 +1,149 @@
+"""Idle stretches, launches, compilation and memory on profiles whose cause is known because it was put there."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor.facts.device.memory import reduce as reduce_memory
+from advisor.facts.host.timeline import host_activity
+from advisor.model import RUN, Severity, Subject
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from advisor.sources.base import Rank, TableRef
+from advisor.sources.streams.trace import Spans, Trace
+from tests.facts.large import CONVERSIONS, LAYER, Workload, write
+
+SMALL = Workload(ranks=1, steps=4, kernels=650, collective_every=325, scale=0.25)
+
+
+def profile(tmp_path: Path, **changes: object) -> Path:
+    return write(replace(SMALL, **changes), tmp_path / "profile")
+
+
+def judged(path: Path):  # type: ignore[no-untyped-def]
+    return advise([path], load_rules(), Options(jobs=1))
+
+
+def test_a_fast_host_runs_ahead_and_nothing_is_found(tmp_path: Path) -> None:
+    """A healthy compute-bound run: links are slanted, and no finding of weight."""
+    path = profile(tmp_path)
+    facts = measure([path], None, Options(jobs=1)).facts
+    assert facts.value("dispatch.lead_median_us", RUN) > 1000
+    assert facts.value("dispatch.starved_share", RUN) < 0.05
+    report = judged(path)
+    assert [f for f in report.findings if f.severity.rank >= Severity.MEDIUM.rank] == []
+
+
+def test_a_slow_host_starves_the_device(tmp_path: Path) -> None:
+    """Launches take longer than kernels: links are vertical, in every step, and that is the verdict."""
+    path = profile(tmp_path, host_us=300.0)
+    facts = measure([path], None, Options(jobs=1)).facts
+    assert facts.value("dispatch.starved_share", RUN) > 0.9
+    idle = facts.value("timeline.idle_us", RUN)
+    assert facts.value("dispatch.starved_idle_us", RUN) == pytest.approx(idle, rel=0.1)
+    assert facts.value("dispatch.starved_share", Subject("step", "2")) > 0.9
+    report = judged(path)
+    found = next(f for f in report.findings if f.verdict == "host-dispatch-bound")
+    assert found.severity.rank >= Severity.HIGH.rank and found.saving is not None
+    assert report.summary.direction == "scheduling"
+
+
+@pytest.mark.parametrize("form", ["cut", "gz"])
+def test_a_timeline_cut_or_compressed_gives_the_same_idle_time_a_step(tmp_path: Path, form: str) -> None:
+    """The steps that a cut file still holds are judged by themselves, not thinned out over those it lost."""
+    path = profile(tmp_path, host_us=300.0)
+    whole = measure([path], ["dispatch.starved_idle_share"], Options(jobs=1)).facts
+    trace = next(path.glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
+    data = trace.read_bytes()
+    trace.unlink()
+    if form == "cut":
+        trace.write_bytes(data[: len(data) * 6 // 10])
+    else:
+        trace.with_suffix(".json.gz").write_bytes(gzip.compress(data, 1))
+    found = measure([path], ["dispatch.starved_idle_share"], Options(jobs=1)).facts
+    expected = whole.value("dispatch.starved_idle_share", RUN)
+    assert expected > 0.5 and found.value("dispatch.starved_idle_share", RUN) == pytest.approx(expected, rel=0.05)
+
+
+def test_launches_that_take_longer_than_kernels_starve_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each launch begins while the kernel before still runs, and is not done in time: vertical links all the same."""
+    monkeypatch.setattr(sys.modules["large_profiles"], "LAUNCH_NS", 290_000)
+    path = profile(tmp_path, host_us=300.0)
+    facts = measure([path], None, Options(jobs=1)).facts
+    assert facts.value("dispatch.starved_share", RUN) > 0.9
+    assert facts.value("dispatch.starved_idle_us", RUN) == pytest.approx(facts.value("timeline.idle_us", RUN), rel=0.1)
+    assert judged(path).summary.direction == "scheduling"
+
+
+def test_conversions_in_every_layer_are_the_verdict(tmp_path: Path) -> None:
+    """TransData and Cast behind every layer: found, with what removing them gives."""
+    report = judged(profile(tmp_path, layer=(*LAYER, *CONVERSIONS)))
+    found = [f for f in report.findings if f.verdict == "conversion-overhead"]
+    assert {f.subject.id for f in found} == {"TransData", "Cast"}
+    assert report.summary.direction == "computation"
+
+
+def test_a_first_step_that_compiles_is_told_and_left_out(tmp_path: Path) -> None:
+    """Its figures do not enter those of the others (S54)."""
+    path = profile(tmp_path, first_step_factor=100.0)
+    result = measure([path], None, Options(jobs=1))
+    assert result.facts.value("compile.step_ratio", Subject("step", "0")) > 2
+    assert ("0", "warm-up") in result.info.excluded_steps
+    assert result.facts.value("timeline.idle_share", RUN) < 0.1
+    assert any(f.verdict == "compile-in-profile" for f in judged(path).findings)
+
+
+def test_a_cut_timeline_still_tells_the_launches_before_the_cut(tmp_path: Path) -> None:
+    """Half of trace_view.json: the links of that half, no calls a step, and a line that says so."""
+    path = profile(tmp_path)
+    assert measure([path], None, Options(jobs=1)).facts.value("host_api.launch_count", RUN) > 0
+    (file,) = path.rglob("trace_view.json")
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+    result = measure([path], None, Options(jobs=1))
+    assert 0 < result.facts.value("dispatch.linked_count", RUN) < 650
+    assert result.facts.value("host_api.launch_count", RUN) is None
+    assert any("ends in the middle" in p.problem for p in result.problems)
+
+
+def test_the_host_activity_of_a_gap_is_the_most_specific_one() -> None:
+    """A frame that lasts the whole run explains nothing; the event under it does."""
+    start = np.array([0, 100, 900], np.int64) * 1000
+    end = np.array([10_000, 700, 1000], np.int64) * 1000
+    spans = Spans(start, end, np.arange(3), ["main.py(1): <module>", "aten::item", "aten::mul"])
+    none = np.zeros(0, np.int64)
+    trace = Trace([], none, none, {}, spans, (none, none), (none, none), (none, np.zeros(0)))
+    assert host_activity(trace, 150_000, 650_000) == "aten::item"
+    assert host_activity(trace, 2_000_000, 3_000_000) == ""
+
+
+def memory_of(tmp_path: Path, allocated: np.ndarray, reserved_mb: float = 10_000):  # type: ignore[no-untyped-def]
+    path = tmp_path / "memory_record.csv"
+    rows = [
+        f"PTA,{1_700_000_000_000_000 + 1000 * i}.000\t,{mb},{reserved_mb},{mb},NPU:0" for i, mb in enumerate(allocated)
+    ]
+    heading = "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Device Type"
+    path.write_text("\n".join((heading, *rows, "")))
+    return reduce_memory(Rank(0, tmp_path, {"memory": TableRef("memory", (path,), "csv.table")}, base=tmp_path))
+
+
+def test_growth_needs_every_part_to_rise(tmp_path: Path) -> None:
+    """A leak raises the least use of every part of the time; activations that come and go do not."""
+    wave = 1000 + 100 * (np.arange(160) % 10)
+    steady, leaking = memory_of(tmp_path, wave), memory_of(tmp_path, wave + 5 * np.arange(160))
+    assert steady.growth == 0.0
+    assert leaking.growth == pytest.approx(100 * 2**20) and leaking.growth_share > 0.5
+
+
+def test_fragmentation_is_measured_at_the_highest_allocation(tmp_path: Path) -> None:
+    """What lies unused when tensors need most cannot be used at all."""
+    found = memory_of(tmp_path, np.array([1000, 6000, 2000] * 20))
+    assert found.unused == pytest.approx(4000 * 2**20) and found.unused_share == pytest.approx(0.4)

@@ -1,0 +1,252 @@
+"""Operators: what is slow, what is waste, and what is neither."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_update, shapes
+from advisor.facts.operators.operators import explain_difference, time_by_type
+from advisor.facts.operators.work import float32_ratio, matmul, slow_case, unaligned, unaligned_rows, work
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from advisor.sources.streams.kernels import Signature
+from tests.helpers.large import AICPU, CONVERSIONS, LAYER, Workload, write
+
+
+def cube(inputs: str, output: str, dtype: str = "FLOAT16", formats: str = "ND;ND") -> Signature:
+    return Signature("MatMulV2", "AI_CORE", "dynamic", inputs, f"{dtype};{dtype}", formats, output, dtype)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "sizes"),
+    [
+        ("32,64;64,128", "32,128", (1, 32, 64, 128)),
+        ("81920,4096;8192,512", "4096,512", None),
+        ("64,32;64,128", "32,128", (1, 32, 64, 128)),
+        ("8,32,64;8,64,128", "8,32,128", (8, 32, 64, 128)),
+        ("8,32,64;64,128", "8,32,128", (8, 32, 64, 128)),
+        ("32,4096;1000,4096;1000", "32,1000", (1, 32, 4096, 1000)),
+        ("", "", None),
+        ("32;64", "32", None),
+    ],
+)
+def test_sizes_of_a_multiplication_come_from_its_tensors(inputs: str, output: str, sizes: tuple | None) -> None:
+    """Transposed inputs, batches and bias do not matter; what does not fit together is no multiplication."""
+    found = matmul(cube(inputs, output))
+    assert (None if found is None else (found.batch, found.m, found.k, found.n)) == sizes
+
+
+def test_padding_is_what_the_blocks_of_16_add() -> None:
+    """33 rounds up to 48: a third of the unit's work is padding; 1000 rounds up to 1008: next to nothing."""
+    odd = matmul(cube("4096,33;33,512", "4096,512"))
+    assert odd is not None and odd.useful == pytest.approx(33 / 48) and odd.aligned() == "k 33 → 48"
+    fine = matmul(cube("32,4096;1000,4096", "32,1000"))
+    assert fine is not None and fine.useful == pytest.approx(1000 / 1008)
+    assert matmul(cube("4,5,16,16;5,6,16,16", "4,6,16,16", formats="FRACTAL_NZ;FRACTAL_NZ")) is None
+
+
+def test_a_slow_shape_is_found_per_unit_of_work_only() -> None:
+    """Twice the work in twice the time is no defect; the same work in three times the time is."""
+    small, large = cube("4096,1024;1024,1024", "4096,1024"), cube("4096,2048;2048,1024", "4096,1024")
+    odd = cube("4096,1024;1024,1023", "4096,1023")
+    ratio = work(large) / work(small)
+    alike = slow_case([small, large], [10, 10], [1000.0, 1000.0 * ratio])
+    assert alike is None or alike.ratio == pytest.approx(1.0)
+    found = slow_case([small, odd], [10, 10], [1000.0, 3000.0])
+    assert found is not None and found.shape == odd.input_shapes and found.ratio == pytest.approx(3.0, rel=0.01)
+    assert found.excess_us == pytest.approx(2000.0, rel=0.01)
+
+
+def test_half_precision_calls_show_what_float32_costs() -> None:
+    """Four times as long for the same FLOP is ratio 4, whatever the bytes; a call of another size is no measure."""
+    full, half = (cube("4096,1024;1024,1024", "4096,1024", kind) for kind in ("FLOAT", "DT_BF16"))
+    tiny = cube("256,256;256,256", "256,256", "DT_BF16")
+    assert float32_ratio([full, half], [10, 10], [4000.0, 1000.0]) == pytest.approx((4000.0, 1000.0))
+    assert float32_ratio([full, half], [10, 10], [800.0, 1000.0]) == pytest.approx((800.0, 800.0))
+    assert float32_ratio([full, tiny], [10, 10], [4000.0, 1000.0]) is None
+    assert float32_ratio([half, tiny], [10, 10], [4000.0, 1000.0]) is None
+
+
+def test_rows_off_the_bursts_of_memory_are_told_with_how_busy_the_cube_is() -> None:
+    """1023 half-precision numbers start inside a burst of 32 bytes; calls that memory limits are no evidence."""
+    odd, even = cube("4096,1023;1023,4096", "4096,4096"), cube("4096,1024;1024,4096", "4096,4096")
+    thin = cube("4096,9;9,4096", "4096,4096")
+    assert unaligned_rows(odd) == "1023 → 1024" and unaligned_rows(even) == ""
+    assert unaligned_rows(cube("64,24;24,64", "64,64", "FLOAT")) == ""
+    found = unaligned([odd, even, thin], [10, 10, 10], [3000.0, 1000.0, 9000.0], [0.2, 0.8, 0.1])
+    assert found is not None and (found.us, found.mac_ratio, found.aligned_ratio) == (3000.0, 0.2, 0.8)
+    assert unaligned([odd], [10], [3000.0], [float("nan")]) is None
+    assert unaligned([even, thin], [10, 10], [1000.0, 9000.0], [0.8, 0.1]) is None
+
+
+def test_short_calls_say_nothing_about_their_shape() -> None:
+    """A kernel of 5 us mostly starts and stops."""
+    a, b = cube("16,16;16,16", "16,16"), cube("16,32;32,16", "16,16")
+    assert slow_case([a, b], [10, 10], [50.0, 150.0]) is None
+
+
+def test_words_of_operators() -> None:
+    """Types, cores and names are understood in all their spellings."""
+    assert is_cube(Signature("BatchMatMulV2", "AI_CORE", *[""] * 6))
+    assert not is_cube(Signature("MatMulV2", "AI_CPU", *[""] * 6))
+    assert is_update("ApplyMomentum") and is_update("ForeachAddList") and not is_update("Add")
+    assert is_aicpu(Signature("Cast", "AI_CPU", *[""] * 6))
+    assert not is_aicpu(Signature("GetNext", "AI_CPU", *[""] * 6))
+    assert inserted_by_framework("trans_TransData_12") and not inserted_by_framework("aclnnInplaceCopy_Cast")
+    assert shapes("2,3;;4") == ((2, 3), (), (4,)) and shapes("a,b") is None
+
+
+def test_types_that_explain_a_difference_come_first() -> None:
+    """A slow rank against a usual one: which types account for it (S37)."""
+    rows = explain_difference({"MatMul": 130.0, "Add": 10.0, "Cast": 5.0}, {"MatMul": 100.0, "Add": 11.0})
+    assert rows == [("MatMul", 30.0), ("Cast", 5.0), ("Add", -1.0)]
+
+
+def profile(tmp_path: Path, **changes: object) -> Path:
+    load = replace(Workload(ranks=1, steps=4, kernels=260, collective_every=65), **changes)
+    return write(load, tmp_path / "profile")
+
+
+def measured(path: Path):  # type: ignore[no-untyped-def]
+    return measure([path], None, Options(jobs=1))
+
+
+def test_conversions_are_found_with_what_feeds_them(tmp_path: Path) -> None:
+    """TransData behind every layer: its time alone, its share of the step, its neighbours, and who inserted it."""
+    found = measured(profile(tmp_path, layer=(*LAYER, *CONVERSIONS))).facts
+    subject = Subject("operator_type", "TransData")
+    assert found.value("operator_type.category", subject) == "conversion"
+    assert found.value("operator_type.step_share", subject) > 0.05
+    assert str(found.value("operator_type.fed_by", subject)).startswith("Add (")
+    assert str(found.value("operator_type.feeds", subject)).startswith("Cast (")
+    total = found.value("operators.conversion_us", RUN)
+    parts = [found.value("operator_type.exposed_us", Subject("operator_type", t)) for t in ("TransData", "Cast")]
+    assert total == pytest.approx(sum(parts))
+
+
+def test_ai_cpu_operators_are_found_with_their_dtypes(tmp_path: Path) -> None:
+    """An Index of int64 runs on the AI CPU: what it costs and what to use instead."""
+    found = measured(profile(tmp_path, layer=(*LAYER, *AICPU))).facts
+    subject = Subject("operator_type", "Index")
+    assert found.value("operator_type.category", subject) == "aicpu"
+    assert found.value("operator_type.aicpu_replacement", subject) == "INT64 → INT32"
+    assert found.value("operators.aicpu_share", RUN) > 0.1
+    types = {s.id: f.value for s, f in found.of("operator.type").items()}
+    kinds = {s.id: f.value for s, f in found.of("operator.category").items()}
+    assert kinds and all((kinds[o] == "aicpu") == (types[o] == "Index") for o in kinds)
+
+
+def test_the_slow_rank_is_explained_by_its_types(tmp_path: Path) -> None:
+    """Every type of a rank that computes 25 % slower takes 25 % longer there."""
+    result = measured(profile(tmp_path, ranks=2, slow_rank=1))
+    times = {rank: time_by_type(result.run, rank) for rank in (0, 1)}
+    (worst, more), *_ = explain_difference(times[1], times[0])
+    assert worst == "MatMulV3" and more == pytest.approx(0.25 * times[0]["MatMulV3"], rel=0.02)
+
+
+def test_shares_of_types_add_up(tmp_path: Path) -> None:
+    """The shares of kernel time of all types are one; the run's compute time is their sum."""
+    found = measured(profile(tmp_path)).facts
+    assert sum(f.value for f in found.of("operator_type.compute_share").values()) == pytest.approx(1.0)
+    times = sum(f.value for f in found.of("operator_type.time_us").values())
+    assert times == pytest.approx(found.value("operators.compute_us", RUN))
+
+
+def test_sums_over_the_profile_are_divided_by_its_steps(tmp_path: Path) -> None:
+    """op_statistic.csv knows no steps: four steps' sums are a quarter of it per step, like the kernels'."""
+    path = profile(tmp_path)
+    subject = Subject("operator_type", "MatMulV3")
+    expected = measured(path).facts.value("operator_type.time_us", subject)
+    for file in (*path.rglob("kernel_details.csv"), *path.rglob("trace_view.json")):
+        file.unlink()
+    assert measured(path).facts.value("operator_type.time_us", subject) == pytest.approx(expected, rel=0.01)
+
+
+def test_the_longest_call_of_a_type_can_be_found_in_a_viewer(tmp_path: Path) -> None:
+    """Operator, step and start: what one types into the viewer's search and time fields."""
+    long = replace(LAYER[0], name="Long", type="Long", us=4000.0)
+    profile = write(Workload(ranks=1, steps=2, kernels=30, layer=(*LAYER, long)), tmp_path)
+    found = measure([profile], ["operator_type.longest_call"], Options(jobs=1))
+    text = found.facts.value("operator_type.longest_call", Subject("operator_type", "Long"))
+    name, step, start = str(text).split(", ")
+    table = next(profile.glob("*/ASCEND_PROFILER_OUTPUT/kernel_details.csv")).read_text().splitlines()
+    row = next(line for line in table if start.removesuffix(" us") in line)
+    assert f"{name}/Long" in row and row.startswith(step.removeprefix("step ") + ",")
+
+
+def test_without_a_start_a_type_counts_by_its_share_of_all_device_time(tmp_path: Path) -> None:
+    """A sixth of the computation is little where nearly all of the device's time is communication."""
+    rows = [
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us)",
+        *(f"a{i},MatMul,AI_CORE,-5,40" for i in range(10)), "b,TransData,AI_VECTOR_CORE,-5,80",
+        "hcom_allReduce_,hcom_allReduce_,HCCL,-5,9520",
+    ]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    conversion = Subject("operator_type", "TransData")
+    assert facts.value("operator_type.compute_share", conversion) == pytest.approx(80 / 480)
+    assert facts.value("operator_type.stake_share", conversion) == pytest.approx(0.008)
+    found = [
+        f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.verdict == "conversion-overhead"
+    ]
+    assert [f.severity.value for f in found] == ["low"]
+
+
+def test_types_without_a_start_are_weighed_against_a_step_that_another_table_times(tmp_path: Path) -> None:
+    """All of a millisecond's computation in float32 is nothing in a step of a tenth of a second."""
+    rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Data Types",
+            *(f"a{i},MatMul,AI_CORE,-5,100,FLOAT;FLOAT" for i in range(10))]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    (tmp_path / "step_trace_time.csv").write_text(
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n0,1000,0,0,0,99000\n"
+    )
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert [f.severity.value for f in report.findings if f.verdict == "float32-heavy"] == ["low"]
+
+
+def test_older_tables_hold_one_step_and_name_inputs_and_the_ai_cpu(tmp_path: Path) -> None:
+    """execution_time is a step's average whatever number of steps was recorded; framework_raw tells the data types, and
+    the AI CPU's operators lie in a table of their own."""
+    (tmp_path / "aicore_intermediate_0_type.csv").write_text(
+        "op_type,execution_time,execution_frequency,percent\nMatMul,9.0,24,75\nConv2D,3.0,6,25\n"
+    )
+    (tmp_path / "aicore_intermediate_0_detail.csv").write_text(
+        "full_op_name,execution_time\nDefault/net/MatMul-op1,9.0\nDefault/net/Conv2D-op2,3.0\n"
+    )
+    info = '"{""input_0"": {""data_type"": ""NUMBER_TYPE_%s"", ""shape"": ""64,64""}}"'
+    (tmp_path / "framework_raw_0.csv").write_text(
+        "task_id,full_op_name,op_name,op_type,subgraph,op_info\n"
+        f"1,Default/net/MatMul-op1,MatMul-op1,MatMul,Default,{info % 'FLOAT32'}\n"
+        f"2,Default/net/Conv2D-op2,Conv2D-op2,Conv2D,Default,{info % 'FLOAT16'}\n"
+    )
+    aicpu = [f"{n},{kind},3.0,0.1,2.9,{n * 100},{n * 100 + 3}" for n in range(4) for kind in ("GetNext", "Unique")]
+    head = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end"
+    (tmp_path / "aicpu_intermediate_0.csv").write_text("\n".join([head, *aicpu]) + "\n")
+    rows = [f"{n},{n * 10**6},{(n + 1) * 10**6},1000000,{n * 10**6},{n * 10**6 + 9},0,900000,100000" for n in range(5)]
+    head = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+    (tmp_path / "step_trace_raw_0_detail_time.csv").write_text("\n".join([head, *rows]) + "\n")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    matmul_type, unique = Subject("operator_type", "MatMul"), Subject("operator_type", "Unique")
+    assert facts.value("operator_type.time_us", matmul_type) == pytest.approx(9000)
+    assert facts.value("operator_type.count", matmul_type) == 24
+    assert facts.value("operator_type.float32_share", matmul_type) == 1.0
+    assert facts.value("operator_type.float32_call", matmul_type) == "Default/net/MatMul-op1, 64,64"
+    assert facts.value("operator_type.float32_share", Subject("operator_type", "Conv2D")) == 0.0
+    assert facts.value("operator_type.aicpu_us", unique) == pytest.approx(3000)
+    assert facts.value("operator_type.aicpu_us", Subject("operator_type", "GetNext")) is None
+
+
+def test_a_type_whose_core_is_lost_is_no_vector_operator(tmp_path: Path) -> None:
+    """What kind of work it is, is unknown where the table tells the cores of others; a name tells a matrix product."""
+    rows = [
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us)",
+        *(f"net/MatMulV2-op{i},,AI_CORE,{100 * i},40" for i in range(10)),
+        "a,Foo,,2000,80", "b,Bar,AI_VECTOR_CORE,2100,80",
+    ]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    categories = measure([tmp_path], None, Options(jobs=1)).facts.of("operator_type.category")
+    assert {s.id: f.value for s, f in categories.items()} == {"MatMulV2": "cube", "Bar": "vector"}

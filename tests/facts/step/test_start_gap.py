@@ -1,0 +1,115 @@
+"""The wait before the first kernel: part of the step in every format, unless the device was still busy."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from clusters import SMALL, facts_of
+
+from advisor.facts.step.start_gap import settle
+from advisor.facts.step.steps import StepTimes
+from advisor.model import RUN
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Fault, simulate
+
+
+@dataclass
+class Course:
+    """What is needed of a rank's kernels."""
+
+    steps: tuple[str, ...]
+    lead_us: np.ndarray
+    computing_us: np.ndarray
+
+
+def rank(preparing, exposed=10.0, free=0.0, computing=90.0, steps=4, first=1):
+    def row(value):
+        return np.full(steps, float(value)) if np.isscalar(value) else np.array(value, float)
+
+    phases = {"computing": row(computing), "exposed": row(exposed), "idle": row(free), "preparing": row(preparing)}
+    time = phases["computing"] + phases["exposed"] + phases["idle"]
+    return StepTimes(tuple(str(first + i) for i in range(steps)), time, phases, "steps")
+
+
+def test_torch_rows_leave_the_wait_out():
+    """The row is the span of the kernels; the step is longer by the wait before them."""
+    (found,) = settle({0: rank(40)}, {}, {0: "pytorch"}).values()
+    assert found.time == pytest.approx([140] * 4)
+    assert found.phases["idle"] == pytest.approx([40] * 4)
+    assert found.phases["start_gap"] == pytest.approx([40] * 4)
+
+
+def test_mindspore_rows_contain_it_but_the_first():
+    """Free is clipped to the step's window; before the first kernel of all there is none."""
+    (found,) = settle({0: rank(40, free=[5, 45, 45, 45])}, {}, {0: "mindspore"}).values()
+    assert found.phases["start_gap"] == pytest.approx([40] * 4)
+    assert found.time == pytest.approx([145] * 4)
+
+
+def test_host_a_step_ahead_is_not_late():
+    """Preparing as long as a step is the step before still running on the device."""
+    times = {r: rank([0, 98, 99, 99]) for r in range(4)}
+    found = settle(times, {}, dict.fromkeys(times, "pytorch"))
+    assert all("start_gap" not in t.phases for t in found.values())
+    assert all(t.time == pytest.approx([100] * 4) for t in found.values())
+
+
+def test_ranks_that_wait_differently_tell_what_is_part_of_the_step():
+    """Steps of one job are of one length: with the wait, or without it."""
+    waits = [10, 50, 30, 20]
+    inside = {r: rank(w, exposed=100 - w) for r, w in enumerate(waits)}
+    beside = {r: rank(w, exposed=10) for r, w in enumerate(waits)}
+    assert all(t.time == pytest.approx([190] * 4) for t in settle(inside, {}, {}).values())
+    assert all(t.time == pytest.approx([100] * 4) for t in settle(beside, {}, {}).values())
+
+
+def test_kernels_decide_where_there_are_some():
+    """The device's own idle time stands before what the host's clock says."""
+    course = Course(("1", "2", "3", "4"), np.array([np.nan, 3.0, 4.0, 3.0]), np.full(4, 90.0))
+    (found,) = settle({0: rank(95)}, {0: course}, {0: "pytorch"}).values()
+    assert found.phases["start_gap"] == pytest.approx([3, 3, 4, 3])
+
+
+def test_time_nobody_recorded_is_no_wait():
+    """Between steps 2 and 11 lie eight that the schedule skipped."""
+    course = Course(("1", "2", "11", "12"), np.array([np.nan, 3.0, 9e5, 3.0]), np.full(4, 90.0))
+    one = replace(rank(5), steps=("1", "2", "11", "12"))
+    (found,) = settle({0: one}, {0: course}, {0: "pytorch"}).values()
+    assert found.phases["start_gap"] == pytest.approx([3, 3, 3, 3])
+
+
+def test_lone_step_stays_as_its_table_tells_it():
+    """Nothing recorded before it shows whether the device waited, and the profiler itself has just started."""
+    times = {r: rank(w, exposed=100 - w, steps=1, first=50) for r, w in enumerate([10, 50])}
+    found = settle(times, {}, dict.fromkeys(times, "pytorch"))
+    assert [t.time[0] for t in found.values()] == pytest.approx([180, 140])
+    assert all("start_gap" not in t.phases for t in found.values())
+
+
+def test_one_row_for_a_whole_recording_has_no_step_to_start():
+    """Its Preparing is everything before the first kernel of the run."""
+    one = replace(rank(5e6, steps=1), steps=("0",))
+    (found,) = settle({0: one}, {}, {0: "pytorch"}).values()
+    assert found.time == pytest.approx([100])
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_slow_storage_is_in_the_step_of_both_frameworks(tmp_path, framework, kernels):
+    """All ranks wait alike before each step, and the step is as long as the run divided by its steps."""
+    scenario = replace(SMALL, faults=(Fault("slow_storage", 0, 0.4),), framework=framework, kernels=kernels, steps=6)
+    facts, _ = facts_of(scenario, tmp_path)
+    run = simulate(scenario)
+    assert facts.value("step.time_us", RUN) == pytest.approx(run.mean_us, rel=0.03)
+    assert facts.value("step.start_gap_us", RUN) == pytest.approx(run.spans[2][0].data_wait, rel=0.1)
+
+
+def test_the_order_of_the_rows_means_nothing(tmp_path):
+    """The first recorded step is told by its number, wherever its row stands."""
+    before, _ = facts_of(SMALL, tmp_path)
+    for table in tmp_path.rglob("step_trace_time.csv"):
+        heading, first, *rows = table.read_text().splitlines()
+        table.write_text("\n".join([heading, *rows[::-1], first, ""]))
+    after = measure([tmp_path], ["step.time_us", "step.start_gap_us"], Options(jobs=1)).facts
+    for name in ("step.time_us", "step.start_gap_us"):
+        assert after.value(name, RUN) == pytest.approx(before.value(name, RUN))

@@ -1,0 +1,77 @@
+"""Steps: warm-up and incomplete ones do not count, shares are of the step, scaling time changes no ratio."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.base import FactSet, Run
+from advisor.facts.step.steps import StepTimes, exclude_odd_ends, excluded_steps, measure, steady
+from advisor.model import RUN, Subject
+from advisor.sources.base import Profile
+
+
+def times(computing, exposed, idle, names=None):
+    given = {"computing": computing, "exposed": exposed, "idle": idle}
+    phases = {name: np.array(values, float) for name, values in given.items()}
+    total = sum(phases.values())
+    return StepTimes(tuple(names or map(str, range(len(total)))), total, phases, "steps")
+
+
+def run_of(**ranks):
+    run = Run(Profile("p"))
+    run.reductions = {int(name[1:]): {"steps": exclude_odd_ends(value)} for name, value in ranks.items()}
+    return run
+
+
+def facts_of(run):
+    facts = FactSet()
+    for item in measure(run, facts):
+        facts.add(item)
+    return facts
+
+
+def test_a_long_first_step_is_warm_up_and_a_short_last_one_incomplete():
+    """Compilation and a cut collection are left out, with the reason."""
+    kept = exclude_odd_ends(times([900, 100, 102, 98, 30], [0] * 5, [0] * 5))
+    assert kept.steps == ("1", "2", "3")
+    reasons = [(name, reason.split(":")[0]) for name, reason, _ in kept.excluded]
+    assert reasons == [("0", "warm-up"), ("4", "incomplete")]
+
+
+def test_two_steps_are_too_few_to_call_one_odd():
+    """Nothing is excluded where nothing can be compared."""
+    assert exclude_odd_ends(times([900, 100], [0, 0], [0, 0])).steps == ("0", "1")
+
+
+def test_a_step_that_is_warm_up_on_one_rank_is_left_out_on_all():
+    """The others waited for it: their rows of that step are no steady state either."""
+    run = run_of(r0=times([100] * 4, [0] * 4, [0] * 4), r1=times([900, 100, 100, 100], [0] * 4, [0] * 4))
+    assert all(t.steps == ("1", "2", "3") for t in steady(run).values())
+    assert excluded_steps(run) == (("0", "warm-up"),)
+
+
+def test_breakdown_adds_up_to_the_step():
+    """Computing, exposed communication and idle are shares of one whole, on a rank and over the run."""
+    facts = facts_of(run_of(r0=times([60, 60, 60], [30, 30, 30], [10, 10, 10]), r1=times([40] * 3, [50] * 3, [10] * 3)))
+    for subject in (RUN, Subject("rank", "0", (0,))):
+        names = ("computing", "exposed_communication", "idle")
+        assert sum(facts.value(f"step.{n}_share", subject) for n in names) == pytest.approx(1.0)
+    assert facts.value("step.computing_share", RUN) == pytest.approx(0.5)
+    assert facts.value("step.time_us", RUN) == pytest.approx(100)
+
+
+durations = st.lists(st.floats(1, 1e6), min_size=1, max_size=8)
+
+
+@given(durations, st.floats(1e-3, 1e3))
+def test_scaling_all_times_scales_times_and_no_ratio(values, factor):
+    """A profile recorded in other units, or of a machine half as fast, has the same shares."""
+    before = facts_of(run_of(r0=times(values, values, values)))
+    scaled = [factor * v for v in values]
+    after = facts_of(run_of(r0=times(scaled, scaled, scaled)))
+    assert {f.name for f in before} == {f.name for f in after}
+    for item in before:
+        other = after.value(item.name, item.subject)
+        expected = item.value * factor if item.name.endswith("_us") else item.value
+        assert other == pytest.approx(expected, rel=1e-6, abs=1e-9)

@@ -1,0 +1,64 @@
+"""Recordings without a schedule: one row, whose steps are its batches; and the loop's own code between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from advisor.facts.data.getnext import GetNext
+from advisor.facts.host.graph_calls import own_code_us
+from advisor.facts.step.steps import StepTimes
+from advisor.facts.step.whole_recording import by_batch
+from advisor.sources.streams.trace import Spans, Trace
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    mode: str
+    batches: int
+
+
+def row(**phases: float) -> StepTimes:
+    return StepTimes(("0",), np.array([600.0]), {k: np.array([v]) for k, v in phases.items()}, "steps")
+
+
+def test_the_only_row_is_divided_by_its_batches() -> None:
+    """Sixty batches in one row: every figure of a step is a sixtieth."""
+    found = by_batch({0: row(computing=420.0, idle=180.0)}, {0: Pipeline("iterator", 60)}, {})[0]
+    assert found.time.tolist() == [10.0] and found.phases["idle"].tolist() == [3.0]
+    assert (found.covers, found.recorded) == (60, 60)
+
+
+def test_where_batches_are_sunk_the_device_counts_its_steps() -> None:
+    """The sender is a hundred batches ahead; without GetNext among the kernels nobody knows the number of steps."""
+    times, data = {0: row(computing=600.0)}, {0: Pipeline("sink", 160)}
+    assert by_batch(times, data, {0: GetNext(60, 1.0, 0.0, (), 5.0)})[0].covers == 60
+    assert by_batch(times, data, {0: GetNext(60, None, None, ())})[0].covers == 1
+
+
+def test_a_recording_with_collectives_stays_one_row() -> None:
+    """What is known of collectives is per recording, and shares of a step would not fit."""
+    times = {0: row(computing=500.0, exposed=100.0)}
+    assert by_batch(times, {0: Pipeline("iterator", 60)}, {})[0].covers == 1
+
+
+def trace(*events: tuple[str, int, int]) -> Trace:
+    names = list(dict.fromkeys(name for name, _, _ in events))
+    start, end = (np.array([e[i] for e in events], np.int64) for i in (1, 2))
+    empty = np.empty(0, np.int64)
+    spans = Spans(start, end, np.array([names.index(n) for n, _, _ in events], np.int64), names)
+    return Trace([], empty, empty, {}, spans, (empty, empty), (empty, empty), (empty, np.empty(0)))
+
+
+def test_idle_time_in_no_call_is_the_loops_own_code() -> None:
+    """The device idles from 6 to 16 us; the loop is in GetNext for three of them, a worker beside it does not count."""
+    events = (
+        ("RunGraph", 0, 5_000), ("Dataset::Pipeline::GetNext", 7_000, 10_000),
+        ("Dataset::MapOp(ID:1)::WorkerProcess", 0, 30_000), ("RunGraph", 15_000, 20_000),
+    )  # fmt: skip
+    gap = np.array([6_000]), np.array([16_000]), np.array([0])
+    found = own_code_us(trace(*events), *gap, 1)
+    assert found is not None and found[0] == pytest.approx(6.0)
+    assert own_code_us(trace(("aten::mul", 0, 5_000)), *gap, 1) is None

@@ -1,0 +1,193 @@
+"""Databases give what text gives, are never written to, and may be hostile."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from advisor.sources.database.databasesteps import steps_from_tasks
+from advisor.sources.database.dbfile import open_database
+from advisor.sources.discover import load_profile
+from advisor.sources.streams.kernels import load_kernels
+
+SCHEMA = """
+CREATE TABLE STRING_IDS(id INTEGER, value TEXT);
+INSERT INTO STRING_IDS VALUES (1,'MatMul'),(2,'AI_CORE'),(3,'hcom_allReduce__586_0_1'),(4,'17'),(5,'launch');
+CREATE TABLE TASK(startNs INTEGER, endNs INTEGER, globalTaskId INTEGER);
+INSERT INTO TASK VALUES (1000,3000,1),(2000,4000,2),(20000,23000,3),(500,700,9);
+CREATE TABLE COMPUTE_TASK_INFO(name INTEGER, globalTaskId INTEGER, taskType INTEGER, opType INTEGER);
+INSERT INTO COMPUTE_TASK_INFO VALUES (1,1,2,1),(1,2,2,1),(1,3,2,1);
+CREATE TABLE COMMUNICATION_OP(opName INTEGER, startNs INTEGER, endNs INTEGER, groupName INTEGER, rankSize INTEGER);
+INSERT INTO COMMUNICATION_OP VALUES (3,3500,9000,4,8);
+CREATE TABLE CANN_API(startNs INTEGER, endNs INTEGER, type INTEGER, name INTEGER);
+INSERT INTO CANN_API VALUES (0,1000,10000,5),(0,3000,10000,5);
+CREATE TABLE ENUM_API_TYPE(id INTEGER, name TEXT);
+INSERT INTO ENUM_API_TYPE VALUES (10000,'node');
+CREATE TABLE RANK_DEVICE_MAP(rankId INTEGER, deviceId INTEGER);
+INSERT INTO RANK_DEVICE_MAP VALUES (6, 2);
+CREATE TABLE HOST_INFO(hostUid TEXT, hostName TEXT);
+INSERT INTO HOST_INFO VALUES ('1', 'node3');
+"""
+STEP_TIME = "CREATE TABLE STEP_TIME(id INTEGER, startNs INTEGER, endNs INTEGER);"
+
+
+def make_database(folder: Path, name: str, script: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.fixture
+def rank_of(tmp_path):
+    def build(script: str, name: str = "ascend_mindspore_profiler_6.db"):
+        make_database(tmp_path / "x_ascend_ms/ASCEND_PROFILER_OUTPUT", name, script)
+        return load_profile([tmp_path]).ranks[0]
+
+    return build
+
+
+def test_a_database_says_who_it_is(rank_of):
+    """Rank, device and host are in the database where no other file has them."""
+    rank = rank_of(SCHEMA)
+    assert (rank.rank, rank.device, rank.host, rank.framework) == (6, "2", "node3", "mindspore")
+    assert rank.info["world_size"] == 8
+
+
+def test_steps_are_computed_where_no_table_has_them(rank_of):
+    """Overlapping kernels count once, covered communication is not exposed, and the user learns of the computing."""
+    rank = rank_of(SCHEMA)
+    row = rank.read("steps").iloc[0]
+    assert (row["computing_us"], row["exposed_us"], row["overlapped_us"], row["free_us"]) == (6.0, 5.0, 0.5, 11.0)
+    assert row["computing_us"] + row["exposed_us"] + row["free_us"] == 22.0
+    assert "computed from tasks" in rank.problems[0].problem
+
+
+def test_steps_of_the_host_cut_the_device_time(tmp_path, notes):
+    """With step ranges every task counts in the step it runs in, and nothing is counted twice."""
+    script = SCHEMA + STEP_TIME + "INSERT INTO STEP_TIME VALUES (4,900,10000),(5,10000,24000);"
+    path = make_database(tmp_path, "a.db", script)
+    with open_database(path) as database:
+        columns = steps_from_tasks(database, notes)
+    assert columns["step"] == ["4", "5"]
+    assert columns["computing_us"] == [3.0, 3.0]
+    assert columns["preparing_us"] == [0.1, 10.0]
+
+
+def test_operator_types_and_host_interfaces_are_summed(rank_of):
+    """Counts, totals and extremes as in op_statistic.csv and api_statistic.csv."""
+    rank = rank_of(SCHEMA)
+    types, api = rank.read("operator_types").iloc[0], rank.read("host_api").iloc[0]
+    assert (types["type"], types["core"], types["count"], types["total_us"]) == ("MatMul", "AI_CORE", 3, 7.0)
+    assert (types["min_us"], types["max_us"], types["share"]) == (2.0, 3.0, 1.0)
+    assert (api["level"], api["name"], api["total_us"], api["max_us"]) == ("node", "launch", 4.0, 3.0)
+
+
+def test_operations_without_analysis_still_have_start_and_length(rank_of):
+    """Level 0 has no CommAnalyzer tables; waiting is then unknown, not zero."""
+    row = rank_of(SCHEMA).read("collectives").iloc[0]
+    assert (row["step"], row["group"], row["start_ns"], row["elapsed_us"]) == ("0", "17", 3500, 5.5)
+    assert row[["wait_us", "transit_us", "idle_us"]].isna().all()
+
+
+def test_the_step_table_wins_over_computing(rank_of):
+    """StepTraceTime is in µs and is taken as it is."""
+    script = SCHEMA + (
+        "CREATE TABLE StepTraceTime(deviceId, step, computing, communication_not_overlapped, free);"
+        "INSERT INTO StepTraceTime VALUES (0, '50', 8.5, 98.0, 25.0);"
+    )
+    rank = rank_of(script)
+    assert rank.read("steps")[["step", "computing_us", "free_us"]].to_numpy().tolist() == [["50", 8.5, 25.0]]
+    assert rank.problems == []
+
+
+def test_packets_of_a_transport_are_one_row(rank_of):
+    """The database has a row per packet size; the operation moved its bytes once."""
+    head = "'hcom_allReduce__586_0_1','17','HCCS',28.0,1.5,18.6,0"
+    script = SCHEMA + (
+        "CREATE TABLE CommAnalyzerBandwidth(hccl_op_name, group_name, transport_type, transit_size, transit_time,"
+        " bandwidth, large_packet_ratio, package_size, count, total_duration, step, type);"
+        f"INSERT INTO CommAnalyzerBandwidth VALUES ({head},2.0,12,1.2,'step50','collective'),"
+        f"({head},2.0,2,0.3,'step50','collective');"
+    )
+    frame = rank_of(script).read("transports")
+    assert frame[["step", "size_bytes", "packets"]].to_numpy().tolist() == [["50", 28e6, 14.0]]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "DROP TABLE TASK; CREATE VIEW TASK AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n)"
+        " SELECT x startNs, x endNs, x globalTaskId FROM n;",
+        "DROP TABLE TASK; CREATE TABLE TASK(a);",
+        "DROP TABLE COMPUTE_TASK_INFO; CREATE TABLE COMPUTE_TASK_INFO(opType, globalTaskId);",
+        "UPDATE TASK SET startNs = 'x', endNs = NULL;",
+        "UPDATE COMMUNICATION_OP SET startNs = 9223372036854775807, opName = x'ff';",
+        "CREATE TABLE StepTraceTime(step, computing, free);",
+        "CREATE TABLE CommAnalyzerTime(x); CREATE TABLE CommAnalyzerMatrix(x); CREATE TABLE CommAnalyzerBandwidth(x);",
+        "CREATE TABLE MEMORY_RECORD(timestamp); INSERT INTO MEMORY_RECORD VALUES ('soon');",
+        "CREATE TABLE OP_MEMORY(a); CREATE TABLE NPU_MODULE_MEM(moduleId);",
+        "DROP TABLE STRING_IDS; CREATE TABLE STRING_IDS(key, word);",
+        "CREATE TRIGGER t AFTER INSERT ON TASK BEGIN DELETE FROM TASK; END;",
+    ],
+)
+def test_odd_schemas_end_in_notes_not_in_errors(rank_of, odd):
+    """Views that never end, missing columns, wrong types: what is sound is read."""
+    rank = rank_of(SCHEMA + odd)
+    for table in sorted(set(rank.tables) - {"kernels"}):
+        rank.read(table)
+    assert rank.rank == 6
+    assert len(rank.read("host_api")) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\x00" + b"\xff" * 200])
+def test_a_file_that_is_no_database_is_told(tmp_path, content):
+    """A text export with the wrong ending, or a copy that was cut."""
+    output = tmp_path / "x_ascend_pt/ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "ascend_pytorch_profiler_0.db").write_bytes(content)
+    rank = load_profile([tmp_path]).ranks[0]
+    assert rank.tables == {}
+    assert rank.problems
+
+
+def test_reading_leaves_the_folder_untouched(rank_of):
+    """No journal, no lock, not one byte changed: profiles may lie on a read-only disk."""
+    rank = rank_of(SCHEMA)
+    folder = rank.root / "ASCEND_PROFILER_OUTPUT"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    rank.read("steps")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_text_wins_where_both_were_exported(tmp_path):
+    """With Text and Db exported, each table is read once, from the text."""
+    output = tmp_path / "x_ascend_ms/ASCEND_PROFILER_OUTPUT"
+    make_database(output, "ascend_mindspore_profiler_6.db", SCHEMA)
+    (output / "step_trace_time.csv").write_text("Step,Computing,Communication(Not Overlapped),Free\n1,1,2,3\n")
+    rank = load_profile([tmp_path]).ranks[0]
+    assert rank.tables["steps"].reader == "csv.steps"
+    assert rank.tables["operator_types"].reader == "db.operator_types"
+
+
+def test_what_is_written_over_other_texts_is_no_name(rank_of):
+    """Each text has an id of its own, or one for each writer: ten with the same text are ten lost names. Texts of
+    megabytes are read as far as a name goes, and bytes are no texts."""
+    ids = ", ".join(f"({100 + i}, 'spoilt')" for i in range(10))
+    rank = rank_of(
+        SCHEMA + f"INSERT INTO STRING_IDS VALUES {ids}, (200, printf('%.*c', 1000000, 'x')), (202, x'00ff');"
+        "INSERT INTO COMPUTE_TASK_INFO VALUES (200,9,2,103);"
+        "INSERT INTO TASK VALUES (30000,31000,10),(32000,33000,11);"
+        "INSERT INTO COMPUTE_TASK_INFO VALUES (202,10,2,202),(101,11,2,1);"
+    )
+    found = load_kernels(rank)
+    assert found is not None
+    assert {"MatMul", ""} == {s.type for s in found.signatures} - {"AllReduce", "hcom_allReduce__586_0_1"}
+    assert {len(name) for name in found.names if name.startswith("x")} == {4096}
+    assert {name[:6] for name in found.names} == {"MatMul", "hcom_a", "xxxxxx", ""}
+    assert any("have no text in STRING_IDS" in p.problem for p in rank.problems)

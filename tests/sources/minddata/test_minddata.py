@@ -1,0 +1,191 @@
+"""Readers of MindData's files: what a host's data loading left behind, in every form it is found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.sources.base import Rank
+from advisor.sources.minddata.hostfiles import operation_type, to_known, to_number, to_numbers
+from advisor.sources.minddata.minddata import find_minddata
+
+PIPELINE = {
+    "sampling_interval": 10,
+    "op_info": [
+        {"op_id": 0, "op_type": "BatchOp", "num_workers": 2, "children": [1],
+         "metrics": {"output_queue": {"length": 16, "size": [0, 4, 16]}}},
+        {"op_id": 1, "op_type": "RepeatOp", "num_workers": 1, "children": [2], "metrics": None},
+        {"op_id": 2, "op_type": "GeneratorOp", "num_workers": 4,
+         "metrics": {"output_queue": {"length": 16, "size": [1]}}},
+    ],
+}  # fmt: skip
+
+
+def rank_of(folder: Path, rank: int | None = None) -> Rank:
+    return Rank(rank or 0, folder, find_minddata(folder, rank), base=folder)
+
+
+def write(folder: Path, name: str, content: Any) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_file_named_by_another_rank_is_found_in_a_rank_folder(tmp_path: Path) -> None:
+    """RANK_ID was not set, so the raw file carries 0 although the rank is 3: it is still the rank's own."""
+    write(tmp_path, "FRAMEWORK/pipeline_profiling_0.json", PIPELINE)
+    assert "pipeline_ops" in find_minddata(tmp_path, 3)
+
+
+def test_in_a_flat_folder_of_several_ranks_only_the_exact_suffix_counts(tmp_path: Path) -> None:
+    """Rank 10's step trace must not be judged with rank 1's pipeline."""
+    write(tmp_path, "pipeline_profiling_1.json", PIPELINE)
+    write(tmp_path, "pipeline_profiling_0.json", PIPELINE)
+    assert find_minddata(tmp_path, 10) == {}
+    assert find_minddata(tmp_path, 1)["pipeline_ops"].paths[0].name == "pipeline_profiling_1.json"
+
+
+@pytest.mark.parametrize("workers", [10**18, -3, "many"])
+def test_impossible_numbers_of_workers_are_told_and_not_used(tmp_path: Path, workers: object) -> None:
+    """A proposal computed from 10^18 workers would be nonsense; the operation itself stays."""
+    first, *rest = PIPELINE["op_info"]
+    write(tmp_path, "pipeline_profiling_0.json", {**PIPELINE, "op_info": [{**first, "num_workers": workers}, *rest]})
+    rank = rank_of(tmp_path, 0)
+    frame = rank.read("pipeline_ops")
+    assert frame is not None and frame["workers"].isna().tolist() == [True, False, False]
+    assert any("no usable number of workers" in problem.problem for problem in rank.problems)
+
+
+def test_raw_files_are_preferred_and_the_processed_one_stands_in(tmp_path: Path) -> None:
+    """A raw file that is cut off is noted, and the table made of it is read instead."""
+    write(tmp_path, "FRAMEWORK/pipeline_profiling_0.json", '{"op_info": [')
+    write(
+        tmp_path, "ASCEND_PROFILER_OUTPUT/minddata_pipeline_raw_0.csv",
+        "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+        "output_queue_usage_rate,sample_interval,parent_id,children_id\r\n"
+        '0,Batch,4,,,,,10,,"[1]"\r\n1,MapOp,2,"[0, 8]",4.0,16,0.25,10,0,\r\n',
+    )  # fmt: skip
+    rank = rank_of(tmp_path)
+    frame = rank.read("pipeline_ops")
+    assert frame is not None and list(frame["type"]) == ["Batch", "Map"]
+    assert frame["queue_sizes"][1] == (0.0, 8.0) and frame["parent"][1] == 0
+    assert any("not valid JSON" in problem.problem for problem in rank.problems)
+
+
+def test_operations_without_a_queue_are_kept_and_linked(tmp_path: Path) -> None:
+    """Repeat has no queue but is a link of the chain; parents follow from children."""
+    write(tmp_path, "FRAMEWORK/pipeline_profiling_0.json", PIPELINE)
+    frame = rank_of(tmp_path).read("pipeline_ops")
+    assert frame is not None and list(frame["type"]) == ["Batch", "Repeat", "Generator"]
+    assert list(frame["queue_sizes"][1]) == [] and frame["parent"][2] == 1
+
+
+def test_batches_of_both_kinds_and_of_older_files_are_read(tmp_path: Path) -> None:
+    """The sink's file wins, its columns are microseconds, and a line that was cut does not lose the others."""
+    write(tmp_path, "FRAMEWORK/dataset_iterator_profiling_0.txt", "0 0 1 7 100\n1 16 1 2 100\n")
+    write(tmp_path, "FRAMEWORK/device_queue_profiling_0.txt", "0 1 1 4 10\n0 2 1 6 10\n0 0 1 2 10\n1 64 1 0 10\n0 0 2")
+    rank = rank_of(tmp_path)
+    frame = rank.read("batches")
+    assert frame is not None and frame["mode"][0] == "sink"
+    assert (frame["pipeline_us"][0], frame["push_us"][0], frame["total_us"][0]) == (2000.0, 4000.0, 6000.0)
+    assert (frame["queue_size"][0], frame["queue_capacity"][0], frame["time_ns"][0]) == (0.0, 64.0, 10_000_000)
+    assert rank.problems
+    write(tmp_path, "old/dataset_iterator_profiling_1.txt", "1 64 1 3\n")
+    old = rank_of(tmp_path / "old", 1).read("batches")
+    assert old is not None and old["queue_size"][0] == 3.0 and old["time_ns"].isna().all()
+
+
+def test_empty_repetitions_of_machine_samples_are_no_measurements(tmp_path: Path) -> None:
+    """MindSpore 2.10 writes every second machine sample as zeros: an idle share of 20 % must not become 10 %."""
+    write(tmp_path, "FRAMEWORK/minddata_cpu_utilization_0.json", {
+        "cpu_processor_num": 2, "time_stamp": [100, 150, 200, 250],
+        "device_info": {
+            "idle_utilization": [0, 0, 20, 0, 20, 0, 20, 0], "io_utilization": [0] * 8,
+            "user_utilization": [0, 0, 50, 0], "sys_utilization": [0, 0, 30, 0],
+            "context_switch_count": [0, 0, 5, 0, 5, 0, 5, 0], "runnable_process": [3] * 8,
+        },
+        "process_info": {"user_utilization": [10, 20, 30, 40], "sys_utilization": [0, 0, 0, 0]},
+        "op_info": [{"op_id": 0, "metrics": {"user_utilization": [10, 30], "sys_utilization": [0, 0]}},
+                    {"op_id": -1, "metrics": {"user_utilization": [1], "sys_utilization": [0]}}],
+    })  # fmt: skip
+    rank = rank_of(tmp_path)
+    frame = rank.read("host_cpu")
+    assert frame is not None and frame["idle_share"].dropna().tolist() == [0.2, 0.2, 0.2]
+    assert frame["process_user_percent"].tolist() == [10.0, 20.0, 30.0, 40.0]
+    cpu = rank.read("pipeline_cpu")
+    assert cpu is not None and cpu["op_id"].tolist() == [0] and cpu["user_percent"][0] == 20.0
+
+
+def test_single_samples_of_older_files_are_all_kept(tmp_path: Path) -> None:
+    """Older files have one machine entry a sample, and spell the runnable processes differently."""
+    write(tmp_path, "minddata_cpu_utilization_1.json", {
+        "cpu_processor_num": 100, "time_stamp": [10, 20, 30], "sampling_interval": 100,
+        "device_info": {"user_utilization": [10, 20, 30], "sys_utilization": [10, 20, 30],
+                        "io_utilization": [10] * 3, "idle_utilization": [10] * 3, "runable_processes": [1, 2, 3]},
+    })  # fmt: skip
+    frame = rank_of(tmp_path, 1).read("host_cpu")
+    assert frame is not None and frame["user_share"].tolist() == [0.1, 0.2, 0.3]
+    assert frame["runnable"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_the_summary_is_read_from_both_its_forms(tmp_path: Path) -> None:
+    """The csv has one key per row and no header; -1 stands for what is not known."""
+    text = "op_ids,0,1\nop_names,Batch,Map\npipeline_ops,Batch(id=0),Map(id=1)\nnum_workers,2,4\n"
+    text += "queue_utilization_pct,-1,50.0\nqueue_empty_freq_pct,-1,10.0\navg_cpu_pct,0.7,4.5\n"
+    text += "bottleneck_warning,Map(id=1)\n"
+    write(tmp_path, "ASCEND_PROFILER_OUTPUT/minddata_pipeline_summary_0.csv", text)
+    frame = rank_of(tmp_path).read("pipeline_summary")
+    assert frame is not None and frame["type"].tolist() == ["Batch", "Map"]
+    assert frame["queue_used"].isna()[0] and frame["queue_used"][1] == 0.5 and frame["warning"][1] == "Map(id=1)"
+
+
+def test_getnext_lines_are_read_and_others_left_out(tmp_path: Path) -> None:
+    """Only GetNext nodes tell of the device's queue; GPU files are in nanoseconds."""
+    write(
+        tmp_path, "minddata_aicpu_1.txt", "GetNext_dequeue_wait 1000 1001 3\nInitData 5 6 7\nGetNext_dequeue_wait 10\n"
+    )
+    rank = rank_of(tmp_path, 1)
+    frame = rank.read("data_queue")
+    assert frame is not None and frame["queue_size"].tolist() == [3.0] and frame["end_us"][0] == 1001.0
+    assert rank.problems
+    write(tmp_path, "gpu/minddata_getnext_profiling_0.txt", "GetNext 1000 3000 1\n")
+    gpu = rank_of(tmp_path / "gpu", 0).read("data_queue")
+    assert gpu is not None and gpu["end_us"][0] == 3.0
+
+
+def test_host_events_are_paired_and_memory_is_in_bytes(tmp_path: Path) -> None:
+    """A start without an end is left out and said so; nested calls of one stage pair from the inside."""
+    head = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage(kB),time_stamp(us)\n"
+    rows = ["1,1,1,Compiler,Pass,opt,0,0,,100,1000", "1,1,1,Compiler,Pass,opt,0,0,,200,1500",
+            "1,1,1,Compiler,Pass,opt,0,1,,300,1600", "1,1,1,Compiler,Pass,opt,0,1,,0,3000",
+            "1,1,1,A,B,C,0,0,,0,9"]  # fmt: skip
+    write(tmp_path, "host_info/host_info_0.csv", head + "\n".join(rows) + "\n")
+    rank = rank_of(tmp_path, 0)
+    frame = rank.read("host_stages")
+    assert frame is not None and sorted(frame["duration_us"]) == [100.0, 2000.0]
+    assert any("start or an end only" in problem.problem for problem in rank.problems)
+    memory = rank.read("host_memory")
+    assert memory is not None and memory["used_bytes"].tolist() == [102400.0, 204800.0, 307200.0]
+
+
+@given(st.one_of(st.none(), st.text(max_size=20), st.floats(), st.integers(), st.booleans()))
+def test_no_cell_ends_in_a_traceback_or_a_number_that_is_none(value: object) -> None:
+    """Whatever a cell holds, it becomes a finite number or is absent."""
+    number = to_number(value)
+    assert number is None or (number - number == 0.0)
+    known = to_known(value)
+    assert known is None or known >= 0.0
+    assert all(n - n == 0.0 for n in to_numbers(value))
+    assert not operation_type(value).endswith("DeviceQueue")
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), "NaN", " null ", 7, ""])
+def test_a_word_for_nothing_is_no_type(nothing: object) -> None:
+    """An operation whose type is lost keeps its number and is called by that alone."""
+    assert operation_type(nothing) == ""

@@ -1,0 +1,172 @@
+"""Kernels at full size: what is kept of every kind of file, and what is said about the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor.sources.base import Rank, TableRef
+from advisor.sources.streams import kernel_blocks as module
+from advisor.sources.streams.kernels import Kernels, load_kernels, operator_name
+
+HEADING = (
+    "Step ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,"
+    "Input Shapes,Input Data Types,Input Formats,Output Shapes,Output Data Types,Output Formats,aic_mac_ratio"
+)
+
+
+def row(name: str = "Default/net/MatMul-op1/MatMulV2", start: str = "1700000000000200.125\t", us: str = "300.5") -> str:
+    return (
+        f'1,7,2,{name},MatMulV2,dynamic,AI_CORE,{start},{us},0,24,"""32,64;64,128""",FLOAT16;FLOAT16,ND;ND,'
+        '"""32,128""",FLOAT16,ND,0.61'
+    )
+
+
+def rank_of(path: Path, reader: str = "kernels.csv") -> Rank:
+    return Rank(0, path.parent, {"kernels": TableRef("kernels", (path,), reader)}, base=path.parent)
+
+
+def load(
+    tmp_path: Path, *rows: str, heading: str = HEADING, end: str = "\r\n", encoding: str = "utf-8"
+) -> tuple[Kernels, Rank]:
+    path = tmp_path / "kernel_details.csv"
+    path.write_text(end.join((heading, *rows, "")), encoding=encoding, newline="")
+    rank = rank_of(path)
+    found = load_kernels(rank)
+    assert found is not None
+    return found, rank
+
+
+def test_times_keep_every_digit(tmp_path: Path) -> None:
+    """Sixteen digits and three decimals are more than a float carries; a trace viewer must find the very kernel."""
+    found, rank = load(tmp_path, row(), row(start="1700000000000900"), row(start='"1700000000001000.5\t"'))
+    assert found.start.tolist() == [1700000000000200125, 1700000000000900000, 1700000000001000500]
+    assert found.end[0] == 1700000000000500625
+    assert found.signatures[0].input_shapes == "32,64;64,128" and found.streams == ["2"]
+    assert rank.problems == []
+
+
+@pytest.mark.parametrize("bad", ["N/A", "", "nan", "inf", "-3.0", "abc"])
+def test_unusable_durations_are_left_out_and_told(tmp_path: Path, bad: str) -> None:
+    """NaN, infinite, negative and missing durations never enter a sum, and the user learns of them."""
+    found, rank = load(tmp_path, row(), row(us=bad))
+    assert len(found) == 1 and found.duration.sum() == 300.5
+    assert any("1 kernels without a usable duration" in p.problem for p in rank.problems)
+
+
+def test_numbers_with_tabs_and_quotes_are_numbers(tmp_path: Path) -> None:
+    """Some exporters put tabs behind durations, or the number in quotes."""
+    found, _ = load(tmp_path, row(us='"300.5\t"'), row(us="12.5\t"))
+    assert found.duration.tolist() == [300.5, 12.5]
+
+
+def test_kernels_without_start_count_in_sums_only(tmp_path: Path) -> None:
+    """A spreadsheet's 1.69512E+15 is no time of day; its duration still is one."""
+    found, rank = load(tmp_path, row(), row(start="1.69512E+15"))
+    assert found.start.tolist() == [-1, 1700000000000200125] and len(found) == 2
+    assert any("no usable start" in p.problem for p in rank.problems)
+
+
+def test_short_rows_and_communication_are_kept(tmp_path: Path) -> None:
+    """Rows of collectives can be one cell short and hold N/A nearly everywhere."""
+    short = "1,N/A,N/A,hcom_allReduce__1_0_1,hcom_allReduce_,N/A,HCCL,1700000000000450.000\t,150.0,0,0" + ",N/A" * 6
+    found, _ = load(tmp_path, short, row())
+    assert found.duration.sum() == 450.5
+    assert {s.core for s in found.signatures} == {"HCCL", "AI_CORE"}
+
+
+def test_a_call_stack_with_line_breaks_survives_any_block_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """with_stack puts line breaks inside quotes; a block must not end there."""
+    name = '"Default/net/Mul-op2/Mul\r\nfile.py(12): construct;\r\nnet.py(3): run"'
+    expected, _ = load(tmp_path, *([row(), row(name)] * 20))
+    for size in (64, 200, 333, 1000):
+        monkeypatch.setattr(module, "BLOCK", size)
+        found, rank = load(tmp_path, *([row(), row(name)] * 20))
+        assert len(found) == len(expected) == 40 and found.names == expected.names
+        assert rank.problems == []
+
+
+def test_a_file_cut_in_the_middle_gives_its_whole_rows(tmp_path: Path) -> None:
+    """The training died while the file was written: everything before the cut counts."""
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("\n".join((HEADING, row(), row(), row(us="2.5")[:40])))
+    found = load_kernels(rank_of(path))
+    assert found is not None and found.duration.tolist() == [300.5, 300.5]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "gb18030"])
+def test_other_encodings_give_the_same_kernels(tmp_path: Path, encoding: str) -> None:
+    """A spreadsheet saves UTF-16, a Windows tool a mark in front: the tolerant reader takes over."""
+    found, _ = load(tmp_path, row("网络/MatMul-op1/MatMulV2"), row(), encoding=encoding)
+    assert found.duration.sum() == 601.0 and found.start.min() > 0
+
+
+def test_both_readers_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast and the tolerant way through a file end in the same arrays."""
+    rows = [row(us=f"{i}.25", start=f"{1700000000000200 + i}.{i:03d}\t") for i in range(1, 50)] + [row(us="N/A")]
+    fast, _ = load(tmp_path, *rows)
+    monkeypatch.setattr(module, "_fast_columns", lambda path: None)
+    slow, _ = load(tmp_path, *rows)
+    for name in ("start", "end", "duration", "block"):
+        assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
+    assert fast.signatures == slow.signatures and fast.names == slow.names and fast.steps == slow.steps
+    assert fast.pipes["mac_ratio"] == pytest.approx(slow.pipes["mac_ratio"])
+
+
+def test_slices_are_one_table(tmp_path: Path) -> None:
+    """op_summary comes in slices; texts seen in one are the same texts in the next."""
+    heading = HEADING.replace("Name", "Op Name").replace("Duration(us)", "Task Duration(us)")
+    paths = []
+    for i in (0, 1):
+        path = tmp_path / f"op_summary_{i}.csv"
+        path.write_text("\n".join((heading, row(start=f"170000000000{i}200.125"), "")))
+        paths.append(path)
+    rank = Rank(0, tmp_path, {"kernels": TableRef("kernels", tuple(paths), "kernels.csv")}, base=tmp_path)
+    found = load_kernels(rank)
+    assert found is not None and len(found) == 2 and len(found.signatures) == 1 and len(found.names) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [
+        ("Kernel::KernelLaunch::Default/net/MatMul-op1/MatMulV2", "Default/net/MatMul-op1"),
+        ("Default/net/MatMul-op1/MatMulV2\nnet.py(3): construct", "Default/net/MatMul-op1"),
+        ("Default/net/MatMul-op1|/home/user/net.py(3): construct|/main.py(9): run", "Default/net/MatMul-op1"),
+        ("hcom_allReduce__586_0_1@group", "hcom_allReduce__586_0_1"),
+        ("aclnnMatmul_MatMulCommon_MatMulV2", "aclnnMatmul_MatMulCommon_MatMulV2"),
+        ("Default/net/Mul-op7_step12", "Default/net/Mul-op7"),
+        ("trans_TransData_0", "trans_TransData_0"),
+    ],
+)
+def test_an_operator_is_not_split_by_what_is_appended_to_its_name(name: str, operator: str) -> None:
+    """Call stacks, launch ranges, groups and step suffixes are no part of an operator (S48)."""
+    assert operator_name(name) == operator
+
+
+def test_numbers_beyond_any_measure_are_unknown(tmp_path: Path) -> None:
+    """1e300 as a wait or a number of blocks fits no column; the kernel counts all the same."""
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("Name,Type,Duration(us),Wait Time(us),Block Dim\na,A,1,1e300,1e300\nb,B,2,3,4\n")
+    found = load_kernels(rank_of(path))
+    assert found is not None and found.duration.tolist() == [1, 2]
+    assert np.isnan(found.wait[0]) and np.isnan(found.block[0]) and found.wait[1] == 3
+
+
+def test_a_line_of_a_million_cells_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would cost gigabytes; a call of as many bytes in one cell is kept, and the rows around them too."""
+    monkeypatch.setattr(module, "LONG_LINE", 1 << 16)
+    found, rank = load(tmp_path, row(), "," * (1 << 20), row(name="x" * (1 << 17)), row())
+    assert len(found) == 3
+    assert any("more than 10000 cells" in p.problem for p in rank.problems)
+
+
+def test_a_part_that_cannot_be_parsed_counts_as_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels around it are not all there were, so that nothing is said of idle time."""
+    parse = module._parse
+    monkeypatch.setattr(module, "BLOCK", 4096)
+    monkeypatch.setattr(module, "_parse", lambda data, *others: None if b"odd" in data else parse(data, *others))
+    found, rank = load(tmp_path, *[row()] * 80, *[row(name="odd")] * 10, *[row()] * 80)
+    assert found.left_out >= 10
+    assert any("is no CSV" in p.problem for p in rank.problems)

@@ -1,0 +1,192 @@
+"""The timeline, streamed: everything before a cut, every digit of a time, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.sources.base import Rank, TableRef
+from advisor.sources.streams import trace_events
+from advisor.sources.streams.trace import Trace, load_trace, short_name
+from advisor.sources.streams.trace_events import nanoseconds
+
+META = [
+    {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "MindSpore"}},
+    {"name": "process_name", "pid": 255, "tid": 0, "args": {"name": "CANN"}, "ph": "M"},
+    {"name": "process_name", "pid": 448, "tid": 0, "args": {"name": "Ascend Hardware"}, "ph": "M"},
+    {"name": "process_name", "pid": 800, "tid": 0, "args": {"name": "Overlap Analysis"}, "ph": "M"},
+    {"name": "thread_name", "pid": 800, "tid": 0, "args": {"name": "Computing"}, "ph": "M"},
+]
+
+
+def launch(i: int) -> list[dict]:
+    at, start = f"{1700000000000000 + 100 * i}.125", f"{1700000000000050 + 100 * i}.500"
+    return [
+        {
+            "ph": "X",
+            "name": f"Kernel::KernelLaunch::Default/Mul-op{i}",
+            "pid": 1,
+            "tid": 1,
+            "ts": at,
+            "dur": "20.000",
+            "cat": "",
+        },
+        {
+            "name": "Node@launch",
+            "pid": 255,
+            "tid": 1,
+            "ts": at,
+            "dur": 5,
+            "args": {"x": [{"y": 1}, {"z": 2}]},
+            "ph": "X",
+        },
+        {"name": f"HostToDevice{i}", "ph": "s", "cat": "HostToDevice", "id": str(i), "pid": 255, "tid": 1, "ts": at},
+        {"name": f"HostToDevice{i}", "ph": "f", "cat": "HostToDevice", "id": str(i), "pid": 448, "tid": 2, "ts": start},
+        {"name": "Computing", "pid": 800, "tid": 0, "ts": start, "dur": 30.0, "ph": "X"},
+    ]
+
+
+EVENTS = [*META, *(event for i in range(200) for event in launch(i))]
+STEP = {
+    "ph": "X",
+    "name": "Python::PythonObserved::ProfilerStep#7",
+    "pid": 1,
+    "tid": 1,
+    "ts": "1700000000000000.000",
+    "dur": "20000.000",
+}
+
+
+def rank_of(path: Path) -> Rank:
+    return Rank(0, path.parent, {"trace": TableRef("trace", (path,), "trace")}, base=path.parent)
+
+
+def load(path: Path, data: bytes) -> tuple[Trace | None, list[str]]:
+    path.write_bytes(data)
+    rank = rank_of(path)
+    return load_trace(rank), [p.problem for p in rank.problems]
+
+
+def test_links_steps_and_lanes_are_found(tmp_path: Path) -> None:
+    """Launch to start, the host's activities, the profiler's own lanes and the steps."""
+    trace, problems = load(tmp_path / "trace_view.json", json.dumps([*EVENTS, STEP]).encode())
+    assert trace is not None and problems == [] and not trace.cut
+    assert trace.events == len(EVENTS) + 1 and trace.launched.size == 200
+    assert set((trace.started - trace.launched).tolist()) == {50_375}
+    assert trace.steps == [("7", 1700000000000000000, 1700000000020000000)]
+    assert trace.activities[("MindSpore", "Kernel::KernelLaunch")].count == 200
+    assert trace.activities[("CANN", "Node@launch")].total_us == 1000.0
+    assert trace.computing[0].size == 200
+
+
+@pytest.mark.parametrize("shape", ["object", "pretty", "gzip", "crlf"])
+def test_every_wrapping_gives_the_same_events(tmp_path: Path, shape: str) -> None:
+    """An array, an object with traceEvents, many lines, or compressed."""
+    text = json.dumps(EVENTS)
+    data = {
+        "object": json.dumps({"schemaVersion": 1, "traceEvents": EVENTS, "displayTimeUnit": "ns"}),
+        "pretty": json.dumps(EVENTS, indent=2),
+        "gzip": text,
+        "crlf": text.replace("}, {", "},\r\n{"),
+    }[shape].encode()
+    path = tmp_path / ("trace_view.json.gz" if shape == "gzip" else "trace_view.json")
+    trace, problems = load(path, gzip.compress(data) if shape == "gzip" else data)
+    assert trace is not None and trace.events == len(EVENTS) and trace.launched.size == 200
+    assert problems == [] and not trace.cut
+
+
+@given(cut=st.integers(min_value=700, max_value=60_000), block=st.sampled_from([256, 4096, 1 << 21]))
+@settings(max_examples=40, deadline=None)
+def test_a_cut_file_gives_every_event_before_the_cut(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, block: int
+) -> None:
+    """Wherever it is cut and whatever the block: all whole events before, and the user is told."""
+    text = json.dumps(EVENTS)
+    cut = min(cut, len(text) - 2)
+    decoder = json.JSONDecoder()
+    whole, at = 0, 1
+    while True:
+        try:
+            _, at = decoder.raw_decode(text[:cut], at)
+        except ValueError:
+            break
+        whole += 1
+        at = at + 2
+        if at >= cut:
+            break
+    before = trace_events.BLOCK
+    trace_events.BLOCK = block
+    try:
+        trace, problems = load(tmp_path_factory.mktemp("cut") / "trace_view.json", text[:cut].encode())
+    finally:
+        trace_events.BLOCK = before
+    assert trace is not None and trace.events == whole and trace.cut
+    assert any("ends in the middle" in problem for problem in problems)
+
+
+def test_a_cut_gzip_gives_what_can_be_decompressed(tmp_path: Path) -> None:
+    """A compressed file that was not finished."""
+    data = gzip.compress(json.dumps(EVENTS).encode(), compresslevel=0)
+    trace, problems = load(tmp_path / "trace_view.json.gz", data[: len(data) // 2])
+    assert trace is not None and trace.cut and trace.events > len(EVENTS) // 3
+    assert any("compression is damaged" in problem for problem in problems)
+
+
+def test_a_defect_inside_costs_the_events_around_it_only(tmp_path: Path) -> None:
+    """Garbage in the middle: what lies before and after is read."""
+    text = json.dumps(EVENTS)
+    middle = len(text) // 2
+    trace, problems = load(tmp_path / "trace_view.json", (text[:middle] + '"}"]#garbage' + text[middle:]).encode())
+    assert trace is not None and trace.events >= len(EVENTS) - 3
+    assert any("left out" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"not json", b"[1, 2]", b'{"traceEvents": []}'])
+def test_what_is_no_timeline_is_told(tmp_path: Path, data: bytes) -> None:
+    """Nothing readable is no timeline, with a reason, and no exception."""
+    trace, problems = load(tmp_path / "trace_view.json", data)
+    assert trace is None and problems
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b'"1736408883694795.840"', 1736408883694795840),
+        (b"1736408883694795.840", 1736408883694795840),
+        (b'"1736408883694795"', 1736408883694795000),
+        (b"1736408883694795840", 1736408883694795840),
+        (b'"1.5"', 1500),
+        (b'"x"', -1),
+        (b"null", -1),
+    ],
+)
+def test_times_are_exact_whatever_their_spelling(text: bytes, expected: int) -> None:
+    """Texts and numbers, microseconds with decimals, and nanoseconds."""
+    assert nanoseconds([text]).tolist() == [expected]
+    assert nanoseconds([text, b'"1736408883694795.1"']).tolist()[0] == expected
+
+
+def test_launches_of_all_operators_are_one_activity() -> None:
+    """A name that says what it was about would make as many activities as operators."""
+    assert short_name("Kernel::KernelLaunch::Default/net/MatMul-op1") == "Kernel::KernelLaunch"
+    assert short_name("AscendCL@aclrtSynchronizeStream") == "AscendCL@aclrtSynchronizeStream"
+    assert short_name("aten::item") == "aten::item"
+
+
+def test_a_number_without_end_between_events_costs_its_neighbours_only(tmp_path):
+    """A million digits among thousands of events: the others are read at once, in little memory."""
+    from advisor.sources.streams.trace_events import stream
+
+    event = '{"ph":"X","name":"a","pid":1,"ts":"1.000","dur":1}'
+    for before, after in ((3000, 20), (20, 3000), (1500, 1500)):
+        path = tmp_path / f"{before}.json"
+        path.write_text("[" + ",".join([event] * before + ["9" * 1_000_000] + [event] * after) + "]")
+        told: list[str] = []
+        found = sum(len(events) for events, _ in stream(path, lambda file, text, told=told: told.append(text)))
+        assert found >= before + after - 2
+        assert any("no events" in text for text in told)

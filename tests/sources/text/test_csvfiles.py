@@ -1,0 +1,190 @@
+"""CSV files are read by heading, exactly, and damage is told."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.sources.text.csvfiles import match_columns, read_file, split_heading
+from advisor.tables import MEMORY, MODULE_MEMORY, OPERATOR_MEMORY, STEPS, TABLES
+
+HEADING = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"
+
+
+def read(tmp_path: Path, content: str | bytes, notes, table=STEPS, columns=None):
+    path = tmp_path / "file.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_file(table, path, columns, notes)
+
+
+def test_headings_are_found_whatever_their_case_blanks_marks_and_order(tmp_path, notes):
+    """A version that reorders or respells columns gives the same numbers."""
+    frame = read(tmp_path, '\ufefffree ,"COMPUTING",new column,communication(not overlapped)\t\n3,1,x,2\n', notes)
+    assert frame[["computing_us", "exposed_us", "free_us"]].to_numpy().tolist() == [[1.0, 2.0, 3.0]]
+    assert notes == []
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "gb18030"])
+def test_text_of_any_encoding_and_line_end_is_read(tmp_path, notes, codec):
+    """A file that a spreadsheet saved in the local encoding is still read, names included."""
+    frame = read(tmp_path, f"{HEADING},备注\r\n第一步,1,2,0,2,3,慢\r\n".encode(codec), notes)
+    assert frame["step"].tolist() == ["第一步"]
+    assert frame["free_us"].tolist() == [3.0]
+
+
+def test_times_of_day_keep_their_nanoseconds(tmp_path, notes):
+    """Two events 1 ns apart stay apart although a float64 cannot tell them apart."""
+    text = "Component,Timestamp(us),Total Allocated(MB)\nPTA,1736408883573957.920\t,1\nPTA,1736408883573957.921\t,1\n"
+    frame = read(tmp_path, text, notes, MEMORY)
+    assert frame["time_ns"].tolist() == [1736408883573957920, 1736408883573957921]
+    assert frame["allocated_bytes"].tolist() == [1048576.0, 1048576.0]
+
+
+def test_times_rounded_by_a_spreadsheet_are_not_taken_for_times(tmp_path, notes):
+    """1.69512E+15 µs could be any moment within hours, so it is unknown, and the user learns why."""
+    frame = read(tmp_path, "Component,Timestamp(us)\nAPP,1.69512E+15\n", notes, MEMORY)
+    assert frame["time_ns"].isna().all()
+    assert "spreadsheet" in notes.text
+
+
+def test_a_unit_other_than_usual_is_converted(tmp_path, notes):
+    """Total Reserved(MB) of one version and (KB) of another mean the same bytes."""
+    mega = read(tmp_path, "Component,Timestamp(us),Total Reserved(MB)\nHCCL,1,2\n", notes, MODULE_MEMORY)
+    kilo = read(tmp_path, "Component,Timestamp(us),Total Reserved(KB)\nHCCL,1,2048\n", notes, MODULE_MEMORY)
+    assert mega["reserved_bytes"].tolist() == kilo["reserved_bytes"].tolist() == [2 * 1048576.0]
+
+
+def test_what_is_no_measurement_is_unknown_and_counted(tmp_path, notes):
+    """Text, infinities and negative durations are left out with one line each; N/A and empty cells are normal."""
+    rows = "1,abc,2,0,2,3\n2,inf,2,0,2,3\n3,-4,2,0,2,3\n4,N/A,,0,2,3\n5,7,2,0,2,3\n"
+    frame = read(tmp_path, f"{HEADING}\n{rows}", notes)
+    assert [math.isnan(x) for x in frame["computing_us"]] == [True, True, True, True, False]
+    assert len(notes) == 3
+    assert "1 of 5 values of Computing are not numbers, first 'abc'" in notes.text
+
+
+def test_the_difference_that_may_be_negative_is_kept(tmp_path, notes):
+    """MindSpore writes a negative exposed time without receive where a send overlaps; it is no defect."""
+    heading = f"{HEADING},Communication(Not Overlapped and Exclude Receive)"
+    frame = read(tmp_path, f"{heading}\n1,1,2,0,2,3,-50\n", notes)
+    assert frame["exposed_without_receive_us"].tolist() == [-50.0]
+    assert notes == []
+
+
+def test_a_missing_required_column_is_named(tmp_path, notes):
+    """Who cut a column out learns which one, and the rest is still read."""
+    frame = read(tmp_path, "Step,Computing,Free\n1,2,3\n", notes)
+    assert frame["computing_us"].tolist() == [2.0]
+    assert "lacks the column Communication(Not Overlapped); found: Step, Computing, Free" in notes.text
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        (f"{HEADING}\n", "no rows"),
+        ("a,b\n1,2\n", "none of the columns"),
+        (b"\x00\x01\x02\xff" * 50, "none of the columns"),
+    ],
+)
+def test_a_file_without_content_gives_nothing_and_says_so(tmp_path, notes, content, said):
+    """An empty or foreign file is a problem entry, not zeros."""
+    assert read(tmp_path, content, notes) is None
+    assert said in notes.text
+
+
+def test_a_last_row_cut_short_is_left_out(tmp_path, notes):
+    """A copy that stopped half way loses only its last row, not the others."""
+    frame = read(tmp_path, f"{HEADING}\n1,1,2,0,2,3\n2,1,2,0", notes)
+    assert frame["step"].tolist() == ["1"]
+    assert "cut short" in notes.text
+
+
+def test_rows_with_surplus_cells_are_not_shifted_into_other_columns(tmp_path, notes):
+    """An unquoted comma in a name must not turn one column's number into another's."""
+    frame = read(tmp_path, "Name,Size(KB),Device Type\na,b,1,NPU:0\nc,2,NPU:0\n", notes, OPERATOR_MEMORY)
+    assert frame["name"].tolist() == ["c"]
+    assert "1 rows have more cells" in notes.text
+
+
+def test_short_rows_keep_what_they_have(tmp_path, notes):
+    """HCCL rows one column short still count; only the missing cell is unknown."""
+    frame = read(tmp_path, f"{HEADING}\n1,1,2,0,2\n2,1,2,0,2,3\n", notes)
+    assert math.isnan(frame["free_us"][0])
+    assert frame["free_us"][1] == 3.0
+
+
+def test_a_quotation_mark_never_closed_does_not_swallow_the_rest(tmp_path, notes):
+    """One stray quote costs one row at most."""
+    frame = read(tmp_path, f'{HEADING}\n"1,1,2,0,2,3\n2,1,2,0,2,3\n3,1,2,0,2,3\n', notes)
+    assert frame["step"].tolist()[-2:] == ["2", "3"]
+    assert "never closed" in notes.text
+
+
+def test_line_breaks_and_doubled_quotes_inside_cells_are_text(tmp_path, notes):
+    """Call stacks and shapes with quotes inside do not break the table."""
+    text = 'Name,Size(KB)\n"a;\nb;\nc",1\n"""3840,588;1152""",2\n'
+    frame = read(tmp_path, text, notes, OPERATOR_MEMORY)
+    assert frame["name"].tolist() == ["a;\nb;\nc", "3840,588;1152"]
+    assert notes == []
+
+
+def test_a_huge_cell_is_read(tmp_path, notes):
+    """A stack of ten million characters in one cell is no reason to lose the file."""
+    frame = read(tmp_path, f'Name,Size(KB)\n"{"x" * 10_000_000}",1\nb,2\n', notes, OPERATOR_MEMORY, ["size_bytes"])
+    assert frame["size_bytes"].tolist() == [1024.0, 2048.0]
+
+
+def test_a_column_there_twice_is_told(tmp_path, notes):
+    """Two columns of one name: the first counts and the user knows."""
+    frame = read(tmp_path, f"{HEADING},Free\n1,1,2,0,2,3,99\n", notes)
+    assert frame["free_us"].tolist() == [3.0]
+    assert "Free 2 times" in notes.text
+
+
+def test_headings_repeated_between_slices_are_no_rows(tmp_path, notes):
+    """Files pasted together keep their heading in the middle."""
+    frame = read(tmp_path, f"{HEADING}\n1,1,2,0,2,3\n{HEADING}\n2,1,2,0,2,3\n", notes)
+    assert len(frame) == 2
+
+
+def test_wanted_columns_are_always_there(tmp_path, notes):
+    """A fact may ask for a column that old versions do not have and gets unknown values, not an error."""
+    frame = read(tmp_path, f"{HEADING}\n1,1,2,0,2,3\n", notes, columns=["free_us", "bubble_us"])
+    assert list(frame.columns) == ["free_us", "bubble_us"]
+    assert frame["bubble_us"].isna().all()
+
+
+def test_every_heading_of_the_tables_is_matched_by_its_own_column():
+    """A synonym that another column of the table grabs first would never be read."""
+    for table in TABLES.values():
+        for column in table.columns:
+            for heading in column.headings:
+                assert match_columns(table.columns, [heading])[column.name].heading == heading
+                assert split_heading(heading)[0]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.one_of(st.binary(max_size=300), st.text(alphabet='",\n\r\t;01e.-aé\x00', max_size=200)), head=st.booleans()
+)
+def test_no_bytes_crash_the_reader(tmp_path, notes, data, head):
+    """Whatever a file holds, reading it ends with a frame of the right columns or a note."""
+    content = data.encode() if isinstance(data, str) else data
+    notes.clear()
+    frame = read(tmp_path, (HEADING.encode() + b"\n" if head else b"") + content, notes)
+    assert list(frame.columns) == list(STEPS.names) if frame is not None else notes
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(times=st.lists(st.integers(0, 2**62), min_size=1, max_size=20))
+def test_exact_times_survive_writing_and_reading(tmp_path, notes, times):
+    """Any nanosecond written as µs with three decimals comes back as itself."""
+    rows = "".join(f"APP,{t // 1000}.{t % 1000:03d}\t\n" for t in times)
+    frame = read(tmp_path, "Component,Timestamp(us)\n" + rows, notes, MEMORY)
+    assert frame["time_ns"].tolist() == times
