@@ -16,7 +16,7 @@ from advisor.facts.base import FactSet
 from advisor.gate.baselines import add_run, freeze, load_baseline, names_in, parse_reference, promote
 from advisor.gate.sample import Sample, differences
 from advisor.model import Fact, Subject
-from tests.gate.profiles import finding, runs_of, sample
+from tests.helpers.profiles import finding, runs_of, sample
 
 OLD = Path(__file__).parent / "data" / "baseline-1.0"
 

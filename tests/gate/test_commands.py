@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from advisor.cli.main import main
-from tests.gate.profiles import RULE, write_run
+from tests.helpers.profiles import RULE, write_run
 
 GOOD = (100.0, 101.0, 99.0, 100.5, 99.5)
 

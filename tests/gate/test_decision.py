@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.gate.model import Result, Verdict
 from advisor.model import Check, Confidence, Fact, Outcome, Severity, Subject
-from tests.gate.profiles import GOOD, finding, judge, policy, runs_of, sample
+from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
 
 HISTORY = runs_of(*GOOD, name="old")
 SLOW = (107.0, 106.5, 107.5, 106.8, 107.2)

@@ -13,7 +13,7 @@ import yaml
 
 from advisor.config import parse_config
 from benchmarks.gate import DOCUMENT
-from tests.gate.profiles import policy, write_run
+from tests.helpers.profiles import policy, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = DOCUMENT.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from advisor.basics.errors import ConfigError
 from advisor.gate.metrics import defaults, read_quantity
 from advisor.model import Severity
-from tests.gate.profiles import policy
+from tests.helpers.profiles import policy
 
 
 @pytest.mark.parametrize(

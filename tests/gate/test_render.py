@@ -16,7 +16,7 @@ from advisor.model import Severity, Subject
 from advisor.render.decision.markdown import LIMIT, render_markdown
 from advisor.render.decision.text import FORMATS, render
 from advisor.render.wording import words
-from tests.gate.profiles import GOOD, finding, judge, policy, runs_of, sample
+from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
 
 HISTORY = runs_of(*GOOD, name="old", facts={"step.computing_us": 80_000.0})
 SLOW = runs_of(107.0, 106.5, 107.5, 106.8, 107.2, name="new", facts={"step.computing_us": 86_900.0})

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.facts.test_host import rank_with
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.data.getnext import FAMILIES, GetNext, reduce
@@ -15,6 +14,7 @@ from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.base import Profile
 from advisor.sources.discover import load_profile
+from tests.facts.data.test_processors import rank_with
 
 
 def test_overlap_is_the_part_beside_compute_kernels(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.base import Rank, TableRef
 from advisor.sources.streams.trace import Spans, Trace
-from tests.facts.large import CONVERSIONS, LAYER, Workload, write
+from tests.helpers.large import CONVERSIONS, LAYER, Workload, write
 
 SMALL = Workload(ranks=1, steps=4, kernels=650, collective_every=325, scale=0.25)
 
