@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import ConfigError
+from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,9 +22,6 @@ else:
 _PROFILE = re.compile(
     r".*_ascend_(ms|pt)|PROF_.+|ASCEND_PROFILER_OUTPUT|cluster_analysis_output|profiler_(info|metadata).*\.json", re.I
 )
-SEVERITIES = ("low", "medium", "high", "critical")
-ENGINES = ("auto", "durable", "python")
-LANGUAGES = ("en", "zh")
 _RULE_KEYS = ("extend", "select", "ignore", "rules", "params", "severities")
 _KEYS = (*_RULE_KEYS, "extractors", "lang", "engine", "models", "gate")
 

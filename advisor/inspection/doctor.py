@@ -12,6 +12,7 @@ from advisor.basics.jsonout import shield_json
 from advisor.engine.judge import rule_needs
 from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
+from advisor.render.escaping import printable
 from advisor.sources.base import Profile, say_once
 from advisor.tables import FILES, TABLES
 
@@ -143,7 +144,7 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         lines.append("问题：" if zh else "Problems:")
         lines += [f"  {p['file']}: {p['problem']}" for p in diagnosis.problems]
     lines.append(("推理引擎：" if zh else "Engine: ") + diagnosis.engine)
-    return "\n".join(_printable(line) for line in lines) + "\n"
+    return "\n".join(printable(line) for line in lines) + "\n"
 
 
 def _recognised(diagnosis: Diagnosis, zh: bool) -> str:
@@ -153,7 +154,3 @@ def _recognised(diagnosis: Diagnosis, zh: bool) -> str:
     if zh:
         return f"{diagnosis.path}：{diagnosis.framework}，{diagnosis.layout}，{world}个rank中的{len(diagnosis.ranks)}个"
     return f"{diagnosis.path}: {diagnosis.framework}, {diagnosis.layout}, {len(diagnosis.ranks)} of {world} ranks"
-
-
-def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in line)

@@ -10,12 +10,11 @@ from typing import Any
 
 from advisor.basics.resources import resource
 from advisor.basics.units import rank_list, show
-from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject, Text
+from advisor.model import LANGUAGES, Evidence, Finding, Remedy, Report, Saving, Subject, Text
 from advisor.render.escaping import shorten
 
 log = logging.getLogger("advisor")
 
-LANGUAGES = ("en", "zh")
 SMALLEST_REST = 0.005
 """Shares are rounded: less than this is no missing part of a step."""
 _CLAUSE = re.compile(

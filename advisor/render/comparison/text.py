@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from advisor.basics.jsonout import shield_json
 from advisor.basics.units import show
 from advisor.compare.model import Account, Comparison, Effect, Matched, Metric
 from advisor.model import Finding, Value
+from advisor.render.escaping import printable
 
 SCHEMA_VERSION = "1.0"
-FORMATS = ("text", "markdown", "json")
 
 _WORDS = {
     "en": {
@@ -35,24 +35,24 @@ _WORDS = {
 }  # fmt: skip
 
 
-def render_comparison(comparison: Comparison, form: str = "text", lang: str = "en") -> str:
-    """The comparison in one of `FORMATS`."""
-    if form == "json":
-        return (
-            shield_json(
-                json.dumps(
-                    comparison_to_json(comparison), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False
-                )
-            )
-            + "\n"
-        )
-    words = _WORDS["zh" if lang == "zh" else "en"]
-    lines = _markdown(comparison, words, lang) if form == "markdown" else _text(comparison, words, lang)
-    return "\n".join(_printable(line) for line in lines) + "\n"
+def render_text(comparison: Comparison, lang: str = "en", **_: Any) -> str:
+    """The comparison for a terminal."""
+    return _joined(_text(comparison, _WORDS["zh" if lang == "zh" else "en"], lang))
 
 
-def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in line)
+def render_markdown(comparison: Comparison, lang: str = "en", **_: Any) -> str:
+    """The comparison for a comment on a change."""
+    return _joined(_markdown(comparison, _WORDS["zh" if lang == "zh" else "en"], lang))
+
+
+def render_json(comparison: Comparison, lang: str = "en", **_: Any) -> str:
+    """The comparison as a JSON document."""
+    document = comparison_to_json(comparison)
+    return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False)) + "\n"
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(printable(line) for line in lines) + "\n"
 
 
 def _value(value: Value | None, unit: str) -> str:
