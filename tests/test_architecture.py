@@ -35,7 +35,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("tables", "yamlfiles"),
     ("knowledge",),
     ("config", "sources"),
-    ("facts",),
+    ("facts", "trust"),
     ("ruleset", "execution"),
     ("engine",),
     ("pipeline",),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT, USAGE
-from advisor.cli.options import judging, load_ruleset, run_options
+from advisor.cli.options import judging, load_ruleset, run_options, tell_notes
 from advisor.cli.terminal import outputs, progress, say, start_log, write
 from advisor.model import Severity
 
@@ -39,7 +39,7 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
     start_log(given["verbose"], given["quiet"])
     wanted = outputs(given["formats"], "report")
     prepare(profiles, given["jobs"], given["cluster"])
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset(given, profiles)
     if bool(profiles) == bool(saved):
         raise click.UsageError("name a PROFILE, or saved --facts")
     if saved:
@@ -59,6 +59,7 @@ def told_broken(rules: RuleSet, status: int) -> int:
 
     A rule without the facts of an extractor that cannot be used is not wrong.
     """
+    tell_notes(rules)
     for error in rules.errors:
         print(f"advisor: {error}", file=sys.stderr)
     wrong = rules.errors and all(error.level == "error" for error in rules.errors)

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from advisor.cli.exits import DONE, FAILED
-from advisor.cli.options import LANG, load_ruleset
-from advisor.cli.terminal import print_text
+from advisor.cli.options import LANG, load_ruleset, tell_notes
+from advisor.cli.terminal import check_outputs, print_text
 
 
 @click.command()
@@ -43,6 +43,7 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
     """
     from advisor import collect as collecting
 
+    check_outputs([given["output"]])
     lang = given["lang"] or "en"
     if checked:
         faults = collecting.check_file(checked, total_steps=given["total_steps"], ranks=given["ranks"])
@@ -67,4 +68,6 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
 def _report(profile: str) -> Any:
     from advisor.pipeline import advise
 
-    return advise([profile], load_ruleset({})[1])
+    rules = load_ruleset({}, [profile])[1]
+    tell_notes(rules)
+    return advise([profile], rules)

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from advisor.cli.exits import DONE, NO_VERDICT
-from advisor.cli.options import CONFIG, JOBS, LANG, MODEL, QUIET, RULES, VERBOSE, load_ruleset
-from advisor.cli.terminal import print_text, progress, start_log
+from advisor.cli.options import ALLOW_CODE, CONFIG, JOBS, LANG, MODEL, QUIET, RULES, VERBOSE, load_ruleset, tell_notes
+from advisor.cli.terminal import check_outputs, print_text, progress, start_log
 from advisor.render import formats_of, render
 
 
@@ -20,6 +20,7 @@ from advisor.render import formats_of, render
 @JOBS
 @RULES
 @CONFIG
+@ALLOW_CODE
 @MODEL
 @LANG
 @VERBOSE
@@ -38,7 +39,9 @@ def compare(
     from advisor.pipeline import Options
 
     start_log(verbose, quiet)
-    config, rules = load_ruleset(given)
+    check_outputs([output])
+    config, rules = load_ruleset(given, (before, after))
+    tell_notes(rules)
     with progress(quiet) as tell:
         options = Options(jobs=jobs, engine=config.engine, progress=tell)
         sides = read_report(before, rules, options), read_report(after, rules, options)

@@ -13,7 +13,19 @@ import click
 
 from advisor.cli.advise import told_broken
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
-from advisor.cli.options import CONFIG, JOBS, LANG, MODEL, QUIET, RULES, judging, load_ruleset, run_options
+from advisor.cli.options import (
+    ALLOW_CODE,
+    CONFIG,
+    JOBS,
+    LANG,
+    MODEL,
+    QUIET,
+    RULES,
+    judging,
+    load_ruleset,
+    run_options,
+    tell_notes,
+)
 from advisor.cli.terminal import Output, outputs, progress, start_log, write
 
 if TYPE_CHECKING:
@@ -58,7 +70,7 @@ def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ..
     if not profiles:
         raise click.UsageError("name at least one PROFILE: each is one run")
     key, metadata = _key(given), _pairs(given["meta"], "--meta")
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset({**given, "required": ("gate",)}, (*profiles, *confirm))
     policy = _policy(config)
     reference = baseline or _located(policy.baseline, config)
     with progress(given["quiet"]) as tell:
@@ -80,6 +92,7 @@ def baseline() -> None:
 @click.option("--baseline", "reference", metavar="REF", help="[default: `baseline` of the policy]")
 @RULES
 @CONFIG
+@ALLOW_CODE
 @MODEL
 @JOBS
 @QUIET
@@ -92,7 +105,8 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
 
     start_log(0, quiet)
     key, metadata = _key(given), _pairs(given["meta"], "--meta")
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset({**given, "required": ("gate",)}, profiles)
+    tell_notes(rules)
     policy = _policy(config)
     target = _reference(reference, policy, config)
     with progress(quiet) as tell:
@@ -126,10 +140,9 @@ def list_(folder: str | None, config_file: str | None, form: str) -> int:
 @LANG
 def show(reference: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """The runs of a baseline, their level and noise, and from where on the gate would fail."""
-    from advisor.config import load_config
     from advisor.render.decision.history import show_text
 
-    config = load_config(Path(config_file) if config_file else None)
+    config = _configuration(config_file)
     policy = _policy(config)
     target = _reference(reference, policy, config)
     click.echo(show_text(target, policy, form, lang or config.lang or "en"), nl=False)
@@ -203,12 +216,19 @@ def _reference(given: str | None, policy: Policy, config: Config) -> Reference:
     return parse_reference(text)
 
 
-def _folder(given: str | None, config_file: str | None) -> Path:
-    from advisor.config import load_config
+def _configuration(config_file: str | None) -> Config:
+    """The configuration of commands that judge no profile."""
+    from advisor.trust import settle
 
+    settled = settle(config_file)
+    settled.require("gate")
+    return settled.config
+
+
+def _folder(given: str | None, config_file: str | None) -> Path:
     if given:
         return Path(given)
-    config = load_config(Path(config_file) if config_file else None)
+    config = _configuration(config_file)
     return _reference(None, _policy(config), config).folder
 
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from advisor.cli.exits import DONE, NO_VERDICT
-from advisor.cli.options import CONFIG, JOBS, LANG, MODEL, QUIET, RULES, VERBOSE, extend_catalogue, load_ruleset
-from advisor.cli.terminal import print_text, progress, start_log
+from advisor.cli.options import (
+    ALLOW_CODE,
+    CONFIG,
+    JOBS,
+    LANG,
+    MODEL,
+    QUIET,
+    RULES,
+    VERBOSE,
+    extend_catalogue,
+    load_ruleset,
+    tell_notes,
+)
+from advisor.cli.terminal import check_outputs, print_text, progress, start_log
 
 
 @click.command()
@@ -16,9 +29,12 @@ from advisor.cli.terminal import print_text, progress, start_log
 @click.option("--save", type=click.Path(dir_okay=False), metavar="FILE", help="Write the facts to a file as well.")
 @click.option("--format", "form", type=click.Choice(["json", "md"]), default="json", help="For `list`.")
 @JOBS
+@ALLOW_CODE
 @QUIET
 @VERBOSE
-def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, quiet: bool, verbose: int) -> int:
+def facts(
+    profiles: tuple[str, ...], save: str | None, form: str, jobs: int, quiet: bool, verbose: int, allowed: Sequence[str]
+) -> int:
     """The facts measured in a profile, as JSON.
 
     `facts list` is the catalogue of all fact kinds.
@@ -26,7 +42,8 @@ def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, qui
     from advisor.facts import saved
 
     start_log(verbose, quiet)
-    extend_catalogue(None)
+    check_outputs([save])
+    extend_catalogue(None, allowed, () if profiles == ("list",) else profiles)
     if profiles == ("list",):
         click.echo(saved.catalogue_text(form), nl=False)
         return DONE
@@ -46,6 +63,7 @@ def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, qui
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @RULES
 @CONFIG
+@ALLOW_CODE
 @MODEL
 @LANG
 def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
@@ -56,7 +74,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
     from advisor.inspection.doctor import examine, show
 
     start_log()
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset(given, profiles)
     diagnosis = examine(profiles, rules)
     click.echo(show(diagnosis, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE if diagnosis.recognised else NO_VERDICT
@@ -68,6 +86,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @RULES
 @CONFIG
+@ALLOW_CODE
 @MODEL
 @LANG
 def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int:
@@ -77,6 +96,8 @@ def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int
     """
     from advisor.inspection.explain import explain as tell
 
-    config, rules = load_ruleset(given)
+    start_log()
+    config, rules = load_ruleset(given, profile)
+    tell_notes(rules)
     click.echo(tell(rule, profile, rules, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE

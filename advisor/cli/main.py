@@ -28,6 +28,7 @@ COMMANDS = {
     "gate": "gate",
     "rules": "rules",
     "serve": "serve",
+    "trust": "trust",
 }
 """command -> the module of this folder that it stands in, imported only when it is asked for."""
 
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
     try:
         with _terminable():
+            _refuse_empty(sys.argv[1:] if argv is None else argv)
             status = cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False)
             sys.stdout.flush()
         return int(status or DONE)
@@ -91,6 +93,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             "  hint: run again with -v and report what it prints",
             DEFECT,
         )
+
+
+_MAY_BE_EMPTY = ("--reason", "--title-zh")
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """An empty argument is a variable that was not set; taken as the current folder it becomes a verdict on something
+    else."""
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        name, sign, value = argument.partition("=")
+        if argument == "" and before not in _MAY_BE_EMPTY:
+            after = f" after {before}" if before else ""
+            raise click.UsageError(f"an argument{after} is empty; is a variable not set?")
+        if sign and not value and name.startswith("--") and name not in _MAY_BE_EMPTY:
+            raise click.UsageError(f"{name} is empty; is a variable not set?")
 
 
 class _Terminated(BaseException):

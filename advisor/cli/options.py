@@ -33,6 +33,10 @@ CONFIG = click.option(
     metavar="FILE",
     help="advisor.toml [default: found from here upwards].",
 )
+ALLOW_CODE = click.option(
+    "--allow-code", "allowed", multiple=True, type=click.Path(), metavar="DIR",
+    help="Run extractors that are programs in DIR; repeatable.",
+)  # fmt: skip
 SELECT = click.option("--select", multiple=True, metavar="RULES", help="Only these: ids, prefixes, verdicts.")
 IGNORE = click.option("--ignore", multiple=True, metavar="RULES", help="Not these.")
 MODEL = click.option("--model", metavar="NAME", help="Apply the section [models.NAME] of the configuration.")
@@ -55,28 +59,34 @@ def options(*chosen: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
-judging = options(FORMATS, LANG, RULES, CONFIG, SELECT, IGNORE, MODEL, FAIL_ON, JOBS, CLUSTER, ENGINE, VERBOSE, QUIET)
+judging = options(
+    FORMATS, LANG, RULES, CONFIG, ALLOW_CODE, SELECT, IGNORE, MODEL, FAIL_ON, JOBS, CLUSTER, ENGINE, VERBOSE, QUIET
+)
 """Options of `advise` and `gate`."""
 
 
-def extend_catalogue(config_file: str | None) -> None:
-    """Adds the facts of extractors to the catalogue, for commands that load no rule set; defects go to the log."""
-    from advisor.config import load_config
+def extend_catalogue(config_file: str | None, allowed: Sequence[str] = (), profiles: Sequence[str] = ()) -> None:
+    """Adds the facts of extractors to the catalogue, for commands that load no rule set; what is wrong with them, or
+    was not run, goes to the log."""
     from advisor.facts.extractors import load_extractors
+    from advisor.trust import settle
 
-    for fault in load_extractors(load_config(Path(config_file) if config_file else None).extractors):
-        logging.getLogger("advisor").warning("%s", fault)
+    settled = settle(config_file, profiles, allowed)
+    for note in (*settled.notes, *load_extractors(settled.config.extractors)):
+        logging.getLogger("advisor").warning("%s", note)
 
 
-def load_ruleset(given: dict[str, Any]) -> tuple[Config, RuleSet]:
-    """The configuration and the rules that these options ask for."""
-    from advisor.config import load_config
+def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[Config, RuleSet]:
+    """The configuration as far as it may be in force for these data, and its rules with what is to be told of it."""
     from advisor.facts.extractors import load_extractors
     from advisor.facts.registry import catalogue
     from advisor.ruleset.files.loader import load_rules
+    from advisor.trust import settle
 
-    file = given.get("config_file")
-    config = load_config(Path(file) if file else None).for_model(given.get("model"))
+    settled = settle(given.get("config_file"), profiles, given.get("allowed") or ())
+    for key in (*(("models",) if given.get("model") else ()), *given.get("required", ())):
+        settled.require(key)
+    config = settled.config.for_model(given.get("model"))
     warnings = load_extractors(config.extractors)
     config = replace(
         config,
@@ -85,7 +95,13 @@ def load_ruleset(given: dict[str, Any]) -> tuple[Config, RuleSet]:
         ignore=(*config.ignore, *_words(given.get("ignore"))),
     )
     rules = load_rules(config=config, catalogue=catalogue(), strict=False)
-    return config, replace(rules, errors=(*rules.errors, *warnings))
+    return config, replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)
+
+
+def tell_notes(rules: RuleSet) -> None:
+    """Says on standard error what the reports say of the configuration."""
+    for note in rules.notes:
+        logging.getLogger("advisor").warning("%s", note)
 
 
 def _words(values: Sequence[str] | None) -> tuple[str, ...]:

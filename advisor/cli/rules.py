@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.exits import DONE, FAILED, USAGE
-from advisor.cli.options import CONFIG, LANG, RULES, extend_catalogue, load_ruleset
+from advisor.cli.options import ALLOW_CODE, CONFIG, LANG, RULES, extend_catalogue, load_ruleset
 from advisor.cli.terminal import print_text
 from advisor.model import DIRECTIONS
 
@@ -28,13 +28,14 @@ def rules() -> None:
 @click.option("--format", "form", type=click.Choice(["text", "md", "json"]), default="text")
 @RULES
 @CONFIG
+@ALLOW_CODE
 @LANG
 def list_rules(form: str, **given: Any) -> int:
     """Every rule: id, verdict, direction, what it judges, title."""
 
     config, ruleset = load_ruleset(given)
     print_text(_listed(ruleset, form, given["lang"] or config.lang or "en"))
-    for error in ruleset.errors:
+    for error in (*ruleset.notes, *ruleset.errors):
         click.echo(str(error), err=True)
     return DONE
 
@@ -64,6 +65,7 @@ def _listed(ruleset: RuleSet, form: str, lang: str) -> str:
 @click.argument("rule")
 @RULES
 @CONFIG
+@ALLOW_CODE
 @LANG
 def show(rule: str, **given: Any) -> int:
     """A rule as it is in force: thresholds with their origin, statements, remedies, and the file it stands in."""
@@ -91,11 +93,12 @@ def _folders(paths: Sequence[str]) -> list[Path]:
 @click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @CONFIG
-def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None) -> int:
+@ALLOW_CODE
+def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allowed: tuple[str, ...]) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
     from advisor.authoring.lint import lint
 
-    extend_catalogue(config_file)
+    extend_catalogue(config_file, allowed)
     found = lint(_folders(paths))
     if form == "json":
         click.echo(json.dumps([vars(error) for error in found], ensure_ascii=False, indent=1, default=str))
@@ -110,12 +113,13 @@ def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None) -> in
 @click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
 @click.option("-v", "--verbose", is_flag=True, help="Show the cases that hold as well.")
 @CONFIG
-def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None) -> int:
+@ALLOW_CODE
+def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None, allowed: tuple[str, ...]) -> int:
     """Runs the cases beside the rules. Ends with 1 where one does not hold."""
     from advisor.authoring.cases import run_cases
     from advisor.ruleset.files.loader import rule_files
 
-    extend_catalogue(config_file)
+    extend_catalogue(config_file, allowed)
     results = run_cases([file for folder in _folders(paths) for file in rule_files(folder)])
     failed = [result for result in results if not result.passed]
     for result in results if verbose else failed:
@@ -160,12 +164,13 @@ class _Asked(click.Option):
 @click.option("--origin", cls=_Asked, prompt="Where the threshold comes from", default="chosen because …")
 @click.option("--title", cls=_Asked, prompt="Title in English")
 @click.option("--title-zh", cls=_Asked, prompt="Title in Chinese", default="")
-def new(directory: str, name: str, **answers: Any) -> int:
+@ALLOW_CODE
+def new(directory: str, name: str, allowed: tuple[str, ...], **answers: Any) -> int:
     """Writes a rule and its cases from a few answers; both load and pass as they are."""
     from advisor.authoring.new import NewRule, write_rule
     from advisor.facts.registry import catalogue
 
-    extend_catalogue(None)
+    extend_catalogue(None, allowed)
     for path in write_rule(
         NewRule(id=name, **{**answers, "direction": answers["direction"] or ""}), Path(directory), catalogue()
     ):

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,15 +22,39 @@ Output = tuple[str, str]
 
 
 def outputs(formats: Sequence[str], kind: str) -> list[Output]:
-    """What --format asks for, of the formats that can show this kind of result; text where nothing was asked for."""
-    known, found = formats_of(kind), []
+    """What --format asks for, of the formats that can show this kind of result; text where nothing was asked for.
+    Raises UsageError for what could not be written after the analysis."""
+    known = formats_of(kind)
+    found: list[Output] = []
     for item in formats or ("text",):
         name, _, path = item.partition(":")
         if name not in known:
             what = "cannot show this" if name in FORMATS else "unknown format"
             raise click.UsageError(f"--format {item}: {what} {name!r}; known: {', '.join(known)}")
-        found.append((name, path or "-"))
+        found.append((name, "-" if path in ("", *_STANDARD_OUTPUT) else path))
+    check_outputs([path for _, path in found])
     return found
+
+
+_STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
+def check_outputs(paths: Sequence[str | None]) -> None:
+    """Raises UsageError where two outputs go to one place, or one to a folder that does not exist: better before an
+    analysis than after it."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path is None:
+            continue
+        if path != "-":
+            from advisor.basics.files import check_target
+
+            check_target(path)
+        target = Path(path).resolve()
+        if target in seen and (path == "-" or target.is_file() or not target.exists()):
+            where = "standard output" if path == "-" else path
+            raise click.UsageError(f"two outputs go to {where}; write each to a file of its own: --format json:FILE")
+        seen.add(target)
 
 
 def write(result: Any, outputs: Sequence[Output], lang: str, **options: Any) -> None:
