@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.facts.base import Run
+from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.collectives.exchanges import kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.model import Source
@@ -53,6 +53,9 @@ class Links:
     sources: tuple[Source, ...] = ()
     by_kind: dict[tuple[str, str], dict[Key, float]] = field(default_factory=dict)
     """(group, kind of collective) -> microseconds of each link over the whole profile."""
+
+
+LINKS = Reduction("links", Links)
 
 
 def reduce_links(rank: Rank) -> Links | None:
@@ -171,13 +174,6 @@ def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
     return alpha, 1 / slope
 
 
-def links_of(run: Run) -> dict[Key, Link]:
-    """Every link with its bandwidth ratio, worked out once."""
-    if not hasattr(run, "_links"):
-        run._links = _judge(run)  # type: ignore[attr-defined]
-    return run._links  # type: ignore[attr-defined]
-
-
 INSIDE = ("HCCS", "SIO", "PCIE")
 """Transports that do not leave a host."""
 
@@ -203,9 +199,11 @@ def hosts_of(run: Run, links: Iterable[Key]) -> dict[int, str]:
     return hosts
 
 
-def _judge(run: Run) -> dict[Key, Link]:
+@computed
+def links_of(run: Run) -> dict[Key, Link]:
+    """Every link with its bandwidth ratio."""
     found: dict[Key, Link] = {}
-    for reduction in run.each("links").values():
+    for reduction in run.each(LINKS).values():
         for key, load in reduction.loads.items():
             link = found.setdefault(key, Link(*key))
             link.bytes += load.bytes

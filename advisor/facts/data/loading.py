@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
 from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree
 from advisor.model import Source
@@ -48,6 +49,9 @@ class DataPipeline:
             return self.times.queue
         last = find_last(self.operations)
         return last.output if last is not None else None
+
+
+DATA_PIPELINE = Reduction("data_pipeline", DataPipeline)
 
 
 def reduce(rank: Rank) -> DataPipeline | None:

@@ -12,16 +12,17 @@ from typing import Any
 
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.data.catalogue import KINDS
-from advisor.facts.data.loading import DataPipeline, reduce
+from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
 from advisor.facts.data.network import Judged, judge_rank, prospects
 from advisor.facts.data.pipeline_tree import Operation, starvation_rise
+from advisor.facts.data.processors import HOST_USE
 from advisor.model import RUN, Fact, Subject
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank, of the run, of the queues, and of the operations of each group of like ranks."""
-    hosts = run.each("host_cpu")
-    judged = [judge_rank(rank, data, hosts.get(rank), facts) for rank, data in run.each("data_pipeline").items()]
+    hosts = run.each(HOST_USE)
+    judged = [judge_rank(rank, data, hosts.get(rank), facts) for rank, data in run.each(DATA_PIPELINE).items()]
     for one in judged:
         yield from rank_facts(Subject("rank", str(one.rank), (one.rank,)), one)
     if not judged:
@@ -161,8 +162,8 @@ def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fa
 
 FAMILIES = (
     Family(
-        "data_pipeline", KINDS, measure, reduce,
+        "data_pipeline", KINDS, measure, DATA_PIPELINE.by(reduce),
         ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
-        uses=("steps", "host_cpu", "getnext"),
+        uses=(HOST_USE,), after=("steps", "getnext"),
     ),
 )  # fmt: skip

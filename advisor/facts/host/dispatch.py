@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Floats, Ints, sums, timeline_of
 from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.trace import Trace, load_trace, trace_source
@@ -101,6 +102,9 @@ class Links:
     sources: tuple[Source, ...]
 
 
+LAUNCHES = Reduction("dispatch", Links)
+
+
 def reduce(rank: Rank) -> Links | None:
     """Launch against start for every linked kernel; None without links."""
     timeline = timeline_of(rank)
@@ -173,7 +177,7 @@ def _mode(trace: Trace) -> str:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of steps, ranks and the run."""
     del facts
-    found: dict[int, Links] = run.each("dispatch")
+    found = run.each(LAUNCHES)
     rows: dict[int, dict[str, float]] = {}
     by_step: dict[str, list[tuple[float, float, float, float, float]]] = {}
     for rank, links in found.items():
@@ -225,4 +229,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("dispatch.mode", RUN, modes[0] if modes else None, *sources)
 
 
-FAMILIES = (Family("dispatch", KINDS, measure, reduce, ("trace",), uses=("steps",)), host_api.FAMILY)
+FAMILIES = (Family("dispatch", KINDS, measure, LAUNCHES.by(reduce), ("trace",), uses=(STEPS,)), host_api.FAMILY)

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -320,20 +319,17 @@ def trace_source(rank: Rank) -> Source | None:
 
 def load_trace(rank: Rank) -> Trace | None:
     """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
-    key = ("trace", "compact")
-    if key not in rank._cache:
+    return rank.once(load_trace, lambda: _read(rank))
 
-        def note(path: str, text: str) -> None:
-            rank.note(rank.relative(Path(path)), text)
 
-        rank._cache[key] = None
-        if rank.has("trace"):
-            rank._cache[key] = _load(rank.tables["trace"].paths, note)
-        elif trace_source(rank) is not None:
-            from advisor.sources.database.trace_database import read_trace
+def _read(rank: Rank) -> Trace | None:
+    if rank.has("trace"):
+        return _load(rank.tables["trace"].paths, rank.note_path)
+    if trace_source(rank) is None:
+        return None
+    from advisor.sources.database.trace_database import read_trace
 
-            rank._cache[key] = read_trace(rank.tables["kernels"].paths, note)
-    return cast("Trace | None", rank._cache[key])
+    return read_trace(rank.tables["kernels"].paths, rank.note_path)
 
 
 def _load(paths: Sequence[Path], note: Note) -> Trace | None:

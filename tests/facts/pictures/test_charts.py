@@ -13,7 +13,7 @@ import pytest
 from advisor.facts.base import FactSet, Run
 from advisor.facts.pictures.series import MATRIX_RANKS, STEPS_DRAWN, charts
 from advisor.facts.pictures.spans import RESOLUTION, SPANS_DRAWN, _coarse
-from advisor.facts.step.steps import StepTimes
+from advisor.facts.step.times import StepTimes
 from advisor.model import Fact, Subject
 from advisor.sources.base import Profile
 
