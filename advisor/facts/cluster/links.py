@@ -24,6 +24,7 @@ from advisor.facts.collectives.link_speed import (
     machines_of,
     reduce_links,
 )  # fmt: skip
+from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
@@ -90,7 +91,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if not found:
         return
     step = facts.number("step.time_us", RUN)
-    hosts = hosts_of(run, found)
+    hosts = hosts_of(partition(run).host, found)
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)
     candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]

@@ -7,7 +7,7 @@ all links that leave it. To tell them apart a card is judged by its best link an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,11 +178,10 @@ INSIDE = ("HCCS", "SIO", "PCIE")
 """Transports that do not leave a host."""
 
 
-def hosts_of(run: Run, links: Iterable[Key]) -> dict[int, str]:
+def hosts_of(told: Mapping[int, str], links: Iterable[Key]) -> dict[int, str]:
     """rank -> host: as told, else ranks that transports inside a host join are of one host, named after the first."""
-    told = partition(run).host
     if told:
-        return told
+        return dict(told)
     beside: dict[int, set[int]] = defaultdict(set)
     for a, b, transport in links:
         if transport.upper() in INSIDE:
@@ -211,7 +210,7 @@ def links_of(run: Run) -> dict[Key, Link]:
             link.sizes += load.sizes
             link.times += load.times
             link.steps, link.sources = reduction.steps, reduction.sources
-    hosts = hosts_of(run, found)
+    hosts = hosts_of(partition(run).host, found)
     classes: dict[tuple[str, bool | None], list[Link]] = defaultdict(list)
     for link in found.values():
         a, b = hosts.get(link.source), hosts.get(link.destination)
