@@ -7,34 +7,19 @@ Everything here can be sent to another process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from advisor.model import Parallelism, Problem, Source
+from advisor.sources.readers import read_table
+from advisor.sources.reference import TableRef
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-
-Note = Callable[[str, str], None]
-"""note(file, problem): how a reader reports what is wrong with its input."""
-
-Reader = Callable[["TableRef", "Sequence[str] | None", Note], "pd.DataFrame | None"]
-"""read(reference, wanted columns or None for all, note) -> canonical frame, or None where nothing was readable."""
-
-
-@dataclass(frozen=True)
-class TableRef:
-    """Where one rank's canonical table lies: files in reading order and the reader that understands them."""
-
-    table: str
-    paths: tuple[Path, ...]
-    reader: str
-    """Name of a reader registered in `sources/readers.py`."""
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -89,8 +74,6 @@ class Rank:
         return self.once((table, wanted), lambda: self._read(reference, wanted))
 
     def _read(self, reference: TableRef, wanted: tuple[str, ...] | None) -> pd.DataFrame | None:
-        from advisor.sources.readers import read_table
-
         frame = read_table(reference, wanted, self.note_path)
         if frame is None or frame.empty:
             files = {self.relative(path) for path in reference.paths}

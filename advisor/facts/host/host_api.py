@@ -13,7 +13,7 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.trace import load_trace, trace_source
+from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 _BOTH = "run rank"
 

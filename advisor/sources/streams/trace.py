@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from advisor.model import Source
-from advisor.sources.base import Note, Rank
+from advisor.sources.reference import Note
 from advisor.sources.streams.trace_events import Cut, Description, Event, descriptions, nanoseconds, stream
 from advisor.sources.text.textfiles import why_unreadable
 
@@ -307,32 +306,8 @@ def _numbers(flows: list[Event]) -> Ints | None:
 _NO_DIGITS = str.maketrans("", "", "0123456789\n")
 
 
-def trace_source(rank: Rank) -> Source | None:
-    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
-    if rank.has("trace"):
-        return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
-    reference = rank.tables.get("kernels")
-    if reference is not None and reference.reader == "kernels.db":
-        return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
-    return None
-
-
-def load_trace(rank: Rank) -> Trace | None:
-    """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
-    return rank.once(load_trace, lambda: _read(rank))
-
-
-def _read(rank: Rank) -> Trace | None:
-    if rank.has("trace"):
-        return _load(rank.tables["trace"].paths, rank.note_path)
-    if trace_source(rank) is None:
-        return None
-    from advisor.sources.database.trace_database import read_trace
-
-    return read_trace(rank.tables["kernels"].paths, rank.note_path)
-
-
-def _load(paths: Sequence[Path], note: Note) -> Trace | None:
+def stream_trace(paths: Sequence[Path], note: Note) -> Trace | None:
+    """The timeline that these files hold; None where they hold no event."""
     collector, cut = _Collector(), False
     for path in paths:
         try:
