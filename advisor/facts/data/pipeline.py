@@ -13,7 +13,7 @@ from typing import Any
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.data.catalogue import KINDS
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
-from advisor.facts.data.network import Judged, judge_rank, prospects
+from advisor.facts.data.network import Feeding, feeding_of, prospects
 from advisor.facts.data.pipeline_tree import Operation, starvation_rise
 from advisor.facts.data.processors import HOST_USE
 from advisor.model import RUN, Fact, Subject
@@ -22,15 +22,15 @@ from advisor.model import RUN, Fact, Subject
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank, of the run, of the queues, and of the operations of each group of like ranks."""
     hosts = run.each(HOST_USE)
-    judged = [judge_rank(rank, data, hosts.get(rank), facts) for rank, data in run.each(DATA_PIPELINE).items()]
-    for one in judged:
+    feedings = [feeding_of(rank, data, hosts.get(rank), facts) for rank, data in run.each(DATA_PIPELINE).items()]
+    for one in feedings:
         yield from rank_facts(Subject("rank", str(one.rank), (one.rank,)), one)
-    if not judged:
+    if not feedings:
         return
-    typical = sorted(judged, key=lambda one: one.wait_share or 0.0)[len(judged) // 2]
+    typical = sorted(feedings, key=lambda one: one.wait_share or 0.0)[len(feedings) // 2]
     yield from rank_facts(RUN, typical)
-    groups: dict[Any, list[Judged]] = {}
-    for one in judged:
+    groups: dict[Any, list[Feeding]] = {}
+    for one in feedings:
         shape = tuple((op.name, op.workers) for op in one.data.operations.values())
         groups.setdefault((shape, one.busiest, one.steepest), []).append(one)
     for members in groups.values():
@@ -41,7 +41,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from operation_facts(Subject("pipeline_op", op.name, ranks), op, middle)
 
 
-def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
+def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
     """The `data.` facts of a rank, or of the run from its middle rank."""
     data, times = one.data, one.data.times
     wall = data.wall_us
@@ -95,7 +95,7 @@ def _capacity(data: DataPipeline) -> int | None:
     return data.host_queue.capacity if data.host_queue else None
 
 
-def _prefetch_needed(one: Judged) -> int | None:
+def _prefetch_needed(one: Feeding) -> int | None:
     """Batches that must lie ready to bridge the longest pause: what lies ready now, and the longest wait ÷ the loop's
     own step."""
     capacity, times = _capacity(one.data), one.data.times
@@ -106,7 +106,7 @@ def _prefetch_needed(one: Judged) -> int | None:
     return capacity + int(-(-times.wait_longest_us // one.network.own_us))
 
 
-def queue_facts(ranks: tuple[int, ...], one: Judged) -> Iterator[Fact]:
+def queue_facts(ranks: tuple[int, ...], one: Feeding) -> Iterator[Fact]:
     """The `queue.` facts: host (before the loop or the sender), data (on the device), and each operation's output."""
     queues = {"host": one.data.host_queue, "data": one.data.data_queue}
     queues |= {op.name: op.output for op in one.data.operations.values()}
@@ -124,7 +124,7 @@ def queue_facts(ranks: tuple[int, ...], one: Judged) -> Iterator[Fact]:
                 yield from fact(full, subject, value, *sources, samples=queue.samples)
 
 
-def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fact]:
+def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[Fact]:
     """The `pipeline_op.` facts of one operation."""
     data, host, network = one.data, one.host, one.network
     cores = host.cores if host else None

@@ -82,7 +82,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Links:
+class Launches:
     """One rank's launches; arrays hold one value a step."""
 
     steps: tuple[str, ...]
@@ -103,10 +103,10 @@ class Links:
     sources: tuple[Source, ...]
 
 
-LAUNCHES = Reduction("dispatch", Links)
+LAUNCHES = Reduction("dispatch", Launches)
 
 
-def reduce(rank: Rank) -> Links | None:
+def reduce(rank: Rank) -> Launches | None:
     """Launch against start for every linked kernel; None without links."""
     timeline = timeline_of(rank)
     trace = load_trace(rank) if timeline is not None else None
@@ -133,7 +133,7 @@ def reduce(rank: Rank) -> Links | None:
     starved = dry & ~stall
     step = timeline.windows.of[index]
     steps = len(timeline.windows.names)
-    return Links(
+    return Launches(
         timeline.windows.names,
         (timeline.windows.end - timeline.windows.start) / 1000,
         sums(step, None, steps),
