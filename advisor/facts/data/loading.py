@@ -43,6 +43,13 @@ class DataPipeline:
     op_sources: tuple[Source, ...] = ()
 
     @property
+    def shared_queues(self) -> dict[str, Queue]:
+        """Those that no operation owns, where they were sampled: `host` before the loop or the sender, `data` on the
+        device."""
+        queues = {"host": self.host_queue, "data": self.data_queue}
+        return {name: queue for name, queue in queues.items() if queue is not None}
+
+    @property
     def host_queue(self) -> Queue | None:
         """The queue before the loop or the sending thread: as each batch found it, else as it was sampled."""
         if self.times is not None and self.times.queue is not None:

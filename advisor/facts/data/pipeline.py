@@ -14,9 +14,9 @@ from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.data.catalogue import KINDS
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
 from advisor.facts.data.network import Feeding, feeding_of, prospects
-from advisor.facts.data.pipeline_tree import Operation, starvation_rise
+from advisor.facts.data.pipeline_tree import Operation, Queue, starvation_rise
 from advisor.facts.data.processors import HOST_USE
-from advisor.model import RUN, Fact, Subject
+from advisor.model import RUN, Fact, Source, Subject
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -27,18 +27,23 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from rank_facts(Subject("rank", str(one.rank), (one.rank,)), one)
     if not feedings:
         return
-    typical = sorted(feedings, key=lambda one: one.wait_share or 0.0)[len(feedings) // 2]
-    yield from rank_facts(RUN, typical)
+    yield from rank_facts(RUN, middle_of(feedings))
+    yield from run_queue_facts(feedings)
     groups: dict[Any, list[Feeding]] = {}
     for one in feedings:
         shape = tuple((op.name, op.workers) for op in one.data.operations.values())
         groups.setdefault((shape, one.busiest, one.steepest), []).append(one)
     for members in groups.values():
         ranks = tuple(sorted(one.rank for one in members))
-        middle = sorted(members, key=lambda one: one.wait_share or 0.0)[len(members) // 2]
+        middle = middle_of(members)
         yield from queue_facts(ranks, middle)
         for op in middle.data.operations.values():
             yield from operation_facts(Subject("pipeline_op", op.name, ranks), op, middle)
+
+
+def middle_of(feedings: list[Feeding]) -> Feeding:
+    """The rank whose wait for data is the median."""
+    return sorted(feedings, key=lambda one: one.wait_share or 0.0)[len(feedings) // 2]
 
 
 def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
@@ -106,22 +111,32 @@ def _prefetch_needed(one: Feeding) -> int | None:
     return capacity + int(-(-times.wait_longest_us // one.network.own_us))
 
 
+def run_queue_facts(feedings: list[Feeding]) -> Iterator[Fact]:
+    """The queues before the loop or the sender (`host`) and on the device (`data`), each of the middle rank that has
+    it, as the run's."""
+    for name in ("host", "data"):
+        if having := [one for one in feedings if name in one.data.shared_queues]:
+            data = middle_of(having).data
+            yield from _queue_values(f"queue.{name}_", RUN, data.shared_queues[name], data.sources)
+
+
 def queue_facts(ranks: tuple[int, ...], one: Feeding) -> Iterator[Fact]:
-    """The `queue.` facts: host (before the loop or the sender), data (on the device), and each operation's output."""
-    queues = {"host": one.data.host_queue, "data": one.data.data_queue}
-    queues |= {op.name: op.output for op in one.data.operations.values()}
-    for name, queue in queues.items():
-        if queue is None:
-            continue
-        sources = one.data.sources if name in ("host", "data") else one.data.op_sources[-1:]
-        for subject in (Subject("queue", name, ranks), *((RUN,) if name in ("host", "data") else ())):
-            prefix = "queue" if subject.kind == "queue" else f"queue.{name}"
-            for key, value in (
-                ("empty_share", queue.empty), ("used_share", queue.used), ("full_share", queue.full),
-                ("samples", queue.samples), ("capacity", queue.capacity),
-            ):  # fmt: skip
-                full = f"{prefix}.{key}" if subject.kind == "queue" else f"{prefix}_{key}"
-                yield from fact(full, subject, value, *sources, samples=queue.samples)
+    """The `queue.` facts of like ranks: of the host's queue, the device's, and each operation's output."""
+    data = one.data
+    for name, queue in data.shared_queues.items():
+        yield from _queue_values("queue.", Subject("queue", name, ranks), queue, data.sources)
+    for op in data.operations.values():
+        if op.output is not None:
+            yield from _queue_values("queue.", Subject("queue", op.name, ranks), op.output, data.op_sources[-1:])
+
+
+def _queue_values(prefix: str, subject: Subject, queue: Queue, sources: tuple[Source, ...]) -> Iterator[Fact]:
+    values = {
+        "empty_share": queue.empty, "used_share": queue.used, "full_share": queue.full,
+        "samples": queue.samples, "capacity": queue.capacity,
+    }  # fmt: skip
+    for name, value in values.items():
+        yield from fact(f"{prefix}{name}", subject, value, *sources, samples=queue.samples)
 
 
 def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[Fact]:
