@@ -28,14 +28,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if not feedings:
         return
     yield from rank_facts(RUN, middle_of(feedings))
-    yield from run_queue_facts(feedings)
     groups: dict[Any, list[Feeding]] = {}
     for one in feedings:
         shape = tuple((op.name, op.workers) for op in one.data.operations.values())
         groups.setdefault((shape, one.busiest, one.steepest), []).append(one)
-    for members in groups.values():
+    middles = [middle_of(members) for members in groups.values()]
+    yield from run_queue_facts(middles)
+    for members, middle in zip(groups.values(), middles, strict=True):
         ranks = tuple(sorted(one.rank for one in members))
-        middle = middle_of(members)
         yield from queue_facts(ranks, middle)
         for op in middle.data.operations.values():
             yield from operation_facts(Subject("pipeline_op", op.name, ranks), op, middle)
@@ -111,12 +111,12 @@ def _prefetch_needed(one: Feeding) -> int | None:
     return capacity + int(-(-times.wait_longest_us // one.network.own_us))
 
 
-def run_queue_facts(feedings: list[Feeding]) -> Iterator[Fact]:
-    """The queues before the loop or the sender (`host`) and on the device (`data`), each of the middle rank that has
-    it, as the run's."""
+def run_queue_facts(middles: list[Feeding]) -> Iterator[Fact]:
+    """The queues before the loop or the sender (`host`) and on the device (`data`) of the run: those of the first group
+    of like ranks that has them, of its middle rank."""
     for name in ("host", "data"):
-        if having := [one for one in feedings if name in one.data.shared_queues]:
-            data = middle_of(having).data
+        data = next((one.data for one in middles if name in one.data.shared_queues), None)
+        if data is not None:
             yield from _queue_values(f"queue.{name}_", RUN, data.shared_queues[name], data.sources)
 
 

@@ -201,3 +201,20 @@ def test_a_sender_that_never_waits_exonerates_the_pipeline(tmp_path: Path) -> No
     verdicts = {finding.verdict for finding in report.findings if finding.role is not Role.SYMPTOM}
     assert "data-sending-bottleneck" in verdicts
     assert "data-processing-bottleneck" not in verdicts
+
+
+def test_unlike_ranks_give_the_run_one_queue(tmp_path: Path) -> None:
+    """The run's queue was measured once for each group of like ranks; now it is the first group's, and no other."""
+    ranks = []
+    for number, held in enumerate((4, 12)):
+        queue = {"output_queue": {"length": 16, "size": [held] * 9}}
+        op = {"op_id": 0, "op_type": "MapOp", "num_workers": 1 + number, "metrics": queue}
+        folder = tmp_path / str(number)
+        (folder / "FRAMEWORK").mkdir(parents=True)
+        (folder / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"op_info": [op]}))
+        ranks.append(Rank(number, folder, find_minddata(folder, number), base=folder))
+    run = Run(Profile("x", ranks))
+    for rank in ranks:
+        run.keep(rank.rank, {DATA_PIPELINE: reduce(rank)})
+    shares = [fact.value for fact in measure(run, FactSet()) if fact.name == "queue.host_used_share"]
+    assert shares == [0.25]
