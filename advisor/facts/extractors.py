@@ -8,10 +8,11 @@
 
     EXTRACTOR = Extractor("acme", (kind("acme.tokens_per_s", "per_s", "run", "tokens per second"),), measure)
 
-An extractor is Python that runs with your rights. It is loaded only from the file that the user's own configuration
-names (`extractors = ["extractor.py"]`) or from an installed package (entry point of the group `advisor.extractors`
-that gives an `Extractor`), never from a pack of rules. Its facts join the catalogue: units, scopes and provenance are
-checked as for any other. What goes wrong in it is told (`doctor`, `problems` of the report) and ends nothing.
+An extractor is Python that runs with your rights. It is loaded only from a file that the configuration names
+(`extractors = ["extractor.py"]`) in a folder that was trusted or allowed (see `advisor/trust.py`), or from an installed
+package (entry point of the group `advisor.extractors` that gives an `Extractor`), never from a pack of rules. Its facts
+join the catalogue: units, scopes and provenance are checked as for any other. What goes wrong in it is told (`doctor`,
+`problems` of the report) and ends nothing.
 """
 
 from __future__ import annotations
