@@ -82,10 +82,8 @@ def _named(node: ast.AST) -> Iterator[str]:
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         assert not node.level, "imports name their module in full, so that they can be searched for"
-        inner = [f"{node.module}.{alias.name}" for alias in node.names]
-        yield from inner
-        if any(name not in modules() for name in inner):
-            yield str(node.module)
+        for inner in (f"{node.module}.{alias.name}" for alias in node.names):
+            yield inner if inner in modules() or f"{inner}.__init__" in modules() else str(node.module)
 
 
 def room_of(module: str) -> str:
