@@ -85,6 +85,11 @@ class Course:
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
 
+    @property
+    def span_us(self) -> Floats:
+        """Per step: from its first kernel to the end of its last one."""
+        return self.computing_us + self.exposed_us + self.gap_us
+
 
 def reduce_course(rank: Rank) -> Course | None:
     """The course from kernel_details.csv; None where it holds no kernel with a start."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.recording.limits import section
 from advisor.facts.step.start_gap import settle
 from advisor.facts.step.whole_recording import by_batch
 from advisor.model import RUN, Fact, Source, Subject
@@ -173,11 +174,21 @@ def exclude_odd_ends(times: StepTimes) -> StepTimes:
     if len(times.steps) < STEPS_TO_JUDGE:
         return times
     typical = float(np.median(times.time[1:]))
-    if times.time[0] > WARM_UP_FACTOR * typical:
+    if times.time[0] > WARM_UP_FACTOR * typical or _starts_late(times, typical):
         times = times.without(times.steps[:1], "warm-up")
     if len(times.steps) >= STEPS_TO_JUDGE and times.time[-1] < INCOMPLETE_FACTOR * float(np.median(times.time[:-1])):
         times = times.without(times.steps[-1:], "incomplete: the collection ended in it")
     return times
+
+
+def _starts_late(times: StepTimes, typical: float) -> bool:
+    """Whether the wait before the first step is of another order than those before the others."""
+    gap = times.phases.get("start_gap", times.phases.get("interval"))
+    if gap is None or not np.isfinite(gap[0]) or not np.isfinite(gap[1:]).any():
+        return False
+    limits, usual = section("warm_up"), float(np.nanmedian(gap[1:]))
+    more = float(gap[0]) - usual
+    return gap[0] > limits["start_gap_factor"] * usual and more > limits["start_gap_share"] * typical
 
 
 def reduce(rank: Rank) -> StepTimes | None:
