@@ -217,6 +217,22 @@ def test_expression_bombs_end_quickly(text: str) -> None:
     assert time.monotonic() - started < 2
 
 
+def test_nested_calls_and_conditions_are_checked_once_each() -> None:
+    """Units are worked out once a level: twice a level made thirty levels a billion."""
+    from advisor.ruleset.language.dimensions import Dimensions
+
+    known = Dimensions("run", {}, params={"x": "number", "yes": "bool"})
+    calls, choices, equal = "$x", "$x", "$yes"
+    for _ in range(14):
+        calls = f"max({calls}, $x)"
+        choices = f"if({choices} > $x, $x, $x)"
+        equal = f"(($yes) == ({equal}) == $yes)"
+    started = time.monotonic()
+    for text, unit in ((calls, "number"), (choices, "number"), (equal, "bool")):
+        assert known.unit(parse(text)) == unit
+    assert time.monotonic() - started < 2
+
+
 def test_links_in_packs_lead_nowhere(tmp_path: Path) -> None:
     """A pack cannot show files that lie outside it, neither as rules nor as remedies."""
     (tmp_path / "secret.yaml").write_text("password: 1234")
@@ -381,34 +397,6 @@ def _patterns() -> dict[str, re.Pattern[str]]:
             if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
                 found[f"{module.name}.{name}"] = value
     return found
-
-
-def test_a_configuration_in_a_profile_runs_nothing(tmp_path: Path, monkeypatch, capsys) -> None:
-    """`cd` into a stranger's profile and `advise .`: an advisor.toml there may tune rules, its programs do not run."""
-    profile = write_rank(tmp_path / "profile")
-    (profile / "advisor.toml").write_text('extractors = ["evil.py"]\n')
-    (profile / "evil.py").write_text(f"open({str(tmp_path / 'owned')!r}, 'w').close()\n")
-    monkeypatch.chdir(profile)
-    assert main(["advise", ".", "--format", f"json:{tmp_path / 'r.json'}"]) == 0
-    assert "not run" in capsys.readouterr().err
-    assert not (tmp_path / "owned").exists()
-
-
-def test_a_configuration_in_a_profile_names_no_folders(tmp_path: Path, monkeypatch, capsys) -> None:
-    """It may not send the advisor through other folders of this machine for rules, nor by way of a model's section."""
-    profile = write_rank(tmp_path / "profile")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "SECRET1-x.yaml").write_text("password: 1234")
-    text = (
-        f'extend = ["{outside}"]\nrules = ["{outside}"]\n[models.m]\nrules = ["{outside}"]\nextend = ["../outside"]\n'
-    )
-    (profile / "advisor.toml").write_text(text)
-    monkeypatch.chdir(profile)
-    for more in ([], ["--model", "m"]):
-        assert main(["advise", ".", *more, "--format", f"json:{tmp_path / 'r.json'}"]) == 0
-        told = capsys.readouterr().err + (tmp_path / "r.json").read_text()
-        assert "not read" in told and "password" not in told and "SECRET1" not in told
 
 
 def test_a_pack_builds_on_no_foreign_folder(tmp_path: Path, monkeypatch) -> None:

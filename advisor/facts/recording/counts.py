@@ -10,15 +10,11 @@ from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
 
-_KEY = ("kernels", "cut")
-
 
 def is_cut(rank: Rank, kernels: Kernels) -> bool:
     """Whether the statistic counts clearly more kernels than stand one by one: then it counts, and the rest of a cut
     table shows neither shares nor gaps nor shapes. The difference is noted once."""
-    if _KEY not in rank._cache:
-        rank._cache[_KEY] = _compare(rank, kernels)
-    return bool(rank._cache[_KEY])
+    return bool(rank.once(is_cut, lambda: _compare(rank, kernels)))
 
 
 def _compare(rank: Rank, kernels: Kernels) -> bool:

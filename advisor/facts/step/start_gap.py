@@ -15,15 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from advisor.facts.step.steps import StepTimes
-
-Series = npt.NDArray[np.float64]
+from advisor.facts.device.course import Course
+from advisor.facts.step.times import Series, StepTimes
 
 SAME = 0.01
 """Two sums over one step that differ by less are the same thing: the writers round and clip differently."""
@@ -36,25 +33,23 @@ AHEAD = 0.8
 
 
 def settle(
-    times: Mapping[int, StepTimes], courses: Mapping[int, Any], frameworks: Mapping[int, str]
+    times: Mapping[int, StepTimes], courses: Mapping[int, Course], frameworks: Mapping[int, str]
 ) -> dict[int, StepTimes]:
     """All recorded steps with the phase `start_gap`, and time and idle that contain it.
 
-    `courses` are reductions of kernels with `steps`, `computing_us`, `lead_us` and, for what lies between a step's
-    first and last kernel, `span_us`. Ranks whose table tells no `Preparing`, and whole recordings in one row, stay as
-    they are.
+    Ranks whose table tells no `Preparing`, and whole recordings in one row, stay as they are.
     """
     found = dict(times)
     guessed: list[int] = []
     for rank, one in times.items():
         course = courses.get(rank)
         if one.table == "kernels":
-            if (gap := _from_kernels(one, course)) is not None:
+            if course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
         elif one.table == "steps" and "preparing" in one.phases and one.steps not in (("0",), ("",)):
             if _is_clipped(one, frameworks.get(rank, "unknown")):
                 found[rank] = _inside(one, course)
-            elif (gap := _from_kernels(one, course)) is not None:
+            elif course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
             elif len(one.steps) > 1:
                 guessed.append(rank)
@@ -96,7 +91,7 @@ def _is_clipped(one: StepTimes, framework: str) -> bool:
     return bool(np.nanmedian(np.abs(span / one.time - 1)) > SAME)
 
 
-def _inside(one: StepTimes, course: Any) -> StepTimes:
+def _inside(one: StepTimes, course: Course | None) -> StepTimes:
     """MindSpore: the wait is part of Free. Its overlap analysis begins with the first kernel of all, so the wait before
     that one is not: as far as the first row is shorter than the others, it is added."""
     preparing = np.maximum(np.nan_to_num(one.phases["preparing"]), 0.0)
@@ -113,7 +108,7 @@ def _inside(one: StepTimes, course: Any) -> StepTimes:
     return replace(one, phases=phases, time=one.time + added, gap_from="preparing" if kernels is None else "kernels")
 
 
-def _from_kernels(one: StepTimes, course: Any) -> Series | None:
+def _from_kernels(one: StepTimes, course: Course | None) -> Series | None:
     """Idle from the end of the step before to the first kernel; None where the kernels are not those of these steps.
     A step that follows none is taken to wait as the others do."""
     if course is None:
@@ -132,12 +127,12 @@ def _from_kernels(one: StepTimes, course: Any) -> Series | None:
     return np.where(np.isfinite(gap), gap, float(np.nanmedian(gap)))
 
 
-def _places(one: StepTimes, course: Any) -> list[int]:
+def _places(one: StepTimes, course: Course) -> list[int]:
     place = {step: i for i, step in enumerate(course.steps)}
     return [place.get(step, -1) for step in one.steps]
 
 
-def _holds_next(one: StepTimes, course: Any) -> npt.NDArray[np.bool_]:
+def _holds_next(one: StepTimes, course: Course) -> npt.NDArray[np.bool_]:
     """Which rows reach to the first kernel of the step after them, rather than to their own last kernel."""
     result = np.zeros(len(one.steps), bool)
     for row, i in enumerate(_places(one, course)[:-1]):
