@@ -90,3 +90,12 @@ def test_an_unknown_value_is_no_truth() -> None:
     variables = Scope(made, RUN, facts({"step.time_us": 3.0}), CATALOGUE).variables()
     assert render(text, variables.with_values({"proposed": None}, {}), lenient=True) == "x=8"
     assert render(text, variables.with_values({"proposed": 4}, {}), lenient=True) == "x=4"
+
+
+def test_a_join_of_joins_stays_within_a_text() -> None:
+    """Each join multiplies what is inside by its separator: three reached gigabytes before any piece was shown."""
+    inner = "'" + "x" * 2000 + "'"
+    bomb = f"{{{{ {inner}|join({inner}|join({inner}|join('y'))) }}}}"
+    with pytest.raises(RuleError, match="join of more than"):
+        render(bomb, _variables())
+    assert render("{{ run.versions|join(' and ') }}", _variables()) == "a and b"

@@ -224,10 +224,22 @@ def _environment(strict: bool) -> _Sandbox:
     environment = _Sandbox(undefined=StrictUndefined, finalize=_finalize(strict), autoescape=False, cache_size=0)
     environment.globals.clear()
     environment.filters = {name: environment.filters[name] for name in _FILTERS if name in environment.filters}
-    environment.filters.update(show=lambda value, unit: Measured(_bare(value), unit), digits=_digits)
+    environment.filters.update(show=lambda value, unit: Measured(_bare(value), unit), digits=_digits, join=_join)
     environment.tests = {name: environment.tests[name] for name in _TESTS if name in environment.tests}
     environment.tests["known"] = lambda value: not isinstance(value, Unknown)
     return environment
+
+
+def _join(values: Any, separator: str = "") -> str:
+    """The values in a row. Grows no further than a text may: a join of a join multiplies lengths before it is shown."""
+    pieces, length = [], 0
+    for value in values:
+        piece = str(show(value, "number") if isinstance(value, float) else value)
+        length += len(piece) + len(str(separator))
+        if length > MAX_OUTPUT:
+            raise TemplateError(f"a join of more than {MAX_OUTPUT} characters")
+        pieces.append(piece)
+    return str(separator).join(pieces)
 
 
 def _digits(value: Any, count: int = 0) -> str:
