@@ -1,7 +1,7 @@
 """Takes evidence away from profiles and looks whether the answer ever gets better for it, or anybody new is accused.
 
-    python -m benchmarks.less_evidence [--count 2000] [--first 0] [--seed 0] [--faults 2] [--cuts ranks,columns] [--jobs 2]
-                                       [--replay 17,204] [--keep DIR]
+    python -m benchmarks.less_evidence [--count 2000] [--first 0] [--seed 0] [--faults 2] [--cuts ranks,columns]
+                                       [--jobs 2] [--replay 17,204] [--keep DIR]
 
 The law: with ranks, files, tables, columns, rows, steps or members gone, the answer may become undetermined; it is
 never healthy where the whole profile was not, and no verdict is a root cause of weight that the whole profile did not

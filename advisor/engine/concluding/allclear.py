@@ -1,63 +1,153 @@
-"""Whether the evidence suffices to call a profile without findings healthy (knowledge_base/all_clear.yaml)."""
+"""Where the lost time goes, and whether the evidence suffices to call a profile without findings healthy
+(knowledge_base/all_clear.yaml).
+
+Less evidence never looks better: healthy is a claim about all three directions and about all ranks that took part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from advisor.basics.units import show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
-from advisor.model import RUN, Finding, Text
-
-_UNKNOWN = {
-    "scheduling": Text("idle time or waiting for data", "设备空闲或等待数据的时间"),
-    "communication": Text("exposed communication", "未被掩盖的通信时间"),
-}
+from advisor.model import RUN, Finding, Subject, Text
 
 
-def objection(facts: FactSet, findings: Sequence[Finding] = ()) -> Text | None:
+@dataclass(frozen=True)
+class Doubt:
+    """Why a profile cannot be called healthy, and the evidence that would tell."""
+
+    why: Text
+    tells: Text
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Time of a step in which no computation ran, as a share of it."""
+
+    direction: str
+    share: float
+    name: Text
+
+
+def losses(facts: FactSet) -> list[Loss]:
+    """Lost time by direction, the largest first; a direction of which nothing was measured is not among them."""
+    found = []
+    for direction, entry in terms()["lost"].items():
+        shares = [share for name in entry["facts"] if (share := facts.number(name, RUN)) is not None]
+        if direction == "communication" and _bubble_is_unknown(facts):
+            continue
+        if shares:
+            found.append(Loss(direction, shares[0], _text(entry["name"])))
+    return sorted(found, key=lambda loss: -loss.share)
+
+
+def _bubble_is_unknown(facts: FactSet) -> bool:
+    """Whether exposed communication may be a pipeline's unavoidable bubble, of which nothing is told."""
+    return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and facts.value("pipeline.bubble_share", RUN) is None
+
+
+def leading_loss(facts: FactSet) -> Loss | None:
+    """The largest loss that has a direction of its own."""
+    found = losses(facts)
+    return found[0] if found and found[0].share >= terms()["named"]["value"] else None
+
+
+def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:
     """Why this profile cannot be called healthy although no finding has weight; None where it can."""
-    terms = _terms()
-    doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms["doubted"]["value"]]
+    doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
-        title, share = doubted[0].title, show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
-        return Text(
-            f"{share} of the step may be at stake ({title.en}), and the evidence is thin",
-            f"单step可能有{share}的损失（{title.zh}），证据不足",
-        )
-    for direction, names in terms["measured"].items():
-        alone = direction == "communication" and (facts.number("run.world_size", RUN) or 1) <= 1
-        if not alone and all(facts.value(name, RUN) is None for name in names):
-            unknown = _UNKNOWN[direction]
-            return Text(f"{unknown.en} was not measured", f"未测得{unknown.zh}")
-    waiting = facts.number("data.wait_share", RUN) or 0.0
-    if waiting >= terms["waiting"]["value"]:
-        share = show(waiting, "ratio")
-        return Text(
-            f"the loop waits for data {share} of the time, and the files do not tell why",
-            f"训练循环有{share}的时间在等待数据，现有文件无法说明原因",
-        )
-    lost = _unexplained(facts)
-    if lost < terms["unexplained"]["value"]:
+        share = show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
+        return Doubt(_filled("doubted", share=share, title=doubted[0].title), Text("", ""))
+    return _absent_ranks(facts, ranks) or _few_steps(facts) or _unmeasured(facts, ranks)
+
+
+def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
+    world, missing = facts.number("run.world_size", RUN) or 1, facts.number("run.missing_ranks", RUN) or 0
+    if missing > 0:
+        here = facts.number("run.rank_count", RUN) or len(ranks)
+        return Doubt(_filled("ranks", here=int(here), all=int(world)), _filled("ranks_tell"))
+    numbers_have_holes = bool(ranks) and sorted(ranks) != list(range(len(ranks)))
+    if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
+        return Doubt(_filled("world"), _filled("world_tells"))
+    return None
+
+
+def _few_steps(facts: FactSet) -> Doubt | None:
+    steps = facts.number("step.count", RUN)
+    if steps is None or steps >= terms()["steps"]["value"]:
         return None
-    share = show(lost, "ratio")
-    return Text(
-        f"{share} of the step is exposed communication or idle, and the files do not tell why",
-        f"单step的{share}为未掩盖的通信或空闲，现有文件无法说明原因",
-    )
+    return Doubt(_filled("few_steps", count=int(steps)), _filled("steps_tell"))
 
 
-def _unexplained(facts: FactSet) -> float:
-    """Share of the step: exposed communication less bubble and sharded layers' own, plus idle."""
-    exposed = facts.number("communication.exposed_without_bubble_share", RUN)
-    if exposed is None:
-        exposed = facts.number("step.exposed_communication_share", RUN) or 0.0
-    sharded = facts.number("communication.redistribution_share", RUN) or 0.0
-    return max(exposed - sharded, 0.0) + (facts.number("step.idle_share", RUN) or 0.0)
+def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
+    lost = {loss.direction: loss.share for loss in losses(facts)}
+    device = any(facts.value(name, RUN) is not None for name in ("step.idle_share", "step.exposed_communication_share"))
+    state = {
+        "always": True,
+        "together": (facts.number("run.world_size", RUN) or 1) > 1,
+        "device": device,
+        "host": not device,
+    }
+    least = {direction: entry["accounted"]["value"] for direction, entry in terms()["lost"].items()}
+    if _bubble_is_unknown(facts):
+        lost["bubble"] = facts.number("step.exposed_communication_share", RUN) or 0.0
+        least["bubble"] = least["communication"]
+    for direction, share in lost.items():
+        state[direction] = share >= least[direction]
+    for entry in terms()["needed"]:
+        if state.get(entry["where"], False) and not _measured(facts, entry, ranks):
+            share = show(lost.get(entry["where"], 0.0), "ratio")
+            lacks = _text(entry["lacks"])
+            why = Text(lacks.en.replace("{share}", share), lacks.zh.replace("{share}", share))
+            return Doubt(why, Text(entry["tells"], entry["tells"]))
+    return None
+
+
+def _measured(facts: FactSet, entry: Mapping[str, Any], ranks: Sequence[int]) -> bool:
+    names = entry["any"]
+    if entry["of"] == "any":
+        return any(facts.has(name) for name in names)
+    subjects = [Subject("rank", str(rank), (rank,)) for rank in ranks] if entry["of"] == "rank" and ranks else [RUN]
+    return all(any(facts.value(name, subject) is not None for name in names) for subject in subjects)
+
+
+def _filled(name: str, /, **values: Any) -> Text:
+    return fill(_text(terms()["words"][name]), **values)
+
+
+def fill(text: Text, /, **values: Any) -> Text:
+    """The text with values in its slots; a value may be a text itself."""
+    en = {key: value.en if isinstance(value, Text) else value for key, value in values.items()}
+    zh = {key: value.zh if isinstance(value, Text) else value for key, value in values.items()}
+    return Text(text.en.format(**en), text.zh.format(**zh))
+
+
+def would_tell(what: Text) -> Text:
+    """The sentence that names the evidence; empty where there is none to name."""
+    return _filled("tells", what=what) if what.en else Text("", "")
+
+
+def not_healthy(doubt: Doubt) -> Text:
+    """The headline of a profile without findings that is not healthy."""
+    return _filled("healthy_not", doubt=doubt.why, tells=would_tell(doubt.tells))
+
+
+def lost_time(loss: Loss, step: Text, tells: Text) -> Text:
+    """The headline of a profile whose lost time has a direction and no certain cause."""
+    share = show(loss.share, "ratio")
+    return _filled("lost", share=share, name=loss.name, step=step, tells=would_tell(tells))
+
+
+def _text(entry: Mapping[str, str]) -> Text:
+    return Text(entry["en"], entry["zh"])
 
 
 @lru_cache(maxsize=1)
-def _terms() -> dict[str, Any]:
+def terms() -> dict[str, Any]:
+    """The document's limits and words."""
     return dict(document("all_clear.yaml"))

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.basics.units import rank_list, show
-from advisor.engine.concluding.allclear import objection
+from advisor.engine.concluding.allclear import Doubt, leading_loss, lost_time, not_healthy, objection, would_tell
 from advisor.facts.base import FactSet
-from advisor.model import COLLECTION, RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Summary, Text
+from advisor.model import (
+    COLLECTION,
+    RUN,
+    Check,
+    Confidence,
+    Direction,
+    Finding,
+    MissingEvidence,
+    Outcome,
+    Role,
+    Severity,
+    Summary,
+    Text,
+)
 
 DIRECTIONS = {
     "computation": Text("computation", "计算"),
@@ -36,11 +49,13 @@ def summarise(
     facts: FactSet,
     ranks: Sequence[int] = (),
     unusable: Sequence[str] = (),
+    missing: Sequence[MissingEvidence] = (),
 ) -> Summary:
-    """Direction of the root cause with the largest saving; healthy or undetermined where there is none.
+    """Direction of the root cause with the largest saving, else of the lost time; healthy or undetermined where there
+    is neither.
 
     `ranks` are those of the profile, `unusable` its damaged files that gave nothing: a profile is not healthy because
-    steps or files could not be read.
+    steps or files could not be read. `missing` is the evidence that was not collected, the most wanted first.
     """
     top = leading(findings)
     step_us = step_time(facts)
@@ -55,8 +70,13 @@ def summarise(
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
-    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, objection(facts, findings))
-    if direction == "healthy" and unusable:
+    tells = _most_wanted(missing)
+    loss = leading_loss(facts)
+    if loss is not None and step_us is not None:
+        return Summary(loss.direction, lost_time(loss, _step(step_us), tells), step_us, breakdown)
+    doubt = objection(facts, findings, ranks)
+    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, doubt, tells)
+    if unusable and (direction == "healthy" or doubt is not None):
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
         headline = Text(
@@ -106,7 +126,7 @@ def _headline(top: Finding, step_us: float | None) -> Text:
                 about = Text(f": all links into {some.en}", f"：进入{some.zh}的所有链路")
             else:
                 about = Text(f": all links of {some.en}", f"：{some.zh}的所有链路")
-    step = ("", "") if step_us is None else (f" Step: {show(step_us, 'us')}.", f"单步{show(step_us, 'us')}。")
+    step = _step(step_us)
     gain = ("", "")
     if top.saving is not None:
         share = "" if top.saving.share_of_step is None else f" ({show(top.saving.share_of_step, 'ratio')})"
@@ -120,9 +140,24 @@ def _headline(top: Finding, step_us: float | None) -> Text:
         Confidence.HIGH: ("", ""),
     }[top.confidence]
     return Text(
-        f"{sure[0]}{top.title.en}{about.en}.{step[0]}{gain[0]}",
-        f"{sure[1]}{top.title.zh}{about.zh}。{step[1]}{gain[1]}",
+        f"{sure[0]}{top.title.en}{about.en}.{step.en}{gain[0]}",
+        f"{sure[1]}{top.title.zh}{about.zh}。{step.zh}{gain[1]}",
     )
+
+
+def _step(step_us: float | None) -> Text:
+    if step_us is None:
+        return Text("", "")
+    return Text(f" Step: {show(step_us, 'us')}.", f"单步{show(step_us, 'us')}。")
+
+
+def _most_wanted(missing: Sequence[MissingEvidence]) -> Text:
+    """The evidence that most rules wait for, with the setting that brings it."""
+    if not missing:
+        return Text("", "")
+    first = missing[0]
+    setting = (f" ({first.setting})", f"（{first.setting}）") if first.setting else ("", "")
+    return Text(f"{first.evidence}{setting[0]}", f"{first.evidence}{setting[1]}")
 
 
 def _without_cause(
@@ -131,14 +166,18 @@ def _without_cause(
     step_us: float | None,
     breakdown: dict[str, float],
     unread: Sequence[int],
-    doubt: Text | None,
+    doubt: Doubt | None,
+    tells: Text,
 ) -> tuple[str, Text]:
     serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
     blind = sum(check.outcome == Outcome.NO_DATA for check in checks)
     if serious or step_us is None or not judged or not breakdown:
         why = serious[0].title if serious else Text("the evidence does not suffice", "证据不足")
-        return "undetermined", Text(f"No direction can be named: {why.en}.", f"无法判断方向：{why.zh}。")
+        more = would_tell(tells)
+        return "undetermined", Text(
+            f"No direction can be named: {why.en}.{more.en}", f"无法判断方向：{why.zh}。{more.zh}"
+        )
     if unread:
         names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
         return "undetermined", Text(
@@ -146,10 +185,7 @@ def _without_cause(
             f"未发现明显瓶颈，但无法读取rank {names}的迭代数据。",
         )
     if doubt is not None:
-        return "undetermined", Text(
-            f"Nothing of weight was found, but {doubt.en}: that is no all-clear.",
-            f"未发现明显瓶颈，但{doubt.zh}，不能据此判定正常。",
-        )
+        return "undetermined", not_healthy(doubt)
     note = (f" {blind} checks had no data.", f"有{blind}项检查缺少数据。") if blind else ("", "")
     scope = (
         ("", "")
