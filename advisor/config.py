@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.basics.errors import ConfigError
-
-if TYPE_CHECKING:
-    from advisor.ruleset.rule import Rule
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-_PROFILE = re.compile(
-    r".*_ascend_(ms|pt)|PROF_.+|ASCEND_PROFILER_OUTPUT|cluster_analysis_output|profiler_(info|metadata).*\.json", re.I
-)
 SEVERITIES = ("low", "medium", "high", "critical")
 ENGINES = ("auto", "durable", "python")
 LANGUAGES = ("en", "zh")
@@ -82,20 +73,6 @@ class Config:
             engine=engine or self.engine,
         )
 
-    def selects(self, rule: Rule) -> bool:
-        """Whether `select` and `ignore` leave this rule in."""
-        if self.select and not any(names(entry, rule) for entry in self.select):
-            return False
-        return not any(names(entry, rule) for entry in self.ignore)
-
-
-def names(entry: str, rule: Rule) -> bool:
-    """Whether an entry of `select` or `ignore` means this rule: by id (`*` allowed), prefix of the id, verdict,
-    direction or status."""
-    if entry in (rule.verdict, rule.direction.value, rule.status):
-        return True
-    return fnmatchcase(rule.id, entry) or (rule.id.startswith(entry) and entry.isalpha() and entry.isupper())
-
 
 def load_config(path: Path | None = None, start: Path | None = None) -> Config:
     """The configuration in this file, or the nearest one at or above `start` (default: the current folder); the
@@ -106,37 +83,7 @@ def load_config(path: Path | None = None, start: Path | None = None) -> Config:
     table = _read(found)
     if found.name == "pyproject.toml":
         table = table.get("tool", {}).get("advisor", {})
-    config = parse_config(table, found)
-    if path is None and (config.extractors or config.rules or config.extend) and _is_profile(found.resolve().parent):
-        return _untrusted(config, found)
-    return config
-
-
-def _untrusted(config: Config, found: Path) -> Config:
-    """The configuration without what leads out of its file: one that came with a profile may come from anybody."""
-    shipped = tuple(name for name in config.extend if "/" not in name and "\\" not in name)
-    log = logging.getLogger("advisor")
-    if config.extractors:
-        log.warning(
-            "%s lies in a profile: its extractors, which are programs, are not run; name it with --config to trust it",
-            found,
-        )
-    if config.rules or shipped != config.extend:
-        log.warning(
-            "%s lies in a profile: folders of rules that it names are not read; name it with --config to trust it",
-            found,
-        )
-    models = {
-        name: {key: value for key, value in section.items() if key not in ("rules", "extend")}
-        for name, section in config.models.items()
-    }
-    return replace(config, extractors=(), rules=(), extend=shipped or Config.extend, models=models)
-
-
-def _is_profile(folder: Path) -> bool:
-    """Whether a folder is, holds or lies in profiler output, which may come from anybody."""
-    names = [*folder.parts, *(entry.name for entry in folder.iterdir())]
-    return any(_PROFILE.fullmatch(name) for name in names)
+    return parse_config(table, found)
 
 
 def parse_config(table: Mapping[str, Any], path: Path | None = None) -> Config:

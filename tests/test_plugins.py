@@ -12,6 +12,7 @@ from advisor.facts import extractors as plugins
 from advisor.facts import registry
 from advisor.ruleset.files import packs
 from advisor.ruleset.files.loader import load_rules
+from advisor.trust import trust
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GOOD = """
@@ -39,8 +40,10 @@ message: {en: "{{ acme.speed }}"}
 
 
 @pytest.fixture(autouse=True)
-def nothing_added():
-    """Extractors of one test are unknown to the next."""
+def nothing_added(tmp_path, monkeypatch):
+    """Extractors of one test are unknown to the next; the folder of the test is trusted, in a list of its own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    trust(tmp_path)
     yield
     registry.add_families(())
 
@@ -197,6 +200,7 @@ def test_the_company_example_works(tmp_path, capsys, monkeypatch):
     """Its rules are sound, its cases hold, and the three commands of its README say what the README says."""
     shutil.copytree(EXAMPLES / "in_house", tmp_path / "in_house")
     monkeypatch.chdir(tmp_path / "in_house")
+    assert main(["trust", "."]) == 0
     shutil.copytree(EXAMPLES / "slow-rank-pipeline", "run")
     for path in Path("logs").iterdir():
         shutil.copy(path, "run")

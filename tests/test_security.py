@@ -399,34 +399,6 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     return found
 
 
-def test_a_configuration_in_a_profile_runs_nothing(tmp_path: Path, monkeypatch, capsys) -> None:
-    """`cd` into a stranger's profile and `advise .`: an advisor.toml there may tune rules, its programs do not run."""
-    profile = write_rank(tmp_path / "profile")
-    (profile / "advisor.toml").write_text('extractors = ["evil.py"]\n')
-    (profile / "evil.py").write_text(f"open({str(tmp_path / 'owned')!r}, 'w').close()\n")
-    monkeypatch.chdir(profile)
-    assert main(["advise", ".", "--format", f"json:{tmp_path / 'r.json'}"]) == 0
-    assert "not run" in capsys.readouterr().err
-    assert not (tmp_path / "owned").exists()
-
-
-def test_a_configuration_in_a_profile_names_no_folders(tmp_path: Path, monkeypatch, capsys) -> None:
-    """It may not send the advisor through other folders of this machine for rules, nor by way of a model's section."""
-    profile = write_rank(tmp_path / "profile")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "SECRET1-x.yaml").write_text("password: 1234")
-    text = (
-        f'extend = ["{outside}"]\nrules = ["{outside}"]\n[models.m]\nrules = ["{outside}"]\nextend = ["../outside"]\n'
-    )
-    (profile / "advisor.toml").write_text(text)
-    monkeypatch.chdir(profile)
-    for more in ([], ["--model", "m"]):
-        assert main(["advise", ".", *more, "--format", f"json:{tmp_path / 'r.json'}"]) == 0
-        told = capsys.readouterr().err + (tmp_path / "r.json").read_text()
-        assert "not read" in told and "password" not in told and "SECRET1" not in told
-
-
 def test_a_pack_builds_on_no_foreign_folder(tmp_path: Path, monkeypatch) -> None:
     """`extend` of a stranger's pack reaches shipped and installed packs, its own folders and packs beside it."""
     (tmp_path / "home" / "secrets").mkdir(parents=True)

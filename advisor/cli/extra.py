@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.main import MODEL
+from advisor.cli.main import ALLOW_CODE, MODEL
 
 if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
@@ -30,6 +30,7 @@ _LANG = click.option("--lang", type=click.Choice(["en", "zh"]), help="Language o
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
 @_RULES
 @_CONFIG
+@ALLOW_CODE
 @click.option("--model", metavar="NAME", help=MODEL)
 @_LANG
 @click.option("-v", "--verbose", count=True, help="Say more; twice: debug.")
@@ -43,14 +44,16 @@ def compare(
     BEFORE and AFTER are profiles, reports (`advise --format json:FILE`) or saved facts. Ends with 3 where the two
     cannot be compared.
     """
-    from advisor.cli.main import _log, _progress, load_ruleset
+    from advisor.cli.main import _log, _progress, check_outputs, load_ruleset, tell_notes
     from advisor.compare import compare as run_compare
     from advisor.compare import read_report
     from advisor.pipeline import Options
     from advisor.render.comparison.text import render_comparison
 
     _log(verbose, quiet)
-    config, rules = load_ruleset(given)
+    check_outputs([output])
+    config, rules = load_ruleset(given, (before, after))
+    tell_notes(rules)
     with _progress(quiet) as tell:
         options = Options(jobs=jobs, engine=config.engine, progress=tell)
         sides = read_report(before, rules, options), read_report(after, rules, options)
@@ -83,6 +86,7 @@ def rules() -> None:
 @click.option("--format", "form", type=click.Choice(["text", "md", "json"]), default="text")
 @_RULES
 @_CONFIG
+@ALLOW_CODE
 @_LANG
 def list_rules(form: str, **given: Any) -> int:
     """Every rule: id, verdict, direction, what it judges, title."""
@@ -90,7 +94,7 @@ def list_rules(form: str, **given: Any) -> int:
 
     config, ruleset = load_ruleset(given)
     _print(_listed(ruleset, form, given["lang"] or config.lang or "en"), None)
-    for error in ruleset.errors:
+    for error in (*ruleset.notes, *ruleset.errors):
         click.echo(str(error), err=True)
     return DONE
 
@@ -120,6 +124,7 @@ def _listed(ruleset: RuleSet, form: str, lang: str) -> str:
 @click.argument("rule")
 @_RULES
 @_CONFIG
+@ALLOW_CODE
 @_LANG
 def show(rule: str, **given: Any) -> int:
     """A rule as it is in force: thresholds with their origin, statements, remedies, and the file it stands in."""
@@ -148,12 +153,13 @@ def _folders(paths: Sequence[str]) -> list[Path]:
 @click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @_CONFIG
-def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None) -> int:
+@ALLOW_CODE
+def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allowed: tuple[str, ...]) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
     from advisor.authoring.lint import lint
     from advisor.cli.main import extend_catalogue
 
-    extend_catalogue(config_file)
+    extend_catalogue(config_file, allowed)
     found = lint(_folders(paths))
     if form == "json":
         click.echo(json.dumps([vars(error) for error in found], ensure_ascii=False, indent=1, default=str))
@@ -168,13 +174,14 @@ def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None) -> in
 @click.argument("paths", nargs=-1, metavar="[DIR|FILE]...")
 @click.option("-v", "--verbose", is_flag=True, help="Show the cases that hold as well.")
 @_CONFIG
-def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None) -> int:
+@ALLOW_CODE
+def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None, allowed: tuple[str, ...]) -> int:
     """Runs the cases beside the rules. Ends with 1 where one does not hold."""
     from advisor.authoring.cases import run_cases
     from advisor.cli.main import extend_catalogue
     from advisor.ruleset.files.loader import rule_files
 
-    extend_catalogue(config_file)
+    extend_catalogue(config_file, allowed)
     results = run_cases([file for folder in _folders(paths) for file in rule_files(folder)])
     failed = [result for result in results if not result.passed]
     for result in results if verbose else failed:
@@ -219,13 +226,14 @@ class _Asked(click.Option):
 @click.option("--origin", cls=_Asked, prompt="Where the threshold comes from", default="chosen because …")
 @click.option("--title", cls=_Asked, prompt="Title in English")
 @click.option("--title-zh", cls=_Asked, prompt="Title in Chinese", default="")
-def new(directory: str, name: str, **answers: Any) -> int:
+@ALLOW_CODE
+def new(directory: str, name: str, allowed: tuple[str, ...], **answers: Any) -> int:
     """Writes a rule and its cases from a few answers; both load and pass as they are."""
     from advisor.authoring.new import NewRule, write_rule
     from advisor.cli.main import extend_catalogue
     from advisor.facts.registry import catalogue
 
-    extend_catalogue(None)
+    extend_catalogue(None, allowed)
     for path in write_rule(
         NewRule(id=name, **{**answers, "direction": answers["direction"] or ""}), Path(directory), catalogue()
     ):
@@ -264,7 +272,9 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
     Without --for and --evidence: what most diagnoses need. --check ends with 1 where something is wrong.
     """
     from advisor import collect as collecting
+    from advisor.cli.main import check_outputs
 
+    check_outputs([given["output"]])
     lang = given["lang"] or "en"
     if checked:
         faults = collecting.check_file(checked, total_steps=given["total_steps"], ranks=given["ranks"])
@@ -287,7 +297,9 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
 
 
 def _report(profile: str) -> Any:
-    from advisor.cli.main import load_ruleset
+    from advisor.cli.main import load_ruleset, tell_notes
     from advisor.pipeline import advise
 
-    return advise([profile], load_ruleset({})[1])
+    rules = load_ruleset({}, [profile])[1]
+    tell_notes(rules)
+    return advise([profile], rules)

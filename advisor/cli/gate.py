@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.main import (
+    ALLOW_CODE,
     DONE,
     FAILED,
     MODEL,
@@ -23,6 +24,7 @@ from advisor.cli.main import (
     _progress,
     _shared,
     load_ruleset,
+    tell_notes,
     told_broken,
 )
 
@@ -68,7 +70,7 @@ def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ..
     if not profiles:
         raise click.UsageError("name at least one PROFILE: each is one run")
     key, metadata = _key(given), _pairs(given["meta"], "--meta")
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset({**given, "required": ("gate",)}, (*profiles, *confirm))
     policy = _policy(config)
     reference = baseline or _located(policy.baseline, config)
     with _progress(given["quiet"]) as tell:
@@ -90,6 +92,7 @@ def baseline() -> None:
 @click.option("--baseline", "reference", metavar="REF", help="[default: `baseline` of the policy]")
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@ALLOW_CODE
 @click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
 @click.option("-q", "--quiet", is_flag=True)
@@ -102,7 +105,8 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
 
     _log(0, quiet)
     key, metadata = _key(given), _pairs(given["meta"], "--meta")
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset({**given, "required": ("gate",)}, profiles)
+    tell_notes(rules)
     policy = _policy(config)
     target = _reference(reference, policy, config)
     with _progress(quiet) as tell:
@@ -136,10 +140,9 @@ def list_(folder: str | None, config_file: str | None, form: str) -> int:
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def show(reference: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """The runs of a baseline, their level and noise, and from where on the gate would fail."""
-    from advisor.config import load_config
     from advisor.render.decision.history import show_text
 
-    config = load_config(Path(config_file) if config_file else None)
+    config = _configuration(config_file)
     policy = _policy(config)
     target = _reference(reference, policy, config)
     click.echo(show_text(target, policy, form, lang or config.lang or "en"), nl=False)
@@ -213,12 +216,19 @@ def _reference(given: str | None, policy: Policy, config: Config) -> Reference:
     return parse_reference(text)
 
 
-def _folder(given: str | None, config_file: str | None) -> Path:
-    from advisor.config import load_config
+def _configuration(config_file: str | None) -> Config:
+    """The configuration of commands that judge no profile."""
+    from advisor.trust import settle
 
+    settled = settle(config_file)
+    settled.require("gate")
+    return settled.config
+
+
+def _folder(given: str | None, config_file: str | None) -> Path:
     if given:
         return Path(given)
-    config = load_config(Path(config_file) if config_file else None)
+    config = _configuration(config_file)
     return _reference(None, _policy(config), config).folder
 
 

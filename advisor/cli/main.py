@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
 SEVERITIES = ("low", "medium", "high", "critical")
 
+ALLOW_CODE = click.option(
+    "--allow-code", "allowed", multiple=True, type=click.Path(), metavar="DIR",
+    help="Run extractors that are programs in DIR; repeatable.",
+)  # fmt: skip
 MODEL = "Apply the section [models.NAME] of the configuration."
 
 DONE, FAILED, USAGE, NO_VERDICT, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -43,6 +47,7 @@ def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
                          help="A further rule pack; repeatable."),
             click.option("--config", "config_file", type=click.Path(), metavar="FILE",
                          help="advisor.toml [default: found from here upwards]."),
+            ALLOW_CODE,
             click.option("--select", multiple=True, metavar="RULES", help="Only these: ids, prefixes, verdicts."),
             click.option("--ignore", multiple=True, metavar="RULES", help="Not these."),
             click.option("--model", metavar="NAME", help=MODEL),
@@ -104,7 +109,7 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
     _log(given["verbose"], given["quiet"])
     outputs = _outputs(given["formats"])
     prepare(profiles, given["jobs"], given["cluster"])
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset(given, profiles)
     if bool(profiles) == bool(saved):
         raise click.UsageError("name a PROFILE, or saved --facts")
     if saved:
@@ -124,6 +129,7 @@ def told_broken(rules: RuleSet, status: int) -> int:
 
     A rule without the facts of an extractor that cannot be used is not wrong.
     """
+    tell_notes(rules)
     for error in rules.errors:
         print(f"advisor: {error}", file=sys.stderr)
     wrong = rules.errors and all(error.level == "error" for error in rules.errors)
@@ -159,9 +165,12 @@ def _judged(report: Report, rules: RuleSet) -> bool:
 @click.option("--save", type=click.Path(dir_okay=False), metavar="FILE", help="Write the facts to a file as well.")
 @click.option("--format", "form", type=click.Choice(["json", "md"]), default="json", help="For `list`.")
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N")
+@ALLOW_CODE
 @click.option("-q", "--quiet", is_flag=True)
 @click.option("-v", "--verbose", count=True)
-def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, quiet: bool, verbose: int) -> int:
+def facts(
+    profiles: tuple[str, ...], save: str | None, form: str, jobs: int, quiet: bool, verbose: int, allowed: Sequence[str]
+) -> int:
     """The facts measured in a profile, as JSON.
 
     `facts list` is the catalogue of all fact kinds.
@@ -169,7 +178,8 @@ def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, qui
     from advisor.facts import saved
 
     _log(verbose, quiet)
-    extend_catalogue(None)
+    check_outputs([save])
+    extend_catalogue(None, allowed, () if profiles == ("list",) else profiles)
     if profiles == ("list",):
         click.echo(saved.catalogue_text(form), nl=False)
         return DONE
@@ -191,6 +201,7 @@ def facts(profiles: tuple[str, ...], save: str | None, form: str, jobs: int, qui
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@ALLOW_CODE
 @click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
@@ -201,7 +212,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
     from advisor.inspection.doctor import examine, show
 
     _log(0, False)
-    config, rules = load_ruleset(given)
+    config, rules = load_ruleset(given, profiles)
     diagnosis = examine(profiles, rules)
     click.echo(show(diagnosis, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE if diagnosis.recognised else NO_VERDICT
@@ -213,6 +224,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@ALLOW_CODE
 @click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int:
@@ -222,7 +234,9 @@ def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int
     """
     from advisor.inspection.explain import explain as tell
 
-    config, rules = load_ruleset(given)
+    _log(0, False)
+    config, rules = load_ruleset(given, profile)
+    tell_notes(rules)
     click.echo(tell(rule, profile, rules, form, given["lang"] or config.lang or "en"), nl=False)
     return DONE
 
@@ -244,23 +258,47 @@ def serve(folder: str, host: str, port: int, lang: str) -> int:
     return DONE
 
 
-def extend_catalogue(config_file: str | None) -> None:
-    """Adds the facts of extractors to the catalogue, for commands that load no rule set; defects go to the log."""
-    from advisor.config import load_config
+@cli.command()
+@click.argument("folder", required=False, type=click.Path(), metavar="[DIR]")
+@click.option("--remove", is_flag=True, help="Trust it no longer.")
+def trust(folder: str | None, remove: bool) -> int:
+    """Trusts the configuration in DIR and the programs it names there.
+
+    Kept in your own configuration. Holds for DIR itself, not for folders below. Without DIR: what is trusted.
+    """
+    from advisor import trust as trusting
+
+    if folder is None:
+        for each in sorted(trusting.trusted_folders()):
+            click.echo(str(each))
+        return DONE
+    chosen = trusting.trust(folder, withdraw=remove)
+    click.echo(f"{chosen}: {'no longer trusted' if remove else 'trusted'}", err=True)
+    return DONE
+
+
+def extend_catalogue(config_file: str | None, allowed: Sequence[str] = (), profiles: Sequence[str] = ()) -> None:
+    """Adds the facts of extractors to the catalogue, for commands that load no rule set; what is wrong with them, or
+    was not run, goes to the log."""
     from advisor.facts.extractors import load_extractors
+    from advisor.trust import settle
 
-    for fault in load_extractors(load_config(Path(config_file) if config_file else None).extractors):
-        logging.getLogger("advisor").warning("%s", fault)
+    settled = settle(config_file, profiles, allowed)
+    for note in (*settled.notes, *load_extractors(settled.config.extractors)):
+        logging.getLogger("advisor").warning("%s", note)
 
 
-def load_ruleset(given: dict[str, Any]) -> tuple[Config, RuleSet]:
-    from advisor.config import load_config
+def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[Config, RuleSet]:
+    """The configuration as far as it may be in force for these data, and its rules with what is to be told of it."""
     from advisor.facts.extractors import load_extractors
     from advisor.facts.registry import catalogue
     from advisor.ruleset.files.loader import load_rules
+    from advisor.trust import settle
 
-    file = given.get("config_file")
-    config = load_config(Path(file) if file else None).for_model(given.get("model"))
+    settled = settle(given.get("config_file"), profiles, given.get("allowed") or ())
+    for key in (*(("models",) if given.get("model") else ()), *given.get("required", ())):
+        settled.require(key)
+    config = settled.config.for_model(given.get("model"))
     warnings = load_extractors(config.extractors)
     config = replace(
         config,
@@ -269,7 +307,13 @@ def load_ruleset(given: dict[str, Any]) -> tuple[Config, RuleSet]:
         ignore=(*config.ignore, *_words(given.get("ignore"))),
     )
     rules = load_rules(config=config, catalogue=catalogue(), strict=False)
-    return config, replace(rules, errors=(*rules.errors, *warnings))
+    return config, replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)
+
+
+def tell_notes(rules: RuleSet) -> None:
+    """Says on standard error what the reports say of the configuration."""
+    for note in rules.notes:
+        logging.getLogger("advisor").warning("%s", note)
 
 
 def _words(values: Sequence[str] | None) -> tuple[str, ...]:
@@ -284,14 +328,37 @@ def _options(given: dict[str, Any], config: Config, tell: Any) -> Options:
 
 
 def _outputs(formats: Sequence[str]) -> list[tuple[str, str]]:
-    """(format, path) pairs; text to standard output where none was asked for."""
-    outputs = []
+    """(format, path) pairs; text to standard output where none was asked for. Raises UsageError for what could not be
+    written after the analysis."""
+    outputs: list[tuple[str, str]] = []
     for item in formats or ("text",):
         name, _, path = item.partition(":")
         if name not in FORMATS:
             raise click.UsageError(f"--format {item}: unknown format {name!r}; known: {', '.join(FORMATS)}")
-        outputs.append((name, path or "-"))
+        outputs.append((name, "-" if path in ("", *_STANDARD_OUTPUT) else path))
+    check_outputs([path for _, path in outputs])
     return outputs
+
+
+_STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
+def check_outputs(paths: Sequence[str | None]) -> None:
+    """Raises UsageError where two outputs go to one place, or one to a folder that does not exist: better before an
+    analysis than after it."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path is None:
+            continue
+        if path != "-":
+            from advisor.basics.files import check_target
+
+            check_target(path)
+        target = Path(path).resolve()
+        if target in seen and (path == "-" or target.is_file() or not target.exists()):
+            where = "standard output" if path == "-" else path
+            raise click.UsageError(f"two outputs go to {where}; write each to a file of its own: --format json:FILE")
+        seen.add(target)
 
 
 def _write(report: Report, outputs: Sequence[tuple[str, str]], lang: str) -> None:
@@ -336,6 +403,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
     try:
         with _terminable():
+            _refuse_empty(sys.argv[1:] if argv is None else argv)
             status = cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False)
             sys.stdout.flush()
         return int(status or DONE)
@@ -368,6 +436,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             "  hint: run again with -v and report what it prints",
             DEFECT,
         )
+
+
+_MAY_BE_EMPTY = ("--reason", "--title-zh")
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """An empty argument is a variable that was not set; taken as the current folder it becomes a verdict on something
+    else."""
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        name, sign, value = argument.partition("=")
+        if argument == "" and before not in _MAY_BE_EMPTY:
+            after = f" after {before}" if before else ""
+            raise click.UsageError(f"an argument{after} is empty; is a variable not set?")
+        if sign and not value and name.startswith("--") and name not in _MAY_BE_EMPTY:
+            raise click.UsageError(f"{name} is empty; is a variable not set?")
 
 
 class _Terminated(BaseException):

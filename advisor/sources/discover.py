@@ -77,6 +77,8 @@ def explain_folders(paths: Sequence[str | Path]) -> list[Recognition]:
 
 
 def _existing(path: str | Path) -> Path:
+    if not str(path).strip():
+        raise UsageError("the name of the profile is empty", hint="is a variable not set? `.` is the current folder")
     given = Path(path).expanduser()
     try:
         exists = given.exists()

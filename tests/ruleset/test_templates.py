@@ -19,7 +19,7 @@ def _variables() -> Variables:
         "let: {half: step.time_us / 2}\nwhen: [step.time_us > 0, half > 0, step.idle_share > $share]"
     )
     found = facts({"step.time_us": 1500.0, "run.world_size": 8, "run.versions": ("a", "b")})
-    return Scope(made, RUN, found, CATALOGUE).variables()
+    return Variables(Scope(made, RUN, found, CATALOGUE))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_unknown_value_is_no_truth() -> None:
     """`{% if proposed %}` without a proposal takes the other way, so that no snippet says "unknown"."""
     text = "x={% if proposed %}{{ proposed }}{% else %}8{% endif %}"
     made = rule("when: step.time_us > 1")
-    variables = Scope(made, RUN, facts({"step.time_us": 3.0}), CATALOGUE).variables()
+    variables = Variables(Scope(made, RUN, facts({"step.time_us": 3.0}), CATALOGUE))
     assert render(text, variables.with_values({"proposed": None}, {}), lenient=True) == "x=8"
     assert render(text, variables.with_values({"proposed": 4}, {}), lenient=True) == "x=4"
 

@@ -14,6 +14,7 @@ from typing import Any
 from advisor.basics.units import show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
+from advisor.knowledge.words import both
 from advisor.model import RUN, Finding, Subject, Text
 
 
@@ -22,7 +23,7 @@ class Doubt:
     """Why a profile cannot be called healthy, and the evidence that would tell."""
 
     why: Text
-    tells: Text
+    tells: Text | None
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def losses(facts: FactSet) -> list[Loss]:
         if direction == "communication" and _bubble_is_unknown(facts):
             continue
         if shares:
-            found.append(Loss(direction, shares[0], _text(entry["name"])))
+            found.append(Loss(direction, shares[0], both(f"lost.{direction}")))
     return sorted(found, key=lambda loss: -loss.share)
 
 
@@ -62,7 +63,7 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         share = show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
-        return Doubt(_filled("doubted", share=share, title=doubted[0].title), Text("", ""))
+        return Doubt(both("all_clear.doubted", share=share, title=doubted[0].title), None)
     return _absent_ranks(facts, ranks) or _few_steps(facts) or _unmeasured(facts, ranks)
 
 
@@ -70,10 +71,10 @@ def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     world, missing = facts.number("run.world_size", RUN) or 1, facts.number("run.missing_ranks", RUN) or 0
     if missing > 0:
         here = facts.number("run.rank_count", RUN) or len(ranks)
-        return Doubt(_filled("ranks", here=int(here), all=int(world)), _filled("ranks_tell"))
+        return Doubt(both("all_clear.ranks", here=int(here), all=int(world)), both("all_clear.ranks_tell"))
     numbers_have_holes = bool(ranks) and sorted(ranks) != list(range(len(ranks)))
     if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
-        return Doubt(_filled("world"), _filled("world_tells"))
+        return Doubt(both("all_clear.world"), both("all_clear.world_tells"))
     return None
 
 
@@ -81,7 +82,7 @@ def _few_steps(facts: FactSet) -> Doubt | None:
     steps = facts.number("step.count", RUN)
     if steps is None or steps >= terms()["steps"]["value"]:
         return None
-    return Doubt(_filled("few_steps", count=int(steps)), _filled("steps_tell"))
+    return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
 
 
 def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
@@ -101,10 +102,8 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
         state[direction] = share >= least[direction]
     for entry in terms()["needed"]:
         if state.get(entry["where"], False) and not _measured(facts, entry, ranks):
-            share = show(lost.get(entry["where"], 0.0), "ratio")
-            lacks = _text(entry["lacks"])
-            why = Text(lacks.en.replace("{share}", share), lacks.zh.replace("{share}", share))
-            return Doubt(why, Text(entry["tells"], entry["tells"]))
+            part = show(lost.get(entry["where"], 0.0), "ratio")
+            return Doubt(both(f"lacks.{entry['lacks']}", share=part), Text(entry["tells"], entry["tells"]))
     return None
 
 
@@ -114,37 +113,6 @@ def _measured(facts: FactSet, entry: Mapping[str, Any], ranks: Sequence[int]) ->
         return any(facts.has(name) for name in names)
     subjects = [Subject("rank", str(rank), (rank,)) for rank in ranks] if entry["of"] == "rank" and ranks else [RUN]
     return all(any(facts.value(name, subject) is not None for name in names) for subject in subjects)
-
-
-def _filled(name: str, /, **values: Any) -> Text:
-    return fill(_text(terms()["words"][name]), **values)
-
-
-def fill(text: Text, /, **values: Any) -> Text:
-    """The text with values in its slots; a value may be a text itself."""
-    en = {key: value.en if isinstance(value, Text) else value for key, value in values.items()}
-    zh = {key: value.zh if isinstance(value, Text) else value for key, value in values.items()}
-    return Text(text.en.format(**en), text.zh.format(**zh))
-
-
-def would_tell(what: Text) -> Text:
-    """The sentence that names the evidence; empty where there is none to name."""
-    return _filled("tells", what=what) if what.en else Text("", "")
-
-
-def not_healthy(doubt: Doubt) -> Text:
-    """The headline of a profile without findings that is not healthy."""
-    return _filled("healthy_not", doubt=doubt.why, tells=would_tell(doubt.tells))
-
-
-def lost_time(loss: Loss, step: Text, tells: Text) -> Text:
-    """The headline of a profile whose lost time has a direction and no certain cause."""
-    share = show(loss.share, "ratio")
-    return _filled("lost", share=share, name=loss.name, step=step, tells=would_tell(tells))
-
-
-def _text(entry: Mapping[str, str]) -> Text:
-    return Text(entry["en"], entry["zh"])
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -17,9 +17,7 @@ from advisor.basics.errors import RuleError
 from advisor.basics.units import show
 from advisor.ruleset.language.expression import ExpressionError, FactRef
 from advisor.ruleset.language.scopes import IDENTITY
-
-if TYPE_CHECKING:
-    from advisor.ruleset.truth.evaluate import Scope
+from advisor.ruleset.truth.evaluate import Scope
 
 MAX_SOURCE = 8000
 MAX_OUTPUT = 20_000
@@ -153,7 +151,7 @@ class Group:
 
 
 class Variables:
-    """What the texts of one finding may mention."""
+    """What the texts of one finding may mention: facts, `let` names, parameters, the subject, and those joined."""
 
     def __init__(self, scope: Scope, values: Mapping[str, Any] | None = None) -> None:
         self._scope, self._values = scope, dict(values or {})

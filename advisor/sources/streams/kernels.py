@@ -12,16 +12,17 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.base import Rank
+from advisor.sources.database.kernel_database import database_frames
 from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.readers import reader
-from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, frames
+from advisor.sources.reference import Note, TableRef
+from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, text_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
@@ -221,17 +222,8 @@ def _grown(array: Floats, size: int) -> Floats:
 
 def load_kernels(rank: Rank) -> Kernels | None:
     """The rank's kernels, read once and kept until the rank forgets; None where there are none."""
-    key = ("kernels", "compact")
-    if key not in rank._cache:
-        reference = rank.tables.get("kernels")
-        rank._cache[key] = None
-        if reference is not None:
-
-            def note(path: str, text: str) -> None:
-                rank.note(rank.relative(Path(path)), text)
-
-            rank._cache[key] = _load(reference, note)
-    return rank._cache[key]
+    reference = rank.tables.get("kernels")
+    return None if reference is None else rank.once(load_kernels, lambda: _load(reference, rank.note_path))
 
 
 def _load(reference: TableRef, note: Note) -> Kernels | None:
@@ -241,7 +233,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         before = collector.unusable
         try:
             require_file(path)
-            for frame in frames(path, reference, note):
+            frames = database_frames if once else text_frames
+            for frame in frames(path, note):
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))
@@ -315,8 +308,6 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
 def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same from the databases."""
     import pandas as pd
-
-    from advisor.sources.database.kernel_database import database_frames
 
     names = [name for name in TABLES["kernels"].names if columns is None or name in columns]
     frames = []

@@ -1,0 +1,31 @@
+"""A rank's timeline wherever it lies: in trace_view.json, or in the database that holds its kernels."""
+
+from __future__ import annotations
+
+from advisor.model import Source
+from advisor.sources.base import Rank
+from advisor.sources.database.trace_database import read_trace
+from advisor.sources.streams.trace import Trace, stream_trace
+
+
+def trace_source(rank: Rank) -> Source | None:
+    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
+    if rank.has("trace"):
+        return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
+    reference = rank.tables.get("kernels")
+    if reference is not None and reference.reader == "kernels.db":
+        return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
+    return None
+
+
+def load_trace(rank: Rank) -> Trace | None:
+    """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
+    return rank.once(load_trace, lambda: _read(rank))
+
+
+def _read(rank: Rank) -> Trace | None:
+    if rank.has("trace"):
+        return stream_trace(rank.tables["trace"].paths, rank.note_path)
+    if trace_source(rank) is not None:
+        return read_trace(rank.tables["kernels"].paths, rank.note_path)
+    return None
