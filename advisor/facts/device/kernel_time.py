@@ -69,25 +69,25 @@ class Timeline:
 
 def timeline_of(rank: Rank) -> Timeline | None:
     """The rank's kernels on the time axis, kept until the rank forgets; None where there are none."""
-    key = ("kernels", "timeline")
-    if key not in rank._cache:
-        kernels = load_kernels(rank)
-        rank._cache[key] = None
-        if kernels is not None:
-            kinds = np.array([is_communication(s) for s in kernels.signatures])
-            communication = kinds[kernels.signature]
-            bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
-            if bare.any():
-                named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
-                communication = communication | (bare & named[kernels.name])
-            whole = _is_whole(kernels) and not communication.all()
-            if not whole:
-                file = rank.relative(rank.tables["kernels"].paths[0])
-                rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
-                                "are lost): operators are judged, steps and idle time are not")  # fmt: skip
-            rank._cache[key] = Timeline(kernels, communication, _windows(rank, kernels), whole)
-    found: Timeline | None = rank._cache[key]
-    return found
+    return rank.once(timeline_of, lambda: _place(rank))
+
+
+def _place(rank: Rank) -> Timeline | None:
+    kernels = load_kernels(rank)
+    if kernels is None:
+        return None
+    kinds = np.array([is_communication(s) for s in kernels.signatures])
+    communication = kinds[kernels.signature]
+    bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
+    if bare.any():
+        named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
+        communication = communication | (bare & named[kernels.name])
+    whole = _is_whole(kernels) and not communication.all()
+    if not whole:
+        file = rank.relative(rank.tables["kernels"].paths[0])
+        rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
+                        "are lost): operators are judged, steps and idle time are not")  # fmt: skip
+    return Timeline(kernels, communication, _windows(rank, kernels), whole)
 
 
 MOST_LOST = 0.02

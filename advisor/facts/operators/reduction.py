@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Floats, Ints, Timeline, alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
@@ -119,6 +120,9 @@ class Operators:
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
     problems: tuple[str, ...] = field(default_factory=tuple)
+
+
+OPERATORS = Reduction("operators", Operators)
 
 
 def reduce(rank: Rank) -> Operators | None:

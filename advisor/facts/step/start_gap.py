@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from advisor.facts.step.steps import StepTimes
-
-Series = npt.NDArray[np.float64]
+from advisor.facts.device.course import Course
+from advisor.facts.step.times import Series, StepTimes
 
 SAME = 0.01
 """Two sums over one step that differ by less are the same thing: the writers round and clip differently."""
@@ -34,12 +30,11 @@ AHEAD = 0.8
 
 
 def settle(
-    times: Mapping[int, StepTimes], courses: Mapping[int, Any], frameworks: Mapping[int, str]
+    times: Mapping[int, StepTimes], courses: Mapping[int, Course], frameworks: Mapping[int, str]
 ) -> dict[int, StepTimes]:
     """All recorded steps with the phase `start_gap`, and time and idle that contain it.
 
-    `courses` are reductions of kernels with `steps`, `computing_us` and `lead_us`. Ranks whose table tells no
-    `Preparing`, and whole recordings in one row, stay as they are.
+    Ranks whose table tells no `Preparing`, and whole recordings in one row, stay as they are.
     """
     found = dict(times)
     guessed: list[int] = []
@@ -83,7 +78,7 @@ def _counted(one: StepTimes, framework: str) -> bool:
     return bool(np.nanmedian(np.abs(span / one.time - 1)) > SAME)
 
 
-def _inside(one: StepTimes, course: Any) -> StepTimes:
+def _inside(one: StepTimes, course: Course | None) -> StepTimes:
     """MindSpore: the wait is part of Free. Its overlap analysis begins with the first kernel of all, so the wait before
     that one is not: as far as the first row is shorter than the others, it is added."""
     preparing = np.maximum(np.nan_to_num(one.phases["preparing"]), 0.0)
@@ -97,7 +92,7 @@ def _inside(one: StepTimes, course: Any) -> StepTimes:
     return _with_gap(one, gap, added, "preparing" if kernels is None else "kernels")
 
 
-def _from_kernels(one: StepTimes, course: Any) -> Series | None:
+def _from_kernels(one: StepTimes, course: Course | None) -> Series | None:
     """Idle from the end of the step before to the first kernel; None where the kernels are not those of these steps.
     The first of consecutive steps has none before it: its `Preparing` stands, as far as the others show as much."""
     if course is None:

@@ -7,7 +7,7 @@ import pytest
 from clusters import SMALL, facts_of
 
 from advisor.facts.step.start_gap import settle
-from advisor.facts.step.steps import StepTimes
+from advisor.facts.step.times import StepTimes
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault, simulate
