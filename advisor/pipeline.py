@@ -53,10 +53,13 @@ def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None 
     from advisor.engine.judge import judge
     from advisor.facts.pictures.series import charts
 
+    from advisor.sources.archives import opened
+
     options = options or Options()
-    measured = measure(paths, rules.uses_facts(), options, allow_empty=True)
-    report = judge(measured, rules, options.engine)
-    return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
+    with opened(paths) as given:
+        measured = _measured(given, rules.uses_facts(), options, allow_empty=True)
+        report = judge(measured, rules, options.engine)
+        return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
 
 
 def judge_saved(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:

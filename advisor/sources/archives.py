@@ -26,6 +26,7 @@ from advisor.model import Problem
 log = logging.getLogger("advisor")
 
 STANDARD_INPUT = "-"
+_SAID_INPUT = "(standard input)"
 MOST_BYTES = 50_000_000_000
 """Of all files of an archive; profiles of many ranks have tens of gigabytes."""
 MOST_GROWTH = 200
@@ -67,7 +68,7 @@ def opened(paths: Sequence[str | Path]) -> Iterator[Opened]:
 
     Raises UsageError where an archive does not exist, NoVerdict where it cannot be read or is larger than it should be.
     """
-    result = Opened(shown=", ".join("standard input" if str(path) == STANDARD_INPUT else str(path) for path in paths))
+    result = Opened(shown=", ".join(_SAID_INPUT if str(path) == STANDARD_INPUT else str(path) for path in paths))
     with ExitStack() as stack:
         for path in paths:
             if not is_archive(path):
@@ -97,7 +98,7 @@ def _unpack(archive: Path, folder: Path, shown: str, problems: list[Problem]) ->
     name = archive.name.partition(".")[0] or "archive"
     target = folder / (f"{name}-unpacked" if (folder / name).exists() else name)
     target.mkdir(mode=0o700)
-    place = "standard input" if shown == STANDARD_INPUT else shown
+    place = _SAID_INPUT if shown == STANDARD_INPUT else shown
     try:
         state = archive.stat()
         if not archive.is_file():
@@ -118,7 +119,8 @@ def _unpack(archive: Path, folder: Path, shown: str, problems: list[Problem]) ->
     if len(writer.left_out) > _TOLD:
         problems.append(Problem(place, f"{len(writer.left_out) - _TOLD} further entries were left out"))
     log.info("%s: %d files, %d bytes unpacked", place, writer.files, writer.budget.taken)
-    return target
+    inside = list(target.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else target
 
 
 def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
@@ -157,7 +159,7 @@ def _kind(entry: tarfile.TarInfo) -> str:
 
 
 def _unpack_zip(stream: IO[bytes], writer: _Writer) -> None:
-    with zipfile.ZipFile(_Bounded(stream)) as archive:  # type: ignore[arg-type]
+    with zipfile.ZipFile(_Bounded(stream)) as archive:
         for entry in archive.infolist():
             mode = entry.external_attr >> 16
             if entry.is_dir():
