@@ -320,6 +320,7 @@ def _summarise(profile: Profile) -> None:
     if ranks:
         sizes.append(resolve_groups(ranks, profile.groups, max(sizes)))
         profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
+        profile.world_is_told = _is_closed(ranks) or any(sizes[1:])
     for number, members in enumerate(stages):
         profile.groups[f"stage {number}"] = members
     if stated is None:

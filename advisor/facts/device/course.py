@@ -86,6 +86,11 @@ class Course:
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
 
+    @property
+    def span_us(self) -> Floats:
+        """Per step: from its first kernel to the end of its last one."""
+        return self.computing_us + self.exposed_us + self.gap_us
+
 
 COURSE = Reduction("replay", Course)
 

@@ -88,8 +88,8 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     if trace is None or not trace.computing[0].size:
         return None
     computing, communication = union(*trace.computing), union(*trace.communication)
-    low = int(min(computing[0][0], *(communication[0][:1])))
-    high = int(max(computing[1][-1], *(communication[1][-1:])))
+    low = int(min((computing[0][0], *communication[0][:1])))
+    high = int(max((computing[1][-1], *communication[1][-1:])))
     starts = [(name, max(start, low)) for name, start, _ in trace.steps if start < high] or [("0", low)]
     rows = [
         (name, start, starts[i + 1][1] if i + 1 < len(starts) else high, 0) for i, (name, start) in enumerate(starts)

@@ -15,6 +15,7 @@ from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
+from advisor.facts.recording.limits import section
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
 from advisor.facts.step.times import STEPS, Series, StepTimes
@@ -124,11 +125,21 @@ def exclude_odd_ends(times: StepTimes) -> StepTimes:
     if len(times.steps) < STEPS_TO_JUDGE:
         return times
     typical = float(np.median(times.time[1:]))
-    if times.time[0] > WARM_UP_FACTOR * typical:
+    if times.time[0] > WARM_UP_FACTOR * typical or _starts_late(times, typical):
         times = times.without(times.steps[:1], "warm-up")
     if len(times.steps) >= STEPS_TO_JUDGE and times.time[-1] < INCOMPLETE_FACTOR * float(np.median(times.time[:-1])):
         times = times.without(times.steps[-1:], "incomplete: the collection ended in it")
     return times
+
+
+def _starts_late(times: StepTimes, typical: float) -> bool:
+    """Whether the wait before the first step is of another order than those before the others."""
+    gap = times.phases.get("start_gap", times.phases.get("interval"))
+    if gap is None or not np.isfinite(gap[0]) or not np.isfinite(gap[1:]).any():
+        return False
+    limits, usual = section("warm_up"), float(np.nanmedian(gap[1:]))
+    more = float(gap[0]) - usual
+    return gap[0] > limits["start_gap_factor"] * usual and more > limits["start_gap_share"] * typical
 
 
 def reduce(rank: Rank) -> StepTimes | None:
