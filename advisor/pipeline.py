@@ -52,7 +52,6 @@ def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None 
     """Analyses one profiler result. Where nothing was recognised the report has no ranks, and says what was sought."""
     from advisor.engine.judge import judge
     from advisor.facts.pictures.series import charts
-
     from advisor.sources.archives import opened
 
     options = options or Options()
