@@ -14,6 +14,7 @@ from advisor.engine.judge import rule_needs
 from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
 from advisor.knowledge.words import word
+from advisor.render.escaping import printable
 from advisor.sources.base import Profile, say_once
 from advisor.sources.folders import Walk
 from advisor.tables import FILES, TABLES
@@ -166,7 +167,7 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         lines.append(say("doctor.problems"))
         lines += ["  " + say("doctor.problem", **problem) for problem in diagnosis.problems]
     lines.append(say("doctor.engine", engine=diagnosis.engine))
-    return "\n".join(_printable(line) for line in lines) + "\n"
+    return "\n".join(printable(line) for line in lines) + "\n"
 
 
 def _recognised(diagnosis: Diagnosis, lang: str) -> str:
@@ -176,7 +177,3 @@ def _recognised(diagnosis: Diagnosis, lang: str) -> str:
         lang, "doctor.recognised", path=diagnosis.path, framework=diagnosis.framework, layout=diagnosis.layout,
         ranks=len(diagnosis.ranks), world=diagnosis.world_size or len(diagnosis.ranks),
     )  # fmt: skip
-
-
-def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in line)
