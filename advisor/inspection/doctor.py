@@ -138,7 +138,7 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
     say = partial(word, lang)
     if diagnosis.empty:
-        return _printable(say("doctor.empty", path=diagnosis.path)) + "\n"
+        return printable(say("doctor.empty", path=diagnosis.path)) + "\n"
     lines = [_recognised(diagnosis, lang)]
     for rank in diagnosis.ranks[:RANKS_SHOWN]:
         evidence = rank["evidence"]
