@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.main import (
+from advisor.cli.advise import told_broken
+from advisor.cli.exits import DONE, FAILED, NO_VERDICT
+from advisor.cli.options import (
     ALLOW_CODE,
-    DONE,
-    FAILED,
+    CONFIG,
+    JOBS,
+    LANG,
     MODEL,
-    NO_VERDICT,
-    _colour,
-    _log,
-    _options,
-    _outputs,
-    _progress,
-    _shared,
+    QUIET,
+    RULES,
+    judging,
     load_ruleset,
+    run_options,
     tell_notes,
-    told_broken,
 )
+from advisor.cli.terminal import Output, outputs, progress, start_log, write
 
 if TYPE_CHECKING:
     from advisor.config import Config
@@ -56,7 +56,7 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--baseline", metavar="REF", help="FOLDER or FOLDER#NAME [default: `baseline` of the policy].")
 @click.option("--confirm", multiple=True, metavar="PROFILE", help="A run made to confirm a failure; repeatable.")
 @_described
-@_shared
+@judging
 def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ...], **given: Any) -> int:
     """Compares with a baseline, applies the policy, passes or fails.
 
@@ -65,20 +65,20 @@ def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ..
     from advisor.gate.baselines import parse_reference
     from advisor.gate.flow import run_gate
 
-    _log(given["verbose"], given["quiet"])
-    outputs = _outputs(given["formats"])
+    start_log(given["verbose"], given["quiet"])
+    wanted = outputs(given["formats"], "decision")
     if not profiles:
         raise click.UsageError("name at least one PROFILE: each is one run")
     key, metadata = _key(given), _pairs(given["meta"], "--meta")
     config, rules = load_ruleset({**given, "required": ("gate",)}, (*profiles, *confirm))
     policy = _policy(config)
     reference = baseline or _located(policy.baseline, config)
-    with _progress(given["quiet"]) as tell:
+    with progress(given["quiet"]) as tell:
         decision = run_gate(
             profiles, confirm, parse_reference(reference) if reference else None, policy, rules,
-            _options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
+            run_options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
         )  # fmt: skip
-    _write(decision, outputs, given["lang"] or config.lang or "en")
+    _write(decision, wanted, given["lang"] or config.lang or "en")
     return told_broken(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
 
 
@@ -90,12 +90,12 @@ def baseline() -> None:
 @baseline.command("add")
 @click.argument("profiles", nargs=-1, required=True, metavar="PROFILE...")
 @click.option("--baseline", "reference", metavar="REF", help="[default: `baseline` of the policy]")
-@click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
-@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@RULES
+@CONFIG
 @ALLOW_CODE
-@click.option("--model", metavar="NAME", help=MODEL)
-@click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
-@click.option("-q", "--quiet", is_flag=True)
+@MODEL
+@JOBS
+@QUIET
 @_described
 def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool, **given: Any) -> int:
     """Adds runs, one a PROFILE: facts and verdicts, not traces."""
@@ -103,13 +103,13 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
     from advisor.gate.flow import take_samples
     from advisor.pipeline import Options
 
-    _log(0, quiet)
+    start_log(0, quiet)
     key, metadata = _key(given), _pairs(given["meta"], "--meta")
     config, rules = load_ruleset({**given, "required": ("gate",)}, profiles)
     tell_notes(rules)
     policy = _policy(config)
     target = _reference(reference, policy, config)
-    with _progress(quiet) as tell:
+    with progress(quiet) as tell:
         options = Options(jobs, None, config.engine, tell)
         samples = take_samples(profiles, policy, rules, options, key, metadata)
     for sample in samples:
@@ -123,7 +123,7 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
 
 @baseline.command("list")
 @click.argument("folder", required=False, type=click.Path(file_okay=False), metavar="[FOLDER]")
-@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 def list_(folder: str | None, config_file: str | None, form: str) -> int:
     """The baselines in a folder: runs, keys, newest, frozen or not."""
@@ -135,9 +135,9 @@ def list_(folder: str | None, config_file: str | None, form: str) -> int:
 
 @baseline.command()
 @click.argument("reference", required=False, metavar="[REF]")
-@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--lang", type=click.Choice(["en", "zh"]))
+@LANG
 def show(reference: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """The runs of a baseline, their level and noise, and from where on the gate would fail."""
     from advisor.render.decision.history import show_text
@@ -244,15 +244,10 @@ def _require_measured(sample: Any) -> None:
         )
 
 
-def _write(decision: Decision, outputs: Sequence[tuple[str, str]], lang: str) -> None:
-    from advisor.basics.files import write_atomically
-    from advisor.render.decision.text import render
+def _write(decision: Decision, outputs: Sequence[Output], lang: str) -> None:
+    from advisor.render import render
 
-    for name, path in outputs:
-        if path == "-":
-            click.echo(render(decision, name, lang, color=_colour()), nl=False, color=True)
-        else:
-            write_atomically(path, render(decision, name, lang))
+    write(decision, outputs, lang)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.knowledge.words import LANGUAGES, both, word, words
-from advisor.model import Text
+from advisor.knowledge.words import both, word, words
+from advisor.model import LANGUAGES, Text
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "advisor").rglob("*.py"))

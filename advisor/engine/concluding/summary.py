@@ -8,9 +8,10 @@ from functools import reduce
 from advisor.basics.units import rank_list, show
 from advisor.engine.concluding.allclear import Doubt, leading_loss, objection
 from advisor.facts.base import FactSet
-from advisor.knowledge.words import LANGUAGES, both, words
+from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
+    LANGUAGES,
     RUN,
     Check,
     Direction,

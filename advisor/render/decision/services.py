@@ -50,7 +50,7 @@ def tell(decision: Decision, judgement: Judgement, lang: str) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def render_sarif(decision: Decision, lang: str = "en") -> str:
+def render_sarif(decision: Decision, lang: str = "en", **_: Any) -> str:
     """One result per judgement; waived ones carry an accepted suppression with the waiver's reason."""
     ordered = worst_first(decision)
     rules = sorted({rule_of(judgement) for judgement in ordered})
@@ -123,7 +123,7 @@ def _lines(lines: Sequence[str]) -> str:
     return "\n".join(map(printable, lines))
 
 
-def render_junit(decision: Decision, lang: str = "en") -> str:
+def render_junit(decision: Decision, lang: str = "en", **_: Any) -> str:
     """One test case per judgement; what could not be judged is skipped, an inconclusive gate is an error."""
     suite = ElementTree.Element("testsuite", name="advisor gate")
     cases = [("gate", say(lang, "title"), None), *((rule_of(j), name_of(j, lang), j) for j in worst_first(decision))]
@@ -167,7 +167,7 @@ def render_junit(decision: Decision, lang: str = "en") -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
 
 
-def render_github(decision: Decision, lang: str = "en") -> str:
+def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
     """Errors for what failed, warnings for what is waived, unconfirmed or open, a notice for the verdict."""
     lines = []
     for command, results in (
