@@ -111,6 +111,8 @@ def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and saving is not None:
         at_stake = saving.share_of_step
+    if at_stake is None and rule.impact is not None:
+        return Severity.LOW  # nobody can say what part of the step it is about
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
         return min(ladder.constant, allowed, key=lambda s: s.rank)
