@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.basics.errors import ConfigError, RuleError
-from advisor.config import Config, load_config, parse_config
+from advisor.config import load_config, parse_config
 from advisor.ruleset.files.loader import load_rules
 
 
@@ -71,14 +71,6 @@ def test_a_model_has_its_own_thresholds() -> None:
     assert config.params["COMM001"]["share"] == 0.1
     with pytest.raises(ConfigError, match="lama"):
         config.for_model("lama")
-
-
-def test_options_come_on_top() -> None:
-    """What the command line says adds to, or replaces, what files say."""
-    config = Config(ignore=("A1",), select=("COMM",)).with_options(
-        ignore=["B1"], select=["DATA"], rules=["x"], lang="zh"
-    )
-    assert (config.ignore, config.select, config.rules, config.lang) == (("A1", "B1"), ("DATA",), (Path("x"),), "zh")
 
 
 def test_a_pack_that_does_not_exist_is_told_with_the_file_that_names_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.advise import told_broken
+from advisor.cli.advise import status_of_rules
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
 from advisor.cli.options import (
     ALLOW_CODE,
@@ -79,7 +79,7 @@ def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ..
             run_options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
         )  # fmt: skip
     _write(decision, wanted, given["lang"] or config.lang or "en")
-    return told_broken(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
+    return status_of_rules(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
 
 
 @click.group()

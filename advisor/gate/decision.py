@@ -34,8 +34,8 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
         found = explain(history[-judging.window :], case.runs, judging.worth)
         work = [o for o in found.obstacles if o.what == _OTHER_WORK and o.what not in ignored]
         nearest = [Difference(o.what, o.before, o.after) for o in work]
-    court = _Court(case, history, judging, not_comparable=bool(nearest))
-    judgements, over = waive((*court.metrics(), *court.budgets(), *court.findings()), policy.waivers, today)
+    made = _Judgements(case, history, judging, not_comparable=bool(nearest))
+    judgements, over = waive((*made.metrics(), *made.budgets(), *made.findings()), policy.waivers, today)
     verdict = _verdict(judgements, not_comparable=bool(nearest))
     notes = (*_notes(case, history, policy, first, found), *over)
     changes = () if nearest else found.changes
@@ -69,7 +69,7 @@ _TOO_FEW = ("no_baseline", "few_runs", "few_history")
 
 
 @dataclass
-class _Court:
+class _Judgements:
     case: Case
     history: tuple[Sample, ...]
     judging: Judging

@@ -58,10 +58,12 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
     )
 
 
-def render_page(template: str, lang: str, specs: Mapping[str, Any], **values: Any) -> str:
-    """A template of `reports/templates` with the style, the script and the pictures' data in it, and a policy that
+def render_page(
+    template: str, lang: str, specs: Mapping[str, Any], *, styles: tuple[str, ...] = ("style.css",), **values: Any
+) -> str:
+    """A template of `reports/templates` with these styles, the script and the pictures' data in it, and a policy that
     allows nothing else."""
-    style, script = _style(), _script()
+    style, script = _style(styles), _script()
     return (
         _environment()
         .get_template(template)
@@ -183,8 +185,8 @@ def _facts_about(report: Report) -> list[tuple[Text | str, str]]:
 
 
 @cache
-def _style() -> str:
-    return _environment().get_template("style.css").render().strip()
+def _style(names: tuple[str, ...]) -> str:
+    return "\n".join(_environment().get_template(name).render().strip() for name in names)
 
 
 @cache
