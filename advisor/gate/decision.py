@@ -6,7 +6,7 @@ Nothing measured is never a pass. What was not judged, and why, stands in the de
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -19,6 +19,9 @@ from advisor.gate.sample import Difference, Sample, differences
 from advisor.gate.statistics import compare
 from advisor.gate.waivers import waive
 from advisor.model import Finding, Outcome, Role, Subject, Text
+
+_Serious = dict[tuple[str, str, str], Finding]
+"""Findings that count, by verdict, kind and id of their subject."""
 
 
 def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | None = None) -> Decision:
@@ -82,9 +85,10 @@ class _Court:
                 yield judgement
 
     def _metric(self, metric: Metric) -> Judgement | None:
-        get = lambda samples: [  # noqa: E731
-            v for s in samples if (v := value_of(s.facts, metric.name, metric.lower_is_better)) is not None
-        ]
+        def get(samples: Iterable[Sample]) -> list[float]:
+            values = (value_of(s.facts, metric.name, metric.lower_is_better) for s in samples)
+            return [value for value in values if value is not None]
+
         before, after, confirming = get(self.history), get(self.case.runs), get(self.case.confirming)
         reason, values = self._why_open(metric, before, after)
         if reason:
@@ -183,7 +187,9 @@ class _Court:
             values = {"severity": limit.value, "count": str(len(judged))}
             yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
 
-    def _about(self, identity: tuple[str, str, str], finding: Finding, known: list) -> tuple[Result, str]:
+    def _about(
+        self, identity: tuple[str, str, str], finding: Finding, known: Sequence[Mapping[tuple[str, str, str], Finding]]
+    ) -> tuple[Result, str]:
         if not self.judging.only_new or not known:
             return Result.FAIL, "finding_no_history" if self.judging.only_new else "every_finding"
         if sum(identity in found for found in known) > self.judging.known_share * len(known):
@@ -193,7 +199,7 @@ class _Court:
             return Result.WATCHED, "first_judged"
         return Result.FAIL, "new"
 
-    def _serious(self, sample: Sample) -> dict[tuple[str, str, str], Finding]:
+    def _serious(self, sample: Sample) -> _Serious:
         limit = self.judging.fail_on
         assert limit is not None
         return {

@@ -30,7 +30,10 @@ _KINDS = {
 def worst_first(decision: Decision) -> list[Judgement]:
     """Failures before the rest; metrics and budgets before findings, and of these the severe ones first."""
     order = list(_LEVELS)
-    mildness = lambda j: -j.finding.severity.rank if j.finding is not None else -len(Severity)  # noqa: E731
+
+    def mildness(judgement: Judgement) -> int:
+        return -len(Severity) if judgement.finding is None else -judgement.finding.severity.rank
+
     return sorted(decision.judgements, key=lambda j: (order.index(j.result), mildness(j)))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from advisor.basics.units import show
 from advisor.exchange import tool_version
@@ -28,6 +29,8 @@ from advisor.render.decision.phrases import (
 )  # fmt: skip
 from advisor.render.escaping import printable, shorten
 from advisor.render.wording import word
+
+_Told = TypeVar("_Told")
 
 SCHEMA_VERSION = "1.0"
 _MARKS = {
@@ -114,7 +117,10 @@ def render_json(decision: Decision, lang: str = "en", **_: Any) -> str:
 
 def to_json(decision: Decision) -> dict[str, Any]:
     """Plain dictionaries; texts in both languages, amounts in the unit beside them."""
-    both = lambda tell: {lang: tell(lang) for lang in LANGUAGES}  # noqa: E731
+
+    def both(tell: Callable[[str], _Told]) -> dict[str, _Told]:
+        return {lang: tell(lang) for lang in LANGUAGES}
+
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "advisor", "version": tool_version()},
@@ -138,11 +144,14 @@ def to_json(decision: Decision) -> dict[str, Any]:
                 "before_us": item.before,
                 "after_us": item.after,
                 "share_of_change": item.share,
-                "text": both(lambda lang, item=item: cause(item, lang)),
+                "text": both(partial(cause, item)),
             }
             for item in decision.changes
         ],
-        "notes": [both(lambda lang, i=i: notes(decision, lang)[i]) for i in range(len(decision.notes))],
+        "notes": [
+            dict(zip(LANGUAGES, said, strict=True))
+            for said in zip(*map(partial(notes, decision), LANGUAGES), strict=True)
+        ],
         "problems": [{"file": item.file, "problem": item.problem} for item in decision.problems],
     }
 
