@@ -43,3 +43,10 @@ def test_the_installed_command_reports_from_another_folder(installed, tmp_path):
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert str(installed) in where.stdout
+
+
+def test_the_example_comes_along(installed, tmp_path):
+    """Whoever installed the package can try it without a profile of their own."""
+    assert advisor(installed, "example", "demo", cwd=tmp_path).returncode == 0
+    done = advisor(installed, "advise", "demo", "-q", cwd=tmp_path)
+    assert done.returncode == 0 and "4 ranks" in done.stdout, done.stderr
