@@ -4,7 +4,8 @@
 
 Nothing is ever edited, so that any number of pipelines can add at the same time and a killed one leaves nothing half
 done: a file appears under its name when it is whole. What the baseline is follows from reading all of them in order:
-`run` is a run, `freeze` and `thaw` close and open it, `promote` starts a new level, before which nothing counts.
+`run` is a run, `freeze` and `thaw` close and open it, `promote` starts a new level of the kinds of run that it brings,
+before which no run of these kinds counts.
 """
 
 from __future__ import annotations
@@ -18,18 +19,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from advisor.basics.errors import AdvisorError, UsageError
+from advisor.basics.errors import AdvisorError, NoVerdict, UsageError
 from advisor.basics.files import write_atomically
-from advisor.facts.base import FactSet
-from advisor.gate.metrics import defaults
-from advisor.gate.sample import Sample, gate_facts
-from advisor.model import COLLECTION, RUN, Fact, Problem, Subject
+from advisor.gate.histories import Acceptance, History, Kinds, distinct, find_history, nearest
+from advisor.gate.records import read_document, run_from_json, run_to_json
+from advisor.gate.sample import Difference, Sample
+from advisor.model import Problem
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 MAIN = "main"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_EVENTS = "[0-9]*.json"
 
 
 @dataclass(frozen=True)
@@ -49,30 +49,39 @@ class Reference:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the files of one name say. `runs` are those that count now, oldest first; `earlier` those of levels that a
-    promotion has replaced."""
+    """What the files of one name say: a history for each kind of run, in the order in which they began."""
 
     reference: Reference
-    runs: tuple[Sample, ...] = ()
-    earlier: tuple[Sample, ...] = ()
+    histories: tuple[History, ...] = ()
     frozen: str | None = None
     """Why it takes no more runs; None where it does."""
-    level: str = ""
-    """Why the present level was promoted; empty where it never was."""
     problems: tuple[Problem, ...] = ()
+    """Files that could not be read."""
+    copies: int = 0
+    """Files that hold a run that another one holds already."""
+
+    @property
+    def runs(self) -> tuple[Sample, ...]:
+        """Runs that count now, of all kinds."""
+        return tuple(run for history in self.histories for run in history.runs)
+
+    @property
+    def earlier(self) -> tuple[Sample, ...]:
+        """Runs of levels that a promotion has replaced, of all kinds."""
+        return tuple(run for history in self.histories for run in history.earlier)
 
 
-def _frozen(events: _Events) -> str | None:
-    closing = [mark for mark in events.marks if mark["kind"] in ("freeze", "thaw")]
-    return closing[-1]["reason"] if closing and closing[-1]["kind"] == "freeze" else None
+@dataclass(frozen=True)
+class Added:
+    """What became of a run that was to be added. `path` is None where it is there already, under `known`."""
 
-
-@dataclass
-class _Events:
-    runs: list[tuple[str, Sample]] = field(default_factory=list)
-    """(id of the promotion that brought it or "", run)"""
-    marks: list[dict[str, Any]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    sample: Sample
+    path: Path | None
+    known: str = ""
+    number: int = 0
+    """How many runs its history has now."""
+    apart: tuple[Difference, ...] = ()
+    """Where it opened a history of its own: what tells it from the nearest one."""
 
 
 def parse_reference(text: str) -> Reference:
@@ -84,8 +93,8 @@ def parse_reference(text: str) -> Reference:
         raise UsageError(
             f"{text!r} names no baseline", hint="FOLDER or FOLDER#NAME; names have letters, digits, '.', '_' and '-'"
         )
-    if Path(folder).is_file():
-        raise UsageError("is a file", place=folder, hint="a baseline is a folder; `advisor baseline add` makes it")
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise UsageError("is no folder", place=folder, hint="a baseline is a folder; `advisor baseline add` makes it")
     return Reference(Path(folder), name)
 
 
@@ -96,64 +105,86 @@ def names_in(folder: Path) -> list[str]:
     return sorted(
         each.name
         for each in folder.iterdir()
-        if each.is_dir() and _NAME.fullmatch(each.name) and next(each.glob("[0-9]*.json"), None) is not None
+        if each.is_dir() and _NAME.fullmatch(each.name) and next(each.glob(_EVENTS), None) is not None
     )
 
 
-def load_baseline(reference: Reference) -> Baseline:
-    """Reads a baseline; an absent one is empty. Files that cannot be read are noted, not dropped silently."""
+def require_baseline(reference: Reference) -> None:
+    """Raises UsageError where there is no such folder or no such name in it: a misspelt name is no empty baseline."""
+    if not reference.folder.is_dir():
+        raise UsageError(
+            "no such baseline: the folder does not exist", place=str(reference),
+            hint="`advisor baseline add PROFILE --baseline REF` makes one, and so does `advisor gate --record`",
+        )  # fmt: skip
+    if not reference.path.is_dir():
+        names = names_in(reference.folder)
+        there = f"there are: {', '.join(names)}" if names else "the folder holds no baseline"
+        raise UsageError(
+            f"no such baseline; {there}", place=str(reference),
+            hint="`advisor baseline add PROFILE --baseline REF` makes one, and so does `advisor gate --record`",
+        )  # fmt: skip
+
+
+def load_baseline(reference: Reference, ignored: Sequence[str] = ()) -> Baseline:
+    """Reads a baseline; an absent one is empty. Files that cannot be read are noted, not dropped silently. Fields of the
+    key that `ignored` names do not keep runs apart."""
     events = _read_all(reference.path)
-    promotions = [mark for mark in events.marks if mark["kind"] == "promote"]
-    current = promotions[-1] if promotions else None
-    runs: list[Sample] = []
-    earlier: list[Sample] = []
-    for promotion, sample in events.runs:
-        if current is None:
-            counts = not promotion
-        else:
-            counts = promotion == current["id"] or (not promotion and sample.added > current["added"])
-        (runs if counts else earlier).append(sample)
-    return Baseline(
-        reference,
-        tuple(runs),
-        tuple(earlier),
-        _frozen(events),
-        current["reason"] if current else "",
-        tuple(events.problems),
-    )
+    histories, copies = _histories(events, ignored)
+    return Baseline(reference, tuple(histories), _frozen(events), tuple(events.problems), copies)
 
 
 def add_run(reference: Reference, sample: Sample) -> Path:
-    """Adds a run; returns its file. Raises UsageError where the baseline is frozen."""
-    _refuse_frozen(reference)
-    return _write(reference, "run", _run_to_json(sample))
+    """Writes a run's file, whatever is there already. Raises UsageError where the baseline is frozen."""
+    refuse_frozen(reference)
+    return _write(reference, "run", run_to_json(sample))
+
+
+def add_runs(reference: Reference, samples: Sequence[Sample], ignored: Sequence[str] = ()) -> list[Added]:
+    """Adds runs, each once: a run that is there already is not added again. One that cannot be compared with any run
+    there opens a history of its own. Raises UsageError where the baseline is frozen."""
+    refuse_frozen(reference)
+    histories = list(load_baseline(reference, ignored).histories)
+    added = []
+    for sample in samples:
+        history = find_history(sample, histories, ignored)
+        same = next((run for run in (history.runs if history else ()) if distinct([sample], [run])[1]), None)
+        if history is not None and same is not None:
+            added.append(Added(sample, None, same.id, len(history.runs)))
+            continue
+        path = _write(reference, "run", run_to_json(sample))
+        grown = History((sample,)) if history is None else replace(history, runs=(*history.runs, sample))
+        others = () if history else tuple(nearest(sample, histories, ignored))
+        histories = [grown if each is history else each for each in histories] if history else [*histories, grown]
+        added.append(Added(sample, path, "", len(grown.runs), others))
+    return added
 
 
 def freeze(reference: Reference, reason: str, *, thaw: bool = False) -> Path:
-    """Closes a baseline to further runs, or opens it again. Raises UsageError where there is none."""
-    baseline = load_baseline(reference)
-    if not baseline.runs:
-        raise UsageError(
-            "has no runs", place=str(reference), hint="`advisor baseline add PROFILE --baseline REF` first"
-        )
+    """Closes a baseline to further runs, or opens it again. Raises UsageError where there is none, NoVerdict where it
+    has no runs."""
+    require_baseline(reference)
+    if not load_baseline(reference).runs:
+        raise NoVerdict("has no runs", place=str(reference), hint="`advisor baseline add PROFILE --baseline REF` first")
     return _write(reference, "thaw" if thaw else "freeze", {"reason": reason})
 
 
 def promote(source: Reference, target: Reference, reason: str) -> int:
-    """Makes the runs of `source` the new level of `target`: what was there stays on disk and counts no more. Returns
-    their number. The runs count only once all of them are there."""
+    """Makes the runs of `source` the new level of `target`: runs of the same kinds that were there stay on disk and
+    count no more. Returns their number. The runs count only once all of them are there."""
+    require_baseline(source)
     runs = load_baseline(source).runs
     if not runs:
-        raise UsageError("has no runs to promote", place=str(source))
-    _refuse_frozen(target)
+        raise NoVerdict("has no runs to promote", place=str(source))
+    refuse_frozen(target)
     promotion = uuid.uuid4().hex
     for sample in runs:
-        _write(target, "run", {**_run_to_json(sample), "promotion": promotion})
+        _write(target, "run", {**run_to_json(sample), "promotion": promotion})
     _write(target, "promote", {"id": promotion, "reason": reason, "source": str(source), "runs": len(runs)})
     return len(runs)
 
 
-def _refuse_frozen(reference: Reference) -> None:
+def refuse_frozen(reference: Reference) -> None:
+    """Raises UsageError where the baseline takes no more runs."""
     frozen = _frozen(_read_all(reference.path, "[0-9]*-[ft][rh]*.json"))
     if frozen is not None:
         raise UsageError(
@@ -181,100 +212,83 @@ def _write(reference: Reference, kind: str, content: Mapping[str, Any]) -> Path:
     return path
 
 
-def _read_all(folder: Path, pattern: str = "[0-9]*.json") -> _Events:
+@dataclass
+class _Events:
+    """What the files of a baseline say, in the order in which they were written."""
+
+    order: list[tuple[Sample, str] | Mapping[str, str]] = field(default_factory=list)
+    """A run with the id of the promotion that brought it (or ""), or another event."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def marks(self, *kinds: str) -> Iterator[Mapping[str, str]]:
+        return (event for event in self.order if not isinstance(event, tuple) and event["kind"] in kinds)
+
+
+def _frozen(events: _Events) -> str | None:
+    closing = list(events.marks("freeze", "thaw"))
+    return closing[-1]["reason"] if closing and closing[-1]["kind"] == "freeze" else None
+
+
+def _read_all(folder: Path, pattern: str = _EVENTS) -> _Events:
     events = _Events()
     for path in sorted(folder.glob(pattern)) if folder.is_dir() else ():
         try:
-            document = msgspec.json.decode(path.read_bytes())
+            document = read_document(path)
             version = str(document["schema_version"])
             if version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
                 raise UsageError(f"is of schema version {version}; this advisor reads {SCHEMA_VERSION}")
             if document["kind"] == "run":
-                events.runs.append((str(document.get("promotion", "")), _run_from_json(document, path)))
+                events.order.append((run_from_json(document, path.stem), str(document.get("promotion", ""))))
             else:
-                events.marks.append(
-                    {name: str(document.get(name, "")) for name in ("kind", "added", "reason", "id", "source")}
-                )
+                names = ("kind", "added", "reason", "id", "source")
+                events.order.append({name: str(document.get(name, "")) for name in names})
         except AdvisorError as error:
             events.problems.append(Problem(path.name, error.message))
-        except (OSError, msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             events.problems.append(Problem(path.name, f"no run of a baseline: {type(error).__name__}: {error}"))
     return events
 
 
-def _run_to_json(sample: Sample) -> dict[str, Any]:
-    """Facts and verdicts: the report's own form, with facts as `name -> subject -> value`."""
-    from advisor.exchange import report_to_json
-
-    report = report_to_json(replace(sample.report(), facts=(), problems=()), facts="none")
-    for finding in report["findings"]:
-        for evidence in finding["evidence"]:
-            evidence["source"] = None
-    checked: dict[str, list[str]] = {}
-    for check in sample.checked:
-        checked.setdefault(check.outcome.value, []).append(check.rule)
-    kept = ("profile", "summary", "findings")
-    return {
-        "key": dict(sample.key),
-        "metadata": dict(sample.metadata),
-        "digest": sample.digest,
-        "report": {name: report[name] for name in kept},
-        "checked": checked,
-        "facts": _facts_to_json(sample.facts),
-    }
-
-
-def _facts_to_json(facts: FactSet) -> dict[str, dict[str, list[Any]]]:
-    """All numbers of the run, and the largest of those that explain changes: {name: {kind/id: [value, samples]}}.
-    Words (shapes, say) are kept for the subjects that are."""
-    explaining = gate_facts()
-    limit = int(defaults()["kept_subjects"])
-    kept: dict[str, list[Fact]] = {}
-    for name in sorted({fact.name for fact in facts}):
-        numbers = [f for f in facts.of(name).values() if _is_number(f.value)]
-        own = [f for f in numbers if f.subject.kind in ("run", "rank") and (f.subject == RUN or name in explaining)]
-        others = [f for f in numbers if f.subject.kind not in ("run", "rank") and name in explaining]
-        kept[name] = [*own, *sorted(others, key=lambda f: -abs(float(f.value)))[:limit]]  # type: ignore[arg-type]
-    subjects = {fact.subject for chosen in kept.values() for fact in chosen} | {COLLECTION}
-    for name in explaining:
-        words = [f for f in facts.of(name).values() if not _is_number(f.value) and f.subject in subjects]
-        kept.setdefault(name, []).extend(words)
-    return {
-        name: {f"{f.subject.kind}/{f.subject.id}": [f.value, f.samples] for f in chosen}
-        for name, chosen in kept.items()
-        if chosen
-    }
+def _histories(events: _Events, ignored: Sequence[str]) -> tuple[list[History], int]:
+    """A history for each kind of run, and the number of copies left out. A promotion replaces the level of the kinds
+    that it brings; runs whose promotion never came (it was killed) count nowhere."""
+    kinds = Kinds(tuple(ignored))
+    levels: list[_Level] = []
+    promoted: dict[str, list[Sample]] = {}
+    for event in events.order:
+        if isinstance(event, tuple):
+            sample, promotion = event
+            if promotion:
+                promoted.setdefault(promotion, []).append(sample)
+            else:
+                _level(levels, kinds.place(sample)).runs.append(sample)
+        elif event["kind"] == "promote":
+            fresh: dict[int, list[Sample]] = {}
+            for sample in promoted.pop(event["id"], ()):
+                fresh.setdefault(kinds.place(sample), []).append(sample)
+            for index, runs in fresh.items():
+                _level(levels, index).replace(runs, event)
+    copies, histories = 0, []
+    for level in levels:
+        runs, left_out = distinct(level.runs)
+        copies += len(left_out)
+        histories.append(History(tuple(runs), tuple(level.earlier), tuple(level.accepted)))
+    return histories, copies
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+@dataclass
+class _Level:
+    runs: list[Sample] = field(default_factory=list)
+    earlier: list[Sample] = field(default_factory=list)
+    accepted: list[Acceptance] = field(default_factory=list)
+
+    def replace(self, runs: list[Sample], event: Mapping[str, str]) -> None:
+        self.earlier += distinct(self.runs)[0]
+        self.accepted.append(Acceptance(event["added"], event["reason"], event["source"], len(self.earlier)))
+        self.runs = runs
 
 
-def _run_from_json(document: Mapping[str, Any], path: Path) -> Sample:
-    from advisor.exchange import SCHEMA_VERSION as REPORT_VERSION
-    from advisor.exchange import report_from_json
-
-    checked = [{"rule": rule, "outcome": outcome} for outcome, rules in document["checked"].items() for rule in rules]
-    report = report_from_json({"schema_version": REPORT_VERSION, **document["report"], "checked": checked})
-    return Sample(
-        id=path.stem,
-        key={str(name): str(value) for name, value in document["key"].items()},
-        info=report.profile,
-        summary=report.summary,
-        facts=FactSet(_facts_from_json(document["facts"])),
-        findings=report.findings,
-        checked=report.checked,
-        metadata={str(name): str(value) for name, value in document.get("metadata", {}).items()},
-        added=str(document["added"]),
-        digest=str(document.get("digest", "")),
-    )
-
-
-def _facts_from_json(document: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Fact]:
-    for name, entries in document.items():
-        for place, (value, samples, *_) in entries.items():
-            kind, _, identity = place.partition("/")
-            ranks = (int(identity),) if kind == "rank" and identity.isdigit() else ()
-            yield Fact(
-                name, Subject(kind, identity, ranks), tuple(value) if isinstance(value, list) else value, int(samples)
-            )
+def _level(levels: list[_Level], index: int) -> _Level:
+    if index == len(levels):
+        levels.append(_Level())
+    return levels[index]

@@ -37,7 +37,7 @@ class BudgetTable(_Table):
 
 
 class StatisticsTable(_Table):
-    """Overrides of defaults.yaml: what each means stands there."""
+    """Overrides of knowledge_base/gate.yaml: what each means stands there."""
 
     window: int | None = Field(default=None, ge=1)
     recent: int | None = Field(default=None, ge=1)
