@@ -8,14 +8,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.basics.errors import ConfigError
-
-if TYPE_CHECKING:
-    from advisor.ruleset.rule import Rule
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -81,20 +77,6 @@ class Config:
             lang=lang or self.lang,
             engine=engine or self.engine,
         )
-
-    def selects(self, rule: Rule) -> bool:
-        """Whether `select` and `ignore` leave this rule in."""
-        if self.select and not any(names(entry, rule) for entry in self.select):
-            return False
-        return not any(names(entry, rule) for entry in self.ignore)
-
-
-def names(entry: str, rule: Rule) -> bool:
-    """Whether an entry of `select` or `ignore` means this rule: by id (`*` allowed), prefix of the id, verdict,
-    direction or status."""
-    if entry in (rule.verdict, rule.direction.value, rule.status):
-        return True
-    return fnmatchcase(rule.id, entry) or (rule.id.startswith(entry) and entry.isalpha() and entry.isupper())
 
 
 def load_config(path: Path | None = None, start: Path | None = None) -> Config:

@@ -114,7 +114,7 @@ def _kept(report: Report, which: str) -> list[Fact]:
         return list(facts)
     names: frozenset[str] = frozenset()
     if which == "compared":
-        from advisor.compare.reports import compared_facts
+        from advisor.knowledge.comparison import compared_facts
 
         names = compared_facts() | report.promised
     return [fact for fact in facts if fact.name in names or (fact.subject == RUN and which != "none")]

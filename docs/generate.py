@@ -9,10 +9,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from advisor.authoring.coverage import cited_verdicts, encodings
 from advisor.basics.resources import resource
 from advisor.basics.units import UNITS, show
 from advisor.facts.registry import catalogue
-from advisor.knowledge.statements import cited_verdicts, documents, encodings, other_tools, statements
+from advisor.knowledge.statements import documents, other_tools, statements
 from advisor.knowledge.verdicts import verdict_words
 from advisor.ruleset.files.loader import RuleSet, load_rules
 from advisor.ruleset.rule import Rule

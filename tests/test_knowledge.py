@@ -7,9 +7,10 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.authoring.coverage import encodings, resolve_check
 from advisor.basics.resources import resource
 from advisor.facts.registry import catalogue
-from advisor.knowledge.statements import documents, encodings, other_tools, resolve_check, statements
+from advisor.knowledge.statements import documents, other_tools, statements
 from advisor.knowledge.verdicts import verdict_words
 from advisor.ruleset.files.loader import RuleSet, load_rules
 

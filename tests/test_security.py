@@ -217,6 +217,22 @@ def test_expression_bombs_end_quickly(text: str) -> None:
     assert time.monotonic() - started < 2
 
 
+def test_nested_calls_and_conditions_are_checked_once_each() -> None:
+    """Units are worked out once a level: twice a level made thirty levels a billion."""
+    from advisor.ruleset.language.dimensions import Dimensions
+
+    known = Dimensions("run", {}, params={"x": "number", "yes": "bool"})
+    calls, choices, equal = "$x", "$x", "$yes"
+    for _ in range(14):
+        calls = f"max({calls}, $x)"
+        choices = f"if({choices} > $x, $x, $x)"
+        equal = f"(($yes) == ({equal}) == $yes)"
+    started = time.monotonic()
+    for text, unit in ((calls, "number"), (choices, "number"), (equal, "bool")):
+        assert known.unit(parse(text)) == unit
+    assert time.monotonic() - started < 2
+
+
 def test_links_in_packs_lead_nowhere(tmp_path: Path) -> None:
     """A pack cannot show files that lie outside it, neither as rules nor as remedies."""
     (tmp_path / "secret.yaml").write_text("password: 1234")

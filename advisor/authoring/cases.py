@@ -10,6 +10,7 @@ from typing import Any
 from advisor.basics.errors import AdvisorError, RuleError
 from advisor.basics.units import show
 from advisor.facts.base import FactKind, FactSet
+from advisor.knowledge.remedy import RemedySpec
 from advisor.model import (
     COLLECTION,
     RUN,
@@ -28,9 +29,10 @@ from advisor.model import (
 from advisor.ruleset.files.loader import RuleSet, load_rule, with_params
 from advisor.ruleset.files.schema import CaseModel, CasesModel, ExpectModel
 from advisor.ruleset.language.scopes import SINGLE
-from advisor.ruleset.rule import RemedySpec, Rule
-from advisor.ruleset.truth.evaluate import Scope, trace
+from advisor.ruleset.rule import Rule
+from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.population import population_of
+from advisor.ruleset.truth.trace import trace
 from advisor.yamlfiles.document import Document, read_document
 from advisor.yamlfiles.faults import Faults, LintError, of_error, validate
 

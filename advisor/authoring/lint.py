@@ -14,6 +14,7 @@ from advisor.basics.resources import resource
 from advisor.engine.matching.strata import asked, stratify
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedies import load_remedies
+from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.verdicts import verdict_words
 from advisor.model import Text
 from advisor.ruleset.files.loader import read_rules, with_params
@@ -22,7 +23,7 @@ from advisor.ruleset.language.alternatives import expand
 from advisor.ruleset.language.conditions import All, AnyOf, Condition, Leaf, push_down
 from advisor.ruleset.language.expression import Call, Expr, FactRef, Literal, Logic, Name, Param, children, walk
 from advisor.ruleset.language.scopes import IDENTITY
-from advisor.ruleset.rule import RemedySpec, Rule
+from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.templates import check_template, placeholders
 from advisor.yamlfiles.document import read_document
 from advisor.yamlfiles.faults import Faults, LintError

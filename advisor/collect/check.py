@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advisor.basics.errors import UsageError
 from advisor.collect.plan import knowledge, limit
 from advisor.model import Text
 
 DYNAMIC_NAME = "profiler_config.json"
-MAX_BYTES = 5_000_000
-
-_ASSIGNED = re.compile(r"MS_PROFILER_OPTIONS\s*=\s*(['\"])(.*?)\1", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -35,55 +29,13 @@ class Fault:
         return f"{self.place}: {self.level}: {self.message.get(lang)} ({self.statement})\n  {self.hint.get(lang)}"
 
 
-def check_file(path: str | Path, *, total_steps: int | None = None, ranks: int | None = None) -> list[Fault]:
-    """Every defect of the configuration in this file. Raises UsageError where it cannot be read or holds none."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UsageError("too large for a configuration", place=str(path))
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read: {error}", place=str(path)) from None
-    return check_text(text, str(path), total_steps=total_steps, ranks=ranks)
-
-
-def check_text(text: str, name: str, *, total_steps: int | None = None, ranks: int | None = None) -> list[Fault]:
-    """The same for a text; the ending of `name` tells what it is."""
-    if name.endswith(".py"):
-        from advisor.collect.script import check_script
-
-        return list(check_script(text, name, total_steps, ranks))
-    assigned = _ASSIGNED.search(text)
-    if assigned:
-        return list(_environment(_json(assigned.group(2), name), name, ranks))
-    document = _json(text, name)
-    if "start_step" in document or "stop_step" in document or Path(name).name == DYNAMIC_NAME:
-        return list(_dynamic(document, name, total_steps, ranks))
-    if "start" in document or "output_path" in document:
-        return list(_environment(document, name, ranks))
-    raise UsageError(
-        "no profiler configuration recognised",
-        place=name,
-        hint="a script (.py), profiler_config.json, or the value of MS_PROFILER_OPTIONS",
-    )
-
-
-def _json(text: str, name: str) -> dict[str, Any]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"not valid JSON: {error}", place=name) from None
-    if not isinstance(document, dict):
-        raise UsageError("a JSON object is expected", place=name)
-    return document
-
-
 def fault(level: str, place: str, en: str, zh: str, hint_en: str, hint_zh: str, statement: str) -> Fault:
     """Short form."""
     return Fault(level, place, Text(en, zh), Text(hint_en, hint_zh), statement)
 
 
-def _dynamic(document: Mapping[str, Any], name: str, total: int | None, ranks: int | None) -> Iterator[Fault]:
+def check_dynamic(document: Mapping[str, Any], name: str, total: int | None, ranks: int | None) -> Iterator[Fault]:
+    """profiler_config.json, which starts a collection while training runs (S51, S53)."""
     if Path(name).name != DYNAMIC_NAME:
         yield fault(
             "error",
@@ -172,7 +124,8 @@ def _allowed(allowed: Mapping[str, Any]) -> str:
     return f"{allowed['from']} … {allowed['to']}" if "from" in allowed else "0, 1, 2, …"
 
 
-def _environment(options: Mapping[str, Any], name: str, ranks: int | None) -> Iterator[Fault]:
+def check_environment(options: Mapping[str, Any], name: str, ranks: int | None) -> Iterator[Fault]:
+    """The value of MS_PROFILER_OPTIONS (S44, S52)."""
     if options.get("start") is not True:
         yield fault(
             "error",

@@ -5,7 +5,7 @@ into the form it takes; `advisor/render/comparison/text.py` writes the result.
 """
 
 from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle
-from advisor.compare.reports import compare, compared_facts, read_report
+from advisor.compare.reports import compare, read_report
 
 __all__ = [
     "Account",
@@ -15,6 +15,5 @@ __all__ = [
     "Metric",
     "Obstacle",
     "compare",
-    "compared_facts",
     "read_report",
 ]

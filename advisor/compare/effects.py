@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from advisor.compare.facts import FactTable, Key, key_of, number
-from advisor.compare.model import Effect, Matched, Metric, settings
+from advisor.compare.model import Effect, Matched, Metric
+from advisor.knowledge.comparison import settings
 from advisor.model import SUBJECT_KINDS, Check, Direction, Finding, Outcome, Remedy, Report, Value
 
 _JUDGED = (Outcome.PASS, Outcome.FAIL)

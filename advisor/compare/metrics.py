@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
 from advisor.compare.facts import FactTable, Key, key_of, number
-from advisor.compare.model import Account, Matched, Metric, settings
+from advisor.compare.model import Account, Matched, Metric
 from advisor.facts.base import FactKind
+from advisor.knowledge.comparison import settings
 from advisor.model import Fact, Subject
 
 _P95 = 1.645

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
 
 from advisor.model import Finding, ProfileInfo, Remedy, Subject, Text, Value
 
@@ -125,27 +123,3 @@ class Comparison:
     def metric(self, fact: str) -> Metric | None:
         """The metric of this name, where it was compared."""
         return next((m for m in self.metrics if m.fact == fact), None)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """knowledge_base/comparison.yaml."""
-
-    limits: dict[str, float] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ()
-    accounts: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@lru_cache(maxsize=1)
-def settings() -> Settings:
-    """What is compared, and the limits."""
-    import yaml
-
-    from advisor.basics.resources import resource
-
-    document: dict[str, Any] = yaml.safe_load(resource("knowledge_base", "comparison.yaml").read_text(encoding="utf-8"))
-    return Settings(
-        {name: float(entry["value"]) for name, entry in document["limits"].items()},
-        tuple(document["metrics"]),
-        {part: tuple(facts) for part, facts in document["accounts"].items()},
-    )

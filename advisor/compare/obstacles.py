@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from advisor.compare.facts import FactTable, number
-from advisor.compare.model import Obstacle, settings
+from advisor.compare.model import Obstacle
+from advisor.knowledge.comparison import settings
 from advisor.model import ProfileInfo, Text, Value
 
 _WHY = {

@@ -12,32 +12,18 @@ from advisor.basics.units import show
 from advisor.compare.effects import effects, match_findings
 from advisor.compare.facts import FactTable
 from advisor.compare.metrics import accounts, metrics
-from advisor.compare.model import Comparison, Matched, Metric, Obstacle, settings
+from advisor.compare.model import Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
 from advisor.facts.base import FactKind
+from advisor.knowledge.comparison import compared_facts
 from advisor.model import Report, Text
 
 if TYPE_CHECKING:
     from advisor.pipeline import Options
     from advisor.ruleset.files.loader import RuleSet
 
-_FURTHER = (
-    "operator_type.shapes", "timeline.core_mhz_highest", "host.cores", "step.jitter", "step.count",
-    "collection.level", "collection.with_stack", "collection.data_process", "collection.activities",
-    "collection.has_schedule",
-)  # fmt: skip
-"""Facts that tell whether two sides may be compared, and how sure a difference is."""
-
 _STEP = ("step.time_us", "data.step_us")
 """How long a step takes: on the device, or where only the host was recorded, from batch to batch."""
-
-
-def compared_facts() -> frozenset[str]:
-    """Names of all facts that a comparison looks at, for measuring."""
-    chosen = settings()
-    return frozenset(
-        (*chosen.metrics, *chosen.accounts, *_FURTHER, *(f for fs in chosen.accounts.values() for f in fs))
-    )
 
 
 def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] | None = None) -> Comparison:

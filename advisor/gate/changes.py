@@ -12,8 +12,8 @@ from statistics import median
 
 from advisor.compare import Comparison, Obstacle, compare
 from advisor.compare.facts import FactTable, number
-from advisor.compare.model import settings
 from advisor.gate.sample import Sample
+from advisor.knowledge.comparison import settings
 from advisor.model import RUN, Fact, Report, Subject
 
 _STEPS = ("step.time_us", "data.step_us")

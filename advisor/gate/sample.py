@@ -96,7 +96,7 @@ def take_sample(
 
 def gate_facts() -> set[str]:
     """Names of the facts that gate metrics and explanations are made of."""
-    from advisor.compare import compared_facts
+    from advisor.knowledge.comparison import compared_facts
 
     return {*compared_facts(), *(fact for name in defaults()["metrics"] for fact in facts_of(name))}
 

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from advisor.basics.errors import RuleError
 from advisor.basics.resources import resource
-from advisor.model import Text, Verify
-from advisor.ruleset.files.schema import RemedyModel, TextModel
-from advisor.ruleset.rule import RemedySpec
+from advisor.knowledge.remedy import RemedySpec
+from advisor.model import Verify
 from advisor.yamlfiles.document import read_document
 from advisor.yamlfiles.faults import Faults, LintError, of_error, validate
+from advisor.yamlfiles.shapes import Model, TextModel, Word
 
 
-def text_from(model: TextModel) -> Text:
-    """Both languages; the one stands for the other where it is missing."""
-    return Text(model.en or model.zh or "", model.zh or model.en or "")
+class VerifyModel(Model):
+    fact: str
+    expect: str
+
+
+class RemedyModel(Model):
+    """One file of `remedies/`."""
+
+    id: Word
+    title: TextModel
+    action: TextModel
+    parameter: str | None = None
+    effort: Literal["minutes", "hours", "days"]
+    brings_evidence: bool = False
+    risk: TextModel | None = None
+    verify: VerifyModel | None = None
+    snippet: dict[str, str] = Field(default_factory=dict)
+    statements: list[str] = Field(default_factory=list)
 
 
 def load_remedies(packs: Sequence[Path] = ()) -> tuple[dict[str, RemedySpec], list[LintError]]:
@@ -57,12 +75,12 @@ def load_remedy(path: Path) -> tuple[RemedySpec | None, list[LintError]]:
         faults.add(("id",), f"the file is named {path.name}", f"name it {model.id}.yaml")
     spec = RemedySpec(
         id=model.id,
-        title=text_from(model.title),
-        action=text_from(model.action),
+        title=model.title.text(),
+        action=model.action.text(),
         parameter=model.parameter,
         effort=model.effort,
         brings_evidence=model.brings_evidence,
-        risk=text_from(model.risk) if model.risk else None,
+        risk=model.risk.text() if model.risk else None,
         verify=Verify(model.verify.fact, model.verify.expect) if model.verify else None,
         snippet=dict(model.snippet),
         statements=tuple(model.statements),

@@ -7,11 +7,13 @@ tag or start a command.
 from __future__ import annotations
 
 import re
+from html import escape
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-_])")
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1 without tab and line feed
-    "\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"  # invisible, direction-changing
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"  # invisible, direction-changing
 )
 _HALF_CHARACTER = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~^$&@-])")
@@ -46,9 +48,16 @@ def cut(text: str, limit: int) -> str:
 def markdown(text: object) -> str:
     """One line of Markdown that shows `text` literally: no markup, no HTML, no mention, no table end."""
     result = _MARKDOWN.sub(r"\\\1", printable(text)).replace("<", "&lt;").replace(">", "&gt;")
-    result = re.sub(r"(?i)\b(https?|ftp)(:)(?=//)", r"\1&#58;", result)
-    result = re.sub(r"(?i)\bwww\.", "www&#46;", result)
+    result = result.replace("://", "&#58;//")  # whatever stands before it: renderers link inside words too
+    result = re.sub(r"(?i)www\.", "www&#46;", result)
     return result.replace("\\@", "@\u200b").replace("\\&", "&amp;")
+
+
+def html_line(text: object) -> str:
+    """`text` inside an HTML block of Markdown, where backslashes are shown and entities work; no mention, no link."""
+    result = escape(printable(text)).replace("@", "@\u200b").replace("://", "&#58;//")
+    result = re.sub(r"[\[\]`*_]", lambda mark: f"&#{ord(mark[0])};", result)
+    return re.sub(r"(?i)www\.", "www&#46;", result)
 
 
 def markdown_code(text: object) -> str:

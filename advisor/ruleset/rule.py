@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from advisor.facts.base import FactKind
-from advisor.model import Confidence, Direction, Severity, Text, Value, Verify
+from advisor.knowledge.remedy import RemedySpec
+from advisor.model import Confidence, Direction, Severity, Text, Value
 from advisor.ruleset.language.conditions import All, Condition, CountOf, FindingIs, expressions, parts
 from advisor.ruleset.language.dimensions import Dimensions
 from advisor.ruleset.language.expression import PEER_FUNCTIONS, Call, Expr, FactRef, walk
@@ -78,31 +79,6 @@ class JoinSpec:
 class RemedyUse:
     id: str
     values: Mapping[str, Expr] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class RemedySpec:
-    """A file of `knowledge_base/remedies/`; texts are templates."""
-
-    id: str
-    title: Text
-    action: Text
-    parameter: str | None = None
-    effort: str = ""
-    brings_evidence: bool = False
-    risk: Text | None = None
-    verify: Verify | None = None
-    snippet: Mapping[str, str] = field(default_factory=dict)
-    """framework -> code"""
-    statements: tuple[str, ...] = ()
-    path: Path = Path()
-    line: int = 1
-
-    def templates(self) -> Iterator[str]:
-        for text in (self.title, self.action, self.risk):
-            if text is not None:
-                yield from (text.en, text.zh)
-        yield from self.snippet.values()
 
 
 @dataclass(frozen=True)

@@ -7,32 +7,17 @@ Everything here can be sent to another process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.model import Parallelism, Problem, Source
+from advisor.sources.readers import read_table
+from advisor.sources.reference import TableRef
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Note = Callable[[str, str], None]
-"""note(file, problem): how a reader reports what is wrong with its input."""
-
-Reader = Callable[["TableRef", "Sequence[str] | None", Note], "pd.DataFrame | None"]
-"""read(reference, wanted columns or None for all, note) -> canonical frame, or None where nothing was readable."""
-
-
-@dataclass(frozen=True)
-class TableRef:
-    """Where one rank's canonical table lies: files in reading order and the reader that understands them."""
-
-    table: str
-    paths: tuple[Path, ...]
-    reader: str
-    """Name of a reader registered in `sources/readers.py`."""
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,8 +67,6 @@ class Rank:
         wanted = None if columns is None else tuple(columns)
         key = (table, wanted)
         if key not in self._cache:
-            from advisor.sources.readers import read_table
-
             frame = read_table(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
             if frame is None or frame.empty:
                 files = {self.relative(path) for path in reference.paths}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.sources.base import Note
+from advisor.sources.reference import Note
 from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
 
 if TYPE_CHECKING:

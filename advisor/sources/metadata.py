@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.model import Parallelism
-from advisor.sources.base import Note
+from advisor.sources.reference import Note
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.topology import joined
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.sources.base import Note, Reader, TableRef
+from advisor.sources.reference import Note, Reader, TableRef
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 
 if TYPE_CHECKING:

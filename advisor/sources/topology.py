@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor.sources.base import Rank, TableRef
+from advisor.sources.base import Rank
+from advisor.sources.reference import TableRef
 from advisor.sources.text.textfiles import read_text
 
 _MOST_BYTES = 32 << 20

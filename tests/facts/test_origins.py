@@ -10,7 +10,8 @@ from advisor.facts.origins import Origins
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
-from advisor.sources.base import Profile, Rank, TableRef
+from advisor.sources.base import Profile, Rank
+from advisor.sources.reference import TableRef
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "slow-rank-pipeline"
 

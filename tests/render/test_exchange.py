@@ -15,6 +15,7 @@ from hypothesis import given, settings
 
 from advisor.model import Outcome, Role
 from advisor.render import render
+from advisor.render.escaping import html_line, markdown
 
 SARIF = jsonschema.Draft7Validator(
     json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
@@ -146,3 +147,19 @@ def test_every_hostile_name_is_somewhere():
     """Harmless is not the same as swallowed: a reader can still find the operator."""
     assert all(part in render(hostile(), "sarif") for part in ("alert", "名字", "gnp.exe", "red")) and len(HOSTILE) > 9
     assert any(finding.role is Role.SYMPTOM for finding in cluster().findings)
+
+
+@pytest.mark.parametrize(
+    "name", ["MatMul_https://evil.example", "op_www.evil.example", "0http://evil", "算子https://evil"]
+)
+def test_no_name_becomes_a_link_in_markdown(name):
+    """Renderers make links of addresses even inside words; a stranger's kernel names must not lead anywhere."""
+    for text in (markdown(name), html_line(name)):
+        assert "://" not in text and "www." not in text.lower()
+
+
+def test_a_folded_title_shows_no_escapes():
+    """Inside `<summary>` GitHub reads HTML, where backslashes would be shown."""
+    text = html_line("a_b*c <x> & \u061c[y](z) @team")
+    assert "\\" not in text and "<x>" not in text and "&lt;x&gt; &amp;" in text
+    assert "\u061c" not in text and "@team" not in text

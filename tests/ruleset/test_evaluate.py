@@ -13,7 +13,8 @@ from advisor.facts.base import FactSet
 from advisor.model import RUN, Fact, Subject
 from advisor.ruleset.files.loader import load_rules
 from advisor.ruleset.language.expression import parse
-from advisor.ruleset.truth.evaluate import Readiness, Scope, evidence, readiness, trace
+from advisor.ruleset.truth.evaluate import Readiness, Scope, readiness
+from advisor.ruleset.truth.trace import evidence, trace
 
 _RANKS = facts(
     {"step.time_us": 100.0, "run.world_size": 4, "run.versions": ("a", "b")},

@@ -19,7 +19,7 @@ def _variables() -> Variables:
         "let: {half: step.time_us / 2}\nwhen: [step.time_us > 0, half > 0, step.idle_share > $share]"
     )
     found = facts({"step.time_us": 1500.0, "run.world_size": 8, "run.versions": ("a", "b")})
-    return Scope(made, RUN, found, CATALOGUE).variables()
+    return Variables(Scope(made, RUN, found, CATALOGUE))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,15 @@ def test_an_unknown_value_is_no_truth() -> None:
     """`{% if proposed %}` without a proposal takes the other way, so that no snippet says "unknown"."""
     text = "x={% if proposed %}{{ proposed }}{% else %}8{% endif %}"
     made = rule("when: step.time_us > 1")
-    variables = Scope(made, RUN, facts({"step.time_us": 3.0}), CATALOGUE).variables()
+    variables = Variables(Scope(made, RUN, facts({"step.time_us": 3.0}), CATALOGUE))
     assert render(text, variables.with_values({"proposed": None}, {}), lenient=True) == "x=8"
     assert render(text, variables.with_values({"proposed": 4}, {}), lenient=True) == "x=4"
+
+
+def test_a_join_of_joins_stays_within_a_text() -> None:
+    """Each join multiplies what is inside by its separator: three reached gigabytes before any piece was shown."""
+    inner = "'" + "x" * 2000 + "'"
+    bomb = f"{{{{ {inner}|join({inner}|join({inner}|join('y'))) }}}}"
+    with pytest.raises(RuleError, match="join of more than"):
+        render(bomb, _variables())
+    assert render("{{ run.versions|join(' and ') }}", _variables()) == "a and b"

@@ -10,14 +10,16 @@ from typing import Any
 from advisor.basics.errors import RuleError
 from advisor.engine.concluding.roots import lower
 from advisor.facts.base import FactKind, FactSet
+from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.statements import document
 from advisor.knowledge.verdicts import verdict_words
 from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
 from advisor.ruleset.files.loader import RuleSet
-from advisor.ruleset.rule import RemedySpec, RemedyUse, Rule
+from advisor.ruleset.rule import RemedyUse, Rule
 from advisor.ruleset.truth.board import Reached
-from advisor.ruleset.truth.evaluate import Scope, evidence
+from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.templates import Variables, render
+from advisor.ruleset.truth.trace import evidence
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def build(
     rule = draft.rule
     scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
     saving = _saving(rule, scope, facts)
-    variables = scope.variables()
+    variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables)
     return Finding(
         id="",
@@ -100,7 +102,7 @@ def _saving(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
         amount = min(amount, step)
-    return Saving(amount, amount / step if step else None, _text(rule.saving.basis, scope.variables()))
+    return Saving(amount, amount / step if step else None, _text(rule.saving.basis, Variables(scope)))
 
 
 def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:

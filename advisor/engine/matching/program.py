@@ -27,8 +27,8 @@ from advisor.ruleset.language.conditions import All, Condition, FindingIs, Leaf,
 from advisor.ruleset.language.expression import Compare, Expr, FactRef, Literal, Name, Not, Param, text_of, walk
 from advisor.ruleset.language.scopes import SINGLE, fact_kind, place
 from advisor.ruleset.rule import Rule
-from advisor.ruleset.truth.board import Board
-from advisor.ruleset.truth.evaluate import Reached, Scope
+from advisor.ruleset.truth.board import Board, Reached
+from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.population import overlap, population_of
 
 MAX_PATTERNS = 15

@@ -15,7 +15,7 @@ from advisor.facts.collectives.exchanges import Exchanges, hash_small, reduce_ex
 from advisor.facts.device.kernel_time import busy, timeline_of
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.trace import load_trace
+from advisor.sources.streams.rank_trace import load_trace
 
 ALIGNMENT = 512
 """Bytes; the copy engine moves blocks of this size."""

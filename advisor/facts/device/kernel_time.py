@@ -14,7 +14,7 @@ import numpy.typing as npt
 from advisor.basics.intervals import EMPTY, Intervals, union
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
-from advisor.sources.streams.trace import load_trace
+from advisor.sources.streams.rank_trace import load_trace
 
 SLACK_US = 50.0
 """Rounding and other streams make a noted wait differ from a gap by less than this."""

@@ -18,7 +18,8 @@ from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.trace import Trace, load_trace, trace_source
+from advisor.sources.streams.rank_trace import load_trace, trace_source
+from advisor.sources.streams.trace import Trace
 
 _BOTH = "run rank"
 _ALL = "run rank step"

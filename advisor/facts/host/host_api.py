@@ -12,7 +12,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.step.steps import steady
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.trace import load_trace, trace_source
+from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 _BOTH = "run rank"
 

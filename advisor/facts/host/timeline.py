@@ -18,7 +18,8 @@ from advisor.facts.operators.operators import scale
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import operator_name
-from advisor.sources.streams.trace import Trace, load_trace
+from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.trace import Trace
 
 GAPS = 10
 """Longest idle stretches of a rank that are kept one by one."""

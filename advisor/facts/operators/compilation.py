@@ -17,7 +17,7 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.step.steps import steady
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.trace import load_trace, trace_source
+from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 _COMPILE = re.compile(r"(?<!re\.)compile(?!d)", re.IGNORECASE)
 _NOT = re.compile(r"CompileAndExecute|/re\.py|sre_compile|\.py\(", re.IGNORECASE)

@@ -12,7 +12,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.trace import load_trace, trace_source
+from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 KINDS = (
     kind("operators.kernel_count", "count", "run rank", "kernels on the device per step",

@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
-from advisor.render.escaping import markdown, markdown_block, markdown_code, shorten
+from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
 from advisor.render.wording import breakdown, change, check, expected, gain, measured, telling, where, word
 
@@ -82,7 +82,7 @@ def _row(finding: Finding, lang: str) -> str:
 def _cause(branch: Branch, lang: str) -> str:
     finding = branch.finding
     title = f"{finding.rule} · {finding.title.get(lang)} · {where(finding.subject, lang)}"
-    lines = [f"<details><summary>{_say(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
+    lines = [f"<details><summary>{html_line(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
     for evidence in telling(finding.evidence)[:12]:
         limit = f" ({_say(word(lang, 'report.expected'))} {_say(expected(evidence))})" if evidence.condition else ""
         lines.append(f"- {_code(evidence.fact)}: **{_say(measured(evidence))}**{limit}")

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.facts.base import FactKind
-from advisor.knowledge.remedies import text_from
 from advisor.model import SUBJECT_KINDS, Confidence, Direction, Severity
-from advisor.ruleset.files.schema import LadderModel, RuleModel, TextModel
+from advisor.ruleset.files.schema import LadderModel, RuleModel
 from advisor.ruleset.language.conditions import (
     All,
     AnyOf,
@@ -25,6 +24,7 @@ from advisor.ruleset.language.expression import RESERVED, Expr, ExpressionError,
 from advisor.ruleset.language.scopes import SINGLE, fact_kind, peer_kind, place
 from advisor.ruleset.rule import Doubt, Explains, JoinSpec, Ladder, RemedyUse, Rule, SavingSpec, Threshold
 from advisor.yamlfiles.faults import Faults
+from advisor.yamlfiles.shapes import TextModel
 
 _COUNT_IS = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(.+)", re.DOTALL)
 _WORDS = {"all", "any", "not", "count", "finding", "no_finding"}
@@ -76,7 +76,7 @@ class _Builder:
             Doubt(
                 All(self._conditions(each.when, ("doubts", i, "when"))),
                 Confidence(each.confidence),
-                text_from(each.because),
+                each.because.text(),
             )
             for i, each in enumerate(model.doubts)
         )
@@ -90,7 +90,7 @@ class _Builder:
             us = self._quantity(model.saving.us, ("saving", "us"), "us")
             given = model.saving.step
             step = self._quantity(given, ("saving", "step"), "us") if given is not None else None
-            saving = SavingSpec(us, text_from(model.saving.basis), step) if us is not None else None
+            saving = SavingSpec(us, model.saving.basis.text(), step) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:
             self.faults.add(("when",), "a rule needs a failing condition")
@@ -98,14 +98,14 @@ class _Builder:
             return None
         return Rule(
             id=model.id,
-            title=text_from(model.title),
+            title=model.title.text(),
             verdict=model.verdict,
             direction=Direction(model.direction),
             kind=model.kind,
             subject_kind=self.kind,
             when=when[0] if len(when) == 1 else All(when),
             severity=severity,
-            message=text_from(model.message),
+            message=model.message.text(),
             status=model.status,
             statements=tuple(model.statements),
             references=tuple(each.model_dump() for each in model.references),

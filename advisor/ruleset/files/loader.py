@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import ConfigError, RuleError
-from advisor.config import Config, names
+from advisor.config import Config
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedies import load_remedies
+from advisor.knowledge.remedy import RemedySpec
 from advisor.model import Problem, Severity
 from advisor.ruleset.files.builder import build_rule, fits_unit, frozen
 from advisor.ruleset.files.packs import resolve
 from advisor.ruleset.files.schema import RuleModel
-from advisor.ruleset.rule import Ladder, RemedySpec, Rule
+from advisor.ruleset.rule import Ladder, Rule
 from advisor.yamlfiles.document import read_document
 from advisor.yamlfiles.faults import Faults, LintError, of_error, validate
 
@@ -178,8 +180,17 @@ def select(rules: Iterable[Rule], config: Config) -> list[Rule]:
     """The rules that `select` and `ignore` leave. Raises ConfigError for an entry that means none of them."""
     rules = list(rules)
     for entry in (*config.select, *config.ignore):
-        if rules and not any(names(entry, rule) for rule in rules):
+        if rules and not any(_means(entry, rule) for rule in rules):
             near = get_close_matches(entry, [each for rule in rules for each in (rule.id, rule.verdict)], 1)
             hint = f"did you mean {near[0]}?" if near else "an id, a prefix such as COMM, a verdict or a direction"
             raise ConfigError(f"{entry!r} means no rule", place=str(config.path or ""), hint=hint)
-    return [rule for rule in rules if config.selects(rule)]
+    kept = [rule for rule in rules if not config.select or any(_means(entry, rule) for entry in config.select)]
+    return [rule for rule in kept if not any(_means(entry, rule) for entry in config.ignore)]
+
+
+def _means(entry: str, rule: Rule) -> bool:
+    """Whether an entry of `select` or `ignore` means this rule: by id (`*` allowed), prefix of the id, verdict,
+    direction or status."""
+    if entry in (rule.verdict, rule.direction.value, rule.status):
+        return True
+    return fnmatchcase(rule.id, entry) or (rule.id.startswith(entry) and entry.isalpha() and entry.isupper())

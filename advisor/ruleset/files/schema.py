@@ -1,18 +1,17 @@
-"""The shape of rule, case and remedy files (pydantic), and the JSON schema that editors use."""
+"""The shape of rule, case and pack files (pydantic), and the JSON schema that editors use."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
 
 from advisor.basics.units import UNITS
 from advisor.model import SUBJECT_KINDS
+from advisor.yamlfiles.shapes import Identifier, Model, TextModel, Word
 
 Kind = Annotated[str, WithJsonSchema({"type": "string", "enum": list(SUBJECT_KINDS)})]
 Unit = Annotated[str, WithJsonSchema({"type": "string", "enum": list(UNITS)})]
-Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
-Word = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(?:[-/][a-z0-9]+)*$", max_length=80)]
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=40)]
 Scalar = bool | int | float | str
 On = Literal["same", "any", "overlapping"]
@@ -79,23 +78,6 @@ CONDITION_SCHEMA: dict[str, Any] = {
         ),
     ],
 }
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
-
-
-class TextModel(Model):
-    """A text in English, Chinese or both; the one stands for the other where it is missing."""
-
-    en: str | None = Field(None, max_length=4000)
-    zh: str | None = Field(None, max_length=4000)
-
-    @model_validator(mode="after")
-    def _one(self) -> TextModel:
-        if not (self.en or self.zh):
-            raise ValueError("a text in English (en), Chinese (zh) or both")
-        return self
 
 
 class ParamModel(Model):
@@ -207,26 +189,6 @@ class CasesModel(Model):
 
     rule: RuleId
     cases: list[CaseModel] = Field(min_length=1)
-
-
-class VerifyModel(Model):
-    fact: str
-    expect: str
-
-
-class RemedyModel(Model):
-    """One file of `remedies/`."""
-
-    id: Word
-    title: TextModel
-    action: TextModel
-    parameter: str | None = None
-    effort: Literal["minutes", "hours", "days"]
-    brings_evidence: bool = False
-    risk: TextModel | None = None
-    verify: VerifyModel | None = None
-    snippet: dict[str, str] = Field(default_factory=dict)
-    statements: list[str] = Field(default_factory=list)
 
 
 class PackModel(Model):

@@ -77,17 +77,11 @@ class Dimensions:
 
     def require(self, expr: Expr, unit: str) -> None:
         """Raises ExpressionError unless the expression has this unit, or one that goes with it."""
-        found = self.unit(expr)
-        if not fits(found, unit):
-            wanted = "a condition" if unit == "bool" else unit
-            raise ExpressionError(f"{text_of(expr)} is {_spoken(found)}, not {wanted}")
+        _require(expr, self.unit(expr), unit)
 
     def quantity(self, expr: Expr) -> str:
         """The unit of an expression that must be a number."""
-        unit = self.unit(expr)
-        if unit in WORDS:
-            raise ExpressionError(f"{text_of(expr)} is {_spoken(unit)}, not a number")
-        return unit
+        return _number(expr, self.unit(expr))
 
     def _named(self, name: str, known: Mapping[str, str], what: str) -> str:
         if name not in known:
@@ -122,14 +116,15 @@ class Dimensions:
         return right if left in (PLAIN, ANY) else left
 
     def _compare(self, expr: Compare) -> str:
+        found = [self.unit(operand) for operand in expr.operands]  # once each: a nested condition doubles otherwise
         for index, op in enumerate(expr.ops):
             left, right = expr.operands[index], expr.operands[index + 1]
+            units = found[index], found[index + 1]
             if op in ("in", "not in"):
-                self._membership(left, right)
+                self._membership(left, right, *units)
                 continue
-            units = self.unit(left), self.unit(right)
             if op not in ("==", "!="):
-                units = self.quantity(left), self.quantity(right)
+                _number(left, units[0]), _number(right, units[1])
             if "list" in units:
                 raise ExpressionError(f"lists are not compared: {text_of(expr)}", hint="use `x in list` or len(list)")
             if not fits(*units):
@@ -139,13 +134,12 @@ class Dimensions:
                 )
         return "bool"
 
-    def _membership(self, left: Expr, right: Expr) -> None:
-        unit = self.unit(left)
+    def _membership(self, left: Expr, right: Expr, unit: str, of_right: str) -> None:
         if isinstance(right, Items):
             for item in right.items:
                 if not fits(unit, self.unit(item)):
                     raise ExpressionError(f"{text_of(item)} cannot be {text_of(left)}, which is {_spoken(unit)}")
-        elif self.unit(right) not in ("list", ANY):
+        elif of_right not in ("list", ANY):
             raise ExpressionError(f"{text_of(right)} is no list", hint="write x in ['a', 'b']")
 
     def _call(self, call: Call) -> str:
@@ -156,15 +150,15 @@ class Dimensions:
         if function == "known":
             return "bool"
         if function == "len":
-            self.require(arguments[0], "list")
+            _require(arguments[0], units[0], "list")
             return "count"
         if function == "or_else":
             return self._common(units[0], units[1], call)
         if function == "if":
-            self.require(arguments[0], "bool")
+            _require(arguments[0], units[0], "bool")
             return self._common(units[1], units[2], call)
-        for argument in arguments:
-            self.quantity(argument)
+        for argument, unit in zip(arguments, units, strict=True):
+            _number(argument, unit)
         if function == "sqrt":
             return PLAIN
         unit = units[0]
@@ -195,6 +189,18 @@ def fits(left: str, right: str) -> bool:
     if left == right or ANY in (left, right):
         return True
     return PLAIN in (left, right) and not {left, right} & set(WORDS)
+
+
+def _require(expr: Expr, found: str, unit: str) -> None:
+    if not fits(found, unit):
+        wanted = "a condition" if unit == "bool" else unit
+        raise ExpressionError(f"{text_of(expr)} is {_spoken(found)}, not {wanted}")
+
+
+def _number(expr: Expr, unit: str) -> str:
+    if unit in WORDS:
+        raise ExpressionError(f"{text_of(expr)} is {_spoken(unit)}, not a number")
+    return unit
 
 
 def _literal_unit(expr: Literal) -> str:

@@ -34,10 +34,6 @@ from advisor.ruleset.language.scopes import IDENTITY, peer_kind, place
 from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.board import Board, Reached
 from advisor.ruleset.truth.population import overlap, population_of
-from advisor.ruleset.truth.templates import Variables
-from advisor.ruleset.truth.trace import Clause, evidence, trace
-
-__all__ = ["Clause", "Reached", "Readiness", "Scope", "evidence", "readiness", "trace"]
 
 
 @dataclass(frozen=True)
@@ -268,10 +264,6 @@ class Scope:
             return self.fact(ref) is not None
         except ExpressionError:
             return self.facts.has(ref.fact)
-
-    def variables(self) -> Variables:
-        """What texts may mention: facts, `let` names, parameters, the subject, and those joined."""
-        return Variables(self)
 
 
 _VALUE: dict[type, Callable[[Scope, Any], Value | None]] = {

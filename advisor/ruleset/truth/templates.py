@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -17,9 +17,7 @@ from advisor.basics.errors import RuleError
 from advisor.basics.units import show
 from advisor.ruleset.language.expression import ExpressionError, FactRef
 from advisor.ruleset.language.scopes import IDENTITY
-
-if TYPE_CHECKING:
-    from advisor.ruleset.truth.evaluate import Scope
+from advisor.ruleset.truth.evaluate import Scope
 
 MAX_SOURCE = 8000
 MAX_OUTPUT = 20_000
@@ -153,7 +151,7 @@ class Group:
 
 
 class Variables:
-    """What the texts of one finding may mention."""
+    """What the texts of one finding may mention: facts, `let` names, parameters, the subject, and those joined."""
 
     def __init__(self, scope: Scope, values: Mapping[str, Any] | None = None) -> None:
         self._scope, self._values = scope, dict(values or {})
@@ -224,10 +222,22 @@ def _environment(strict: bool) -> _Sandbox:
     environment = _Sandbox(undefined=StrictUndefined, finalize=_finalize(strict), autoescape=False, cache_size=0)
     environment.globals.clear()
     environment.filters = {name: environment.filters[name] for name in _FILTERS if name in environment.filters}
-    environment.filters.update(show=lambda value, unit: Measured(_bare(value), unit), digits=_digits)
+    environment.filters.update(show=lambda value, unit: Measured(_bare(value), unit), digits=_digits, join=_join)
     environment.tests = {name: environment.tests[name] for name in _TESTS if name in environment.tests}
     environment.tests["known"] = lambda value: not isinstance(value, Unknown)
     return environment
+
+
+def _join(values: Any, separator: str = "") -> str:
+    """The values in a row. Grows no further than a text may: a join of a join multiplies lengths before it is shown."""
+    pieces, length = [], 0
+    for value in values:
+        piece = str(show(value, "number") if isinstance(value, float) else value)
+        length += len(piece) + len(str(separator))
+        if length > MAX_OUTPUT:
+            raise TemplateError(f"a join of more than {MAX_OUTPUT} characters")
+        pieces.append(piece)
+    return str(separator).join(pieces)
 
 
 def _digits(value: Any, count: int = 0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.basics.units import show
 from advisor.model import Evidence, Subject
@@ -23,9 +23,8 @@ from advisor.ruleset.language.expression import (
     text_of,
     walk,
 )
-
-if TYPE_CHECKING:
-    from advisor.ruleset.truth.evaluate import Reached, Scope
+from advisor.ruleset.truth.board import Reached
+from advisor.ruleset.truth.evaluate import Scope
 
 MAX_COUNTED = 8
 """Subjects of a `count` that are shown as evidence."""

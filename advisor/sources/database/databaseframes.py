@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.database.dbfile import Database
 from advisor.sources.frames import build_frame
+from advisor.sources.reference import Note, TableRef
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.dbfile import open_database
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.database import databasememory  # noqa: F401  (it registers its readers)
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
 from advisor.sources.frames import to_step
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.jsonfiles import (
     US_PER_MS,
     add_transport,

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note
 from advisor.sources.database.dbfile import Database, step_query, told_apart
+from advisor.sources.reference import Note
 
 if TYPE_CHECKING:
     from advisor.basics.intervals import Intervals

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.metadata import as_int
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import require_file, why_unreadable
 from advisor.tables import LONGEST_TEXT
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.sources.base import Note
 from advisor.sources.database.dbfile import PLAIN_TABLES, TEXTS, connect, step_query, texts_by_id, told_apart
+from advisor.sources.reference import Note
 from advisor.sources.streams.kernel_blocks import MARK
 from advisor.tables import TABLES
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from advisor.sources.base import Note
 from advisor.sources.database.dbfile import connect, step_query, told_apart
 from advisor.sources.database.kernel_database import columns_of, is_time, texts_of
+from advisor.sources.reference import Note
 from advisor.sources.streams.trace import LONG_US, Activity, Ints, Spans, Trace, short_name
 from advisor.tables import LARGEST
 

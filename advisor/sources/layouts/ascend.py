@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from advisor.sources.base import Rank, TableRef
+from advisor.sources.base import Rank
 from advisor.sources.database.dbfile import find_database_tables
 from advisor.sources.folders import Judgement, Listing, is_folder, list_folder
 from advisor.sources.metadata import INFO_ENTRY, METADATA_ENTRY, Metadata, add_metadata, as_int, read_metadata
+from advisor.sources.reference import TableRef
 from advisor.sources.text import tablefiles
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"

@@ -13,10 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.metadata import add_group, as_int, ranks_of
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.model import Parallelism
-from advisor.sources.base import Rank, TableRef
+from advisor.sources.base import Rank
 from advisor.sources.folders import list_folder
 from advisor.sources.older.legacy_files import finite
+from advisor.sources.reference import TableRef
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import read_text
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note
+from advisor.sources.reference import Note
 from advisor.sources.text.csvfiles import Once, is_too_wide, read_rows
 from advisor.sources.text.jsontext import decode
 from advisor.sources.text.textfiles import read_text

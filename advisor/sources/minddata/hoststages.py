@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.folders import file_paths, is_folder
 from advisor.sources.minddata.hostfiles import (
     canonical_frame,
@@ -23,6 +22,7 @@ from advisor.sources.minddata.hostfiles import (
     to_number,
 )
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 
 if TYPE_CHECKING:
     import pandas as pd

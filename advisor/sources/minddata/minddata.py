@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.folders import file_paths, is_folder
 from advisor.sources.minddata import hoststages, minddata_samples  # noqa: F401  (they register their readers)
 from advisor.sources.minddata.hostfiles import (
@@ -27,6 +26,7 @@ from advisor.sources.minddata.hostfiles import (
 from advisor.sources.minddata.hoststages import find_host_stages
 from advisor.sources.minddata.minddata_samples import MOST_OPERATIONS
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.csvfiles import read_file
 from advisor.tables import TABLES
 

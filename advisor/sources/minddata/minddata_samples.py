@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.minddata.hostfiles import canonical_frame, load_json, to_known, to_number, to_whole
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import lines_of, open_text, read_text
 from advisor.tables import LARGEST
 

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.older.legacy_files import assemble, finite, read_sheet, texts
 from advisor.sources.older.legacy_steps import read_step_sheet, split_label
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.csvfiles import read_rows
 from advisor.sources.text.textfiles import TooLarge
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.frames import Unusable, to_ns
 from advisor.sources.older.legacy_files import assemble, finite, read_object
 from advisor.sources.older.legacy_operators import describe_inputs, type_of, write_shape
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.jsontext import load_json
 
 if TYPE_CHECKING:

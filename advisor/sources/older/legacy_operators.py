@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note
 from advisor.sources.older.legacy_files import assemble, numbers, read_sheet, texts
+from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import TooLarge
 
 if TYPE_CHECKING:

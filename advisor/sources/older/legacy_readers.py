@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.older import legacy_communication, legacy_events  # noqa: F401  (they register their readers)
 from advisor.sources.older.legacy_files import (
     assemble,
@@ -25,6 +24,7 @@ from advisor.sources.older.legacy_files import (
 from advisor.sources.older.legacy_operators import read_operator_file
 from advisor.sources.older.legacy_steps import read_step_sheet
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note
 from advisor.sources.older.legacy_files import find, numbers, read_sheet, texts, to_numbers
+from advisor.sources.reference import Note
 
 if TYPE_CHECKING:
     import pandas as pd

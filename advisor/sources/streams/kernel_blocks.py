@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.sources.base import Note, TableRef
+from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import detect_encoding
 from advisor.tables import MOST_COLUMNS, TABLES
 
@@ -40,12 +40,8 @@ _VITAL = (
 _START = r"^\d{1,16}(\.\d*)?$"
 
 
-def frames(path: Path, reference: TableRef, note: Note) -> Iterator[pl.DataFrame]:
-    if reference.reader == "kernels.db":
-        from advisor.sources.database.kernel_database import database_frames
-
-        yield from database_frames(path, note)
-        return
+def text_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
+    """Canonical frames of the kernels in one CSV file, in its order."""
     fast = _fast_columns(path)
     if fast is not None:
         try:

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.sources.base import Note, Rank, TableRef
+from advisor.sources.base import Rank
+from advisor.sources.database.kernel_database import database_frames
 from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.readers import reader
-from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, frames
+from advisor.sources.reference import Note, TableRef
+from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, text_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
@@ -241,7 +243,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         before = collector.unusable
         try:
             require_file(path)
-            for frame in frames(path, reference, note):
+            frames = database_frames if once else text_frames
+            for frame in frames(path, note):
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))
@@ -315,8 +318,6 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
 def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same from the databases."""
     import pandas as pd
-
-    from advisor.sources.database.kernel_database import database_frames
 
     names = [name for name in TABLES["kernels"].names if columns is None or name in columns]
     frames = []

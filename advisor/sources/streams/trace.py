@@ -16,13 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.model import Source
-from advisor.sources.base import Note, Rank
+from advisor.sources.reference import Note
 from advisor.sources.streams.trace_events import Cut, Description, Event, descriptions, nanoseconds, stream
 from advisor.sources.text.textfiles import why_unreadable
 
@@ -308,35 +306,8 @@ def _numbers(flows: list[Event]) -> Ints | None:
 _NO_DIGITS = str.maketrans("", "", "0123456789\n")
 
 
-def trace_source(rank: Rank) -> Source | None:
-    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
-    if rank.has("trace"):
-        return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
-    reference = rank.tables.get("kernels")
-    if reference is not None and reference.reader == "kernels.db":
-        return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
-    return None
-
-
-def load_trace(rank: Rank) -> Trace | None:
-    """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
-    key = ("trace", "compact")
-    if key not in rank._cache:
-
-        def note(path: str, text: str) -> None:
-            rank.note(rank.relative(Path(path)), text)
-
-        rank._cache[key] = None
-        if rank.has("trace"):
-            rank._cache[key] = _load(rank.tables["trace"].paths, note)
-        elif trace_source(rank) is not None:
-            from advisor.sources.database.trace_database import read_trace
-
-            rank._cache[key] = read_trace(rank.tables["kernels"].paths, note)
-    return cast("Trace | None", rank._cache[key])
-
-
-def _load(paths: Sequence[Path], note: Note) -> Trace | None:
+def stream_trace(paths: Sequence[Path], note: Note) -> Trace | None:
+    """The timeline that these files hold; None where they hold no event."""
     collector, cut = _Collector(), False
     for path in paths:
         try:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from advisor.sources.base import Note
+from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import detect_encoding, require_file
 
 BLOCK = 1 << 19

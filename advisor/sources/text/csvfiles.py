@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.frames import LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import lines_of, open_text
 from advisor.tables import MOST_COLUMNS, TABLES, Column, Table
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.base import Note, TableRef
 from advisor.sources.frames import Unusable, build_frame, to_float, to_step
 from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.topology import global_ranks
 from advisor.tables import TABLES

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from advisor.sources.base import Note
+from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import LARGEST, read_text, require_file, why_unreadable
 
 _DEEPEST = 200

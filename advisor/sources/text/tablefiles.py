@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from advisor.sources.base import TableRef
 from advisor.sources.folders import natural
+from advisor.sources.reference import TableRef
 
 _FILES = (
     (r"step_trace_time.*\.csv", ("steps",), "csv.steps"),

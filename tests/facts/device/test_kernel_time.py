@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from advisor.basics.intervals import measure
 from advisor.facts.device.kernel_time import Timeline, Windows, alone_us, busy, only_us, sweep, timeline_of
 from advisor.facts.step.from_kernels import reduce
-from advisor.sources.base import Rank, TableRef
+from advisor.sources.base import Rank
+from advisor.sources.reference import TableRef
 from advisor.sources.streams.kernels import Kernels, Signature
 
 SPANS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60), st.booleans()), min_size=1, max_size=40)

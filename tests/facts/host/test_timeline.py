@@ -15,7 +15,8 @@ from advisor.facts.host.timeline import host_activity
 from advisor.model import RUN, Severity, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
-from advisor.sources.base import Rank, TableRef
+from advisor.sources.base import Rank
+from advisor.sources.reference import TableRef
 from advisor.sources.streams.trace import Spans, Trace
 from tests.helpers.large import CONVERSIONS, LAYER, Workload, write
 

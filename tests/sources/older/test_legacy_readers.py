@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.sources.base import TableRef
 from advisor.sources.layouts.legacy import recognise
 from advisor.sources.older.legacy_communication import globalise
 from advisor.sources.readers import read_table
+from advisor.sources.reference import TableRef
 
 STEPS = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
 

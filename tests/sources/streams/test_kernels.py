@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.sources.base import Rank, TableRef
+from advisor.sources.base import Rank
+from advisor.sources.reference import TableRef
 from advisor.sources.streams import kernel_blocks as module
 from advisor.sources.streams.kernels import Kernels, load_kernels, operator_name
 

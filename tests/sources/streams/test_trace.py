@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.sources.base import Rank, TableRef
+from advisor.sources.base import Rank
+from advisor.sources.reference import TableRef
 from advisor.sources.streams import trace_events
-from advisor.sources.streams.trace import Trace, load_trace, short_name
+from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.trace import Trace, short_name
 from advisor.sources.streams.trace_events import nanoseconds
 
 META = [

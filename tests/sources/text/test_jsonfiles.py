@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.sources.base import TableRef
 from advisor.sources.readers import read_table
+from advisor.sources.reference import TableRef
 from advisor.sources.text.jsonfiles import collectives_frame, links_frame, transports_frame
 from advisor.sources.text.jsontext import load_json, salvage
 

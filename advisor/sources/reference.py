@@ -1,0 +1,28 @@
+"""Which files hold a table and who reads them, how a reader is called and tells what is wrong with its input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Note = Callable[[str, str], None]
+"""note(file, problem): how a reader reports what is wrong with its input."""
+
+Reader = Callable[["TableRef", "Sequence[str] | None", Note], "pd.DataFrame | None"]
+"""read(reference, wanted columns or None for all, note) -> canonical frame, or None where nothing was readable."""
+
+
+@dataclass(frozen=True)
+class TableRef:
+    """Where one rank's canonical table lies: files in reading order and the reader that understands them."""
+
+    table: str
+    paths: tuple[Path, ...]
+    reader: str
+    """Name of a reader registered in `sources/readers.py`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
