@@ -1,4 +1,4 @@
-"""Commands of the gate: `gate`, and `baseline add / list / show / promote / freeze`."""
+"""Commands of the gate: `gate`, and `baseline add / list / show / trend / promote / freeze`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,10 @@ _PAIRS = "NAME=VALUE"
 
 def _described(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
+        click.option("--steps-only", is_flag=True, help="PROFILEs are step times of a log: CSV or JSON, one file a run."),
+        click.option(
+            "--step-unit", type=click.Choice(["us", "ms", "s"]), help="Their unit, where the column does not say it."
+        ),
         click.option("--meta", multiple=True, metavar=_PAIRS, help="Kept with the run: commit, branch, …; repeatable."),
         click.option(
             "--key", multiple=True, metavar=_PAIRS,
@@ -53,31 +57,71 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("profiles", nargs=-1, metavar="PROFILE...")
 @click.option("--baseline", metavar="REF", help="FOLDER or FOLDER#NAME [default: `baseline` of the policy].")
 @click.option("--confirm", multiple=True, metavar="PROFILE", help="A run made to confirm a failure; repeatable.")
+@click.option("--record", is_flag=True, help="While the history is too short: record the runs, no verdict yet, exit 0.")
+@click.option(
+    "--allow-unreadable", type=click.IntRange(min=0), default=0, metavar="N",
+    help="Judge the others where up to N runs cannot be read [0].",
+)
 @_described
 @_shared
-def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ...], **given: Any) -> int:
+def gate(profiles: tuple[str, ...], **given: Any) -> int:
     """Compares with a baseline, applies the policy, passes or fails.
 
     Each PROFILE is one run. Exit status: 0 passed, 1 failed, 2 wrong usage, 3 could not tell.
     """
-    from advisor.gate.baselines import parse_reference
-    from advisor.gate.flow import run_gate
-
     _log(given["verbose"], given["quiet"])
     outputs = _outputs(given["formats"])
     if not profiles:
         raise click.UsageError("name at least one PROFILE: each is one run")
-    key, metadata = _key(given), _pairs(given["meta"], "--meta")
+    try:
+        decision, rules, lang = _decide(profiles, given)
+    except (AdvisorError, click.ClickException) as error:
+        _write_stop(error.message, outputs, given["lang"] or "en")
+        raise
+    except Exception as error:
+        _write_stop(f"{type(error).__name__}: {error}", outputs, given["lang"] or "en")
+        raise
+    _write(lambda name, **options: render(decision, name, lang, **options), outputs)
+    status = {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT, "recorded": DONE}[decision.verdict.value]
+    return told_broken(rules, status)
+
+
+def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision, RuleSet, str]:
+    """The decision, the rules it was made with, and the language to tell it in."""
+    from advisor.gate.baselines import parse_reference
+    from advisor.gate.flow import run_gate
+    from advisor.gate.waivers import check_waivers
+    from advisor.knowledge.verdicts import verdict_words
+
     config, rules = load_ruleset(given)
     policy = _policy(config)
-    reference = baseline or _located(policy.baseline, config)
+    every = load_ruleset({**given, "select": (), "ignore": ()})[1] if policy.waivers else rules
+    known = {*verdict_words(), *every.by_id, *(rule.verdict for rule in every.rules)}
+    check_waivers(policy, known, str(config.path or ""))
+    reference = given["baseline"] or _located(policy.baseline, config)
+    if given["steps_only"]:
+        if given["fail_on"]:
+            raise click.UsageError("--fail-on judges findings, and step times alone have none; name profiles")
+        policy = policy.for_step_times()
     with _progress(given["quiet"]) as tell:
         decision = run_gate(
-            profiles, confirm, parse_reference(reference) if reference else None, policy, rules,
-            _options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
+            profiles, given["confirm"], parse_reference(reference) if reference else None, policy,
+            _sampler(given, policy, rules, _options(given, config, tell)), fail_on=given["fail_on"],
+            allow_unreadable=given["allow_unreadable"], record=given["record"],
         )  # fmt: skip
-    _write(decision, outputs, given["lang"] or config.lang or "en")
-    return told_broken(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
+    return decision, rules, given["lang"] or config.lang or "en"
+
+
+def _sampler(given: dict[str, Any], policy: Policy, rules: RuleSet, options: Options) -> Sampler:
+    """What makes a run of a path: its profile, or its step times."""
+    from advisor.gate.flow import profile_sampler
+
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
+    if not given["steps_only"]:
+        return profile_sampler(policy, rules, options, key, metadata)
+    from advisor.gate.steptimes import read_step_times
+
+    return lambda path: read_step_times(path, given["step_unit"], {**policy.key_values, **key}, metadata)
 
 
 @click.group()
@@ -92,28 +136,40 @@ def baseline() -> None:
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
 @click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
+@click.option("--lang", type=click.Choice(["en", "zh"]))
 @click.option("-q", "--quiet", is_flag=True)
 @_described
 def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool, **given: Any) -> int:
-    """Adds runs, one a PROFILE: facts and verdicts, not traces."""
-    from advisor.gate.baselines import add_run
-    from advisor.gate.flow import take_samples
+    """Adds runs, one a PROFILE: facts and verdicts, not traces.
+
+    A run that is there already is not added again; one that cannot be compared with those there opens a history of its
+    own.
+    """
+    from advisor.basics.errors import NoVerdict
+    from advisor.gate.baselines import add_runs
+    from advisor.gate.flow import refuse_parts, take_samples
     from advisor.pipeline import Options
+    from advisor.render.decision.history import added_text
 
     _log(0, quiet)
-    key, metadata = _key(given), _pairs(given["meta"], "--meta")
     config, rules = load_ruleset(given)
     policy = _policy(config)
     target = _reference(reference, policy, config)
     with _progress(quiet) as tell:
-        options = Options(jobs, None, config.engine, tell)
-        samples = take_samples(profiles, policy, rules, options, key, metadata)
-    for sample in samples:
-        _require_measured(sample)
+        samples, unreadable = take_samples(
+            profiles, _sampler(given, policy, rules, Options(jobs, None, config.engine, tell))
+        )
+    if unreadable:
+        raise NoVerdict(
+            f"{unreadable[0].problem}; nothing was added", place=unreadable[0].file,
+            hint="`advisor doctor` tells what is missing",
+        )  # fmt: skip
+    refuse_parts(samples)
     for sample in samples:
         for problem in sample.problems[:3]:
             log.warning("%s: %s: %s", sample.id, problem.file, problem.problem)
-        click.echo(f"{target}: {add_run(target, sample).name}  ({sample.id})")
+    added = add_runs(target, samples, policy.key_ignored)
+    click.echo(added_text(target, added, given["lang"] or config.lang or "en"), nl=False)
     return DONE
 
 
@@ -222,31 +278,26 @@ def _folder(given: str | None, config_file: str | None) -> Path:
     return _reference(None, _policy(config), config).folder
 
 
-def _require_measured(sample: Any) -> None:
-    from advisor.basics.errors import NoVerdict
-    from advisor.gate.metrics import defaults, value_of
+def _write_stop(message: str, outputs: Sequence[tuple[str, str]], lang: str) -> None:
+    """The files asked for, and what a pipeline shows, say why there is no decision; the terminal hears it as an error."""
+    from advisor.render.decision.stop import render_stop
 
-    if not any(value_of(sample.facts, name) is not None for name in defaults()["metrics"]):
-        raise NoVerdict(
-            "none of the gate's metrics could be measured; nothing was added",
-            place=sample.id,
-            hint="`advisor doctor` tells what is missing",
-        )
+    machine = [(name, path) for name, path in outputs if path != "-" or name != "text"]
+    _write(lambda name, **_: render_stop(message, name, lang), machine)
 
 
-def _write(decision: Decision, outputs: Sequence[tuple[str, str]], lang: str) -> None:
+def _write(tell: Callable[..., str], outputs: Sequence[tuple[str, str]]) -> None:
     from advisor.basics.files import write_atomically
-    from advisor.render.decision.text import render
 
     for name, path in outputs:
         if path == "-":
-            click.echo(render(decision, name, lang, color=_colour()), nl=False, color=True)
+            click.echo(tell(name, color=_colour()), nl=False, color=True)
         else:
-            write_atomically(path, render(decision, name, lang))
+            write_atomically(path, tell(name))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8") as stream:
-                stream.write(render(decision, "markdown", lang))
+                stream.write(tell("markdown"))
         except OSError as error:
             print(f"advisor: $GITHUB_STEP_SUMMARY: {error.strerror or error}", file=sys.stderr)

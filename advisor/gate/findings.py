@@ -9,8 +9,7 @@ from advisor.gate.bench import Bench
 from advisor.gate.metrics import defaults
 from advisor.gate.model import Judgement, Result
 from advisor.gate.sample import Sample
-from advisor.knowledge.words import both
-from advisor.model import Finding, Outcome, Role, Severity, Subject
+from advisor.model import Finding, Outcome, Role, Severity, Subject, Text
 
 _Identity = tuple[str, str, str]
 _Found = dict[_Identity, Finding]
@@ -20,20 +19,18 @@ def judge_findings(bench: Bench) -> Iterator[Judgement]:
     """Findings that most of the runs have: those the policy gates, then those that are new and not gated."""
     judged = {c.rule for s in bench.runs for c in s.checked if c.outcome in (Outcome.PASS, Outcome.FAIL)}
     limit = bench.judging.fail_on
+    title = Text(**defaults()["findings"]["title"])
     if limit is not None and not judged and not any(s.findings for s in bench.runs):
-        yield Judgement("findings", "findings", _title(), Result.NOT_JUDGED, "no_rules", required=True)
+        yield Judgement("findings", "findings", title, Result.NOT_JUDGED, "no_rules", required=True)
         return
     reached = list(_gated(bench, limit)) if limit is not None else []
     yield from sorted(reached, key=_causes_first)
     if limit is not None and not any(judgement.result is Result.FAIL for judgement in reached):
         values = {"severity": limit.value, "count": str(len(judged))}
-        yield Judgement("findings", "findings", _title(), Result.PASS, "no_findings", values)
+        yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
     told = {_identity(judgement.finding) for judgement in reached if judgement.finding is not None}
     yield from sorted(_not_gated(bench, told), key=_causes_first)
 
-
-def _title():  # type: ignore[no-untyped-def]
-    return both("gate.findings")
 
 
 def _gated(bench: Bench, limit: Severity) -> Iterator[Judgement]:

@@ -106,7 +106,7 @@ def digest_of(facts: FactSet) -> str:
     nothing was measured."""
     wanted = gate_facts()
     lines = sorted(f"{f.name} {f.subject.kind} {f.subject.id} {f.value!r}" for f in facts if f.name in wanted)
-    return _hashed("\n".join(lines).encode("utf-8", "replace")) if lines else ""
+    return hashed("\n".join(lines).encode("utf-8", "replace")) if lines else ""
 
 
 _END = 16_384
@@ -120,7 +120,7 @@ def content_of(profile: Profile) -> str:
         marks = sorted({_mark(path) for path in paths if path.is_file()})
     except OSError:
         return ""
-    return _hashed("\n".join(marks).encode()) if marks else ""
+    return hashed("\n".join(marks).encode()) if marks else ""
 
 
 def _mark(path: Path) -> str:
@@ -129,10 +129,11 @@ def _mark(path: Path) -> str:
         file.seek(0)
         head = file.read(_END)
         file.seek(max(0, size - _END))
-        return f"{size} {_hashed(head + file.read(_END))}"
+        return f"{size} {hashed(head + file.read(_END))}"
 
 
-def _hashed(data: bytes) -> str:
+def hashed(data: bytes) -> str:
+    """A mark that two different measurements do not share."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -85,6 +85,8 @@ class PolicyTable(RulesTable):
     baseline: str | None = None
     when: list[WhenTable] = []
     waivers: list[WaiverTable] = []
+    waiver_days: int | None = Field(default=None, ge=1)
+    """Longer waivers are told."""
     key: KeyTable = KeyTable()
 
 
