@@ -13,6 +13,7 @@ from advisor.basics.errors import UsageError
 from advisor.basics.files import write_atomically
 from advisor.facts.base import FactKind
 from advisor.knowledge.verdicts import verdict_words
+from advisor.knowledge.words import LANGUAGES, both, word
 from advisor.ruleset.language.scopes import SINGLE, fact_kind
 
 OPERATORS = (">", ">=", "<", "<=")
@@ -66,7 +67,9 @@ def _slug(title: str) -> str:
 
 def _rule_text(spec: NewRule, kind: FactKind, subject: str, direction: str) -> str:
     quote = lambda text: json.dumps(text, ensure_ascii=False)  # noqa: E731
-    origin = spec.origin or "chosen because … (say why: a document, a measurement, a target)"
+    origin = spec.origin or word(LANGUAGES[0], "rules.new_origin")
+    value, limit = f"{{{{ {spec.fact} }}}}", "{{ param.limit }}"
+    message = both("rules.new_message", fact=kind.name, value=value, limit=limit)
     worse = "" if spec.op.startswith(">") else "\n  worse: lower"
     return f"""id: {spec.id}
 title: {{en: {quote(spec.title)}, zh: {quote(spec.title_zh or spec.title)}}}
@@ -87,8 +90,8 @@ severity:
   medium: $limit{worse}
 
 message:
-  en: "{kind.name} is {{{{ {spec.fact} }}}}, the limit is {{{{ param.limit }}}}."
-  zh: "{kind.name}为{{{{ {spec.fact} }}}}，门限为{{{{ param.limit }}}}。"
+  en: {quote(message.en)}
+  zh: {quote(message.zh)}
 """
 
 

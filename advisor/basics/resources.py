@@ -8,6 +8,6 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def resource(*parts: str) -> Path:
-    """Path of a shipped folder or file, e.g. `resource("reports", "locales", "en.yaml")`."""
+    """Path of a shipped folder or file, e.g. `resource("reports", "locales", "en")`."""
     installed = _PACKAGE.joinpath("_data", *parts)
     return installed if installed.exists() else _PACKAGE.parent.joinpath(*parts)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 from advisor.knowledge.statements import document
+from advisor.knowledge.words import both
 from advisor.model import RUN, Report, Text
 from advisor.tables import FILES
 
@@ -84,17 +85,13 @@ def next_collection(report: Report) -> Text:
     values = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
     absent, missing = values.get("communication.absent_wait_share"), values.get("run.missing_ranks")
     if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
-        return Text(
-            f"Collect all {values.get('run.world_size')} ranks: {100 * absent:.0f} % of the step is waiting for ranks "
-            "without files here.",
-            f"采集全部{values.get('run.world_size')}个rank：单步有{100 * absent:.0f} %在等待此处没有数据的rank。",
-        )
+        return both("collect.absent_ranks", world=values.get("run.world_size"), share=f"{100 * absent:.0f} %")
     names = next_evidence(report)
     if not names and report.missing_evidence:
         most = max(report.missing_evidence, key=lambda entry: len(entry.rules))
-        return Text(f"{most.evidence}: {most.setting}", f"{most.evidence}：{most.setting}")
+        return both("collect.setting", evidence=most.evidence, setting=most.setting)
     if not names:
-        return Text("No further evidence is needed.", "无需进一步采集。")
+        return both("collect.enough")
     kinds = kinds_of_evidence()
     rules = {
         rule
@@ -102,15 +99,11 @@ def next_collection(report: Report) -> Text:
         for rule in m.rules
         if any(FILES.get(t, t) == m.evidence for name in names for t in kinds[name].tables)
     }
-    setting = describe(merged(names))
-    return Text(
-        f"{setting}: brings {'; '.join(kinds[n].meaning.en for n in names)} (for {_rules(len(rules))}).",
-        f"{setting}：可得到{'、'.join(kinds[n].meaning.zh for n in names)}（{len(rules)}条规则等待该数据）。",
+    meanings = reduce(
+        lambda first, second: both("collect.and", first=first, second=second), (kinds[name].meaning for name in names)
     )
-
-
-def _rules(count: int) -> str:
-    return f"{count} rule" if count == 1 else f"{count} rules"
+    key = "collect.next_one" if len(rules) == 1 else "collect.next_many"
+    return both(key, setting=describe(merged(names)), meanings=meanings, count=len(rules))
 
 
 def merged(names: tuple[str, ...]) -> dict[str, Any]:

@@ -30,15 +30,7 @@ def check_script(text: str, name: str, total_steps: int | None, ranks: int | Non
     for call in profiles:
         yield from _profile(call, f"{name}:{call.lineno}", constants, ranks)
     if schedules and not any(isinstance(c.func, ast.Attribute) and c.func.attr == "step" for c in calls):
-        yield fault(
-            "error",
-            f"{name}:{schedules[0].lineno}",
-            "step() is never called",
-            "从未调用step()",
-            "call step() of the profiler once in every training step, else the schedule never advances",
-            "每个训练step调用一次profiler的step()，否则schedule不会推进",
-            "S50",
-        )
+        yield fault("never_stepped", f"{name}:{schedules[0].lineno}")
 
 
 def _called(call: ast.Call) -> str:
@@ -83,26 +75,10 @@ def _profile(call: ast.Call, place: str, constants: dict[str, int], ranks: int |
     has_schedule = scheduled is not None and not (isinstance(scheduled, ast.Constant) and scheduled.value is None)
     data = words.get("data_process")
     if has_schedule and isinstance(data, ast.Constant) and data.value is True:
-        yield fault(
-            "error",
-            place,
-            "data_process=True is switched off by schedule",
-            "schedule会使data_process=True失效",
-            "collect twice: once with schedule, once with data_process",
-            "请分两次采集：一次用schedule，一次用data_process",
-            "S44",
-        )
+        yield fault("data_switched_off", place)
     settings = ast.unparse(call)
     if "activities" in words and "NPU" not in ast.unparse(words["activities"]):
-        yield fault(
-            "error",
-            place,
-            "the device is not recorded",
-            "未采集设备",
-            "add ProfilerActivity.NPU",
-            "请加上ProfilerActivity.NPU",
-            "S44",
-        )
+        yield fault("no_device", place)
     if "ExportType.Db" in settings and "ExportType.Text" not in settings:
         yield database_only(place)
     if (ranks or 0) > 1 and ("Level0" in settings or "LevelNone" in settings):

@@ -9,6 +9,7 @@ from typing import Any
 
 from advisor.basics.errors import UsageError
 from advisor.collect.plan import kinds_of_evidence, knowledge, limit, merged
+from advisor.knowledge.words import word
 
 FORMS = ("call", "callback", "dynamic", "environment")
 
@@ -53,19 +54,9 @@ def write_configuration(
 
 
 def _note(settings: dict[str, Any], lang: str) -> str:
-    last = settings["start"] + settings["steps"]
     if settings.get("data_process"):
-        text = (
-            "data_process and schedule exclude one another: this run tells of the data pipeline as a whole; "
-            "collect single steps in another run.",
-            "data_process与schedule互斥：本次采集给出数据流水线的整体情况，逐step数据需另行采集。",
-        )
-    else:
-        text = (
-            f"The training must run more than {last} steps and call step() in each.",
-            f"训练步数须大于{last}，且每步调用一次step()。",
-        )
-    return f"# {text[lang == 'zh']}\n"
+        return f"# {word(lang, 'collect.note_data')}\n"
+    return f"# {word(lang, 'collect.note_steps', last=settings['start'] + settings['steps'])}\n"
 
 
 def _experimental(settings: dict[str, Any], prefix: str) -> str:

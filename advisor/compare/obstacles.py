@@ -7,25 +7,8 @@ from collections.abc import Iterator, Mapping
 from advisor.compare.facts import FactTable, number
 from advisor.compare.model import Obstacle
 from advisor.knowledge.comparison import settings
+from advisor.knowledge.words import both
 from advisor.model import ProfileInfo, Text, Value
-
-_WHY = {
-    "framework": Text("another framework runs other operators", "框架不同，执行的算子也不同"),
-    "world size": Text("more or fewer ranks share the work", "参与训练的rank数不同，每卡承担的工作量不同"),
-    "parallelism": Text("the model is partitioned differently", "并行切分策略不同"),
-    "ranks": Text("the files are of other ranks: means over them are means over other work",
-                  "数据来自不同的rank，均值的含义不同"),
-    "batch": Text("the operators' leading dimensions differ: a step does another amount of work",
-                  "算子首维不同：每步的工作量不同"),
-    "shapes": Text("operators were called with other shapes", "算子的输入shape不同"),
-    "profiler level": Text("other levels slow the step by other amounts, and see other things",
-                           "profiler级别不同，开销和可见数据都不同"),
-    "profiler settings": Text("what is recorded slows the step", "采集内容不同，对step的拖慢程度不同"),
-    "device": Text("the clock or the number of processors differs", "设备频率或规格不同"),
-    "layout": Text("files of another kind measure the step from other points", "数据格式不同，step的起止点不同"),
-    "versions": Text("another version may be faster or slower by itself", "版本差异本身就可能带来快慢变化"),
-    "host": Text("another host has other processors", "主机CPU不同"),
-}  # fmt: skip
 
 
 def obstacles(before: ProfileInfo, after: ProfileInfo, old: FactTable, new: FactTable) -> Iterator[Obstacle]:
@@ -36,7 +19,11 @@ def obstacles(before: ProfileInfo, after: ProfileInfo, old: FactTable, new: Fact
 
 def _differs(what: str, old: object, new: object, blocks: bool) -> Iterator[Obstacle]:
     if old not in (None, "", "unknown", ()) and new not in (None, "", "unknown", ()) and old != new:
-        yield Obstacle(what, _say(old), _say(new), blocks, _WHY[what])
+        yield Obstacle(what, _say(old), _say(new), blocks, _why(what))
+
+
+def _why(what: str) -> Text:
+    return both(f"difference_matters.{what}")
 
 
 def _say(value: object) -> str:
@@ -116,9 +103,9 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
         return
     factor, weight = max(by_factor.items(), key=lambda item: item[1])
     if factor != 1 and weight / total >= limit:
-        yield Obstacle("batch", "× 1", f"× {factor:g}", True, _WHY["batch"])
+        yield Obstacle("batch", "× 1", f"× {factor:g}", True, _why("batch"))
     elif 1 - by_factor.get(1.0, 0.0) / total >= limit:
-        yield Obstacle("shapes", "-", f"{100 * (1 - by_factor.get(1.0, 0.0) / total):.0f} %", False, _WHY["shapes"])
+        yield Obstacle("shapes", "-", f"{100 * (1 - by_factor.get(1.0, 0.0) / total):.0f} %", False, _why("shapes"))
 
 
 def _leading(shapes: Value) -> int | None:

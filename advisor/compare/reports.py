@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from advisor.compare.model import Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts
+from advisor.knowledge.words import both
 from advisor.model import Report, Text
 
 if TYPE_CHECKING:
@@ -68,30 +70,21 @@ def _outcome(step: Metric | None, comparable: bool) -> str:
 
 def _headline(outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle]) -> Text:
     counts = {state: sum(m.state == state for m in matched) for state in ("resolved", "remaining", "new", "unjudged")}
-    en = f"{counts['resolved']} resolved, {counts['remaining']} remaining, {counts['new']} new"
-    zh = f"已解决{counts['resolved']}项，仍存在{counts['remaining']}项，新增{counts['new']}项"
-    if counts["unjudged"]:
-        en += f", {counts['unjudged']} can no longer be judged"
-        zh += f"，{counts['unjudged']}项已无法判断"
+    said = both("comparison.counts_unjudged" if counts["unjudged"] else "comparison.counts", **counts)
     if outcome == "incomparable":
-        what = [o for o in between if o.blocks]
-        names = ", ".join(f"{o.what} ({o.before} → {o.after})" for o in what)
-        return Text(f"Not comparable: {names}. Findings: {en}.", f"不可比较：{names}。发现：{zh}。")
+        blocking = [
+            both("comparison.blocking", what=both(f"differences.{o.what}"), before=o.before, after=o.after)
+            for o in between
+            if o.blocks
+        ]
+        listed = reduce(lambda first, second: both("comparison.and", first=first, second=second), blocking)
+        return both("comparison.headline_incomparable", obstacles=listed, counts=said)
     if step is None or step.before is None or step.after is None:
-        return Text(f"No step time on both sides. Findings: {en}.", f"两侧没有共同的step耗时。发现：{zh}。")
-    times = f"{show(step.before, 'us')} → {show(step.after, 'us')}"
-    change = f"{100 * (step.change or 0.0):+.1f} %"
-    words = {
-        "faster": ("Faster", "变快"),
-        "slower": ("Slower", "变慢"),
-        "same": (
-            f"No difference beyond noise (±{100 * step.noise:.1f} %)",
-            f"差异未超出波动（±{100 * step.noise:.1f} %）",
-        ),
-    }[outcome]
-    return Text(
-        f"{words[0]}: step {times} ({change}). Findings: {en}.", f"{words[1]}：单步{times}（{change}）。发现：{zh}。"
-    )
+        return both("comparison.headline_unknown", counts=said)
+    return both(
+        f"comparison.headline_{outcome}", times=f"{show(step.before, 'us')} → {show(step.after, 'us')}",
+        change=f"{100 * (step.change or 0.0):+.1f} %", noise=f"{100 * step.noise:.1f} %", counts=said,
+    )  # fmt: skip
 
 
 def read_report(path: str, rules: RuleSet, options: Options | None = None) -> Report:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from advisor.basics.jsonout import shield_json
 from advisor.engine.judge import rule_needs
 from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
+from advisor.knowledge.words import word
 from advisor.sources.base import Profile, say_once
 from advisor.tables import FILES, TABLES
 
@@ -116,43 +118,45 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
     if form == "json":
         document = {**vars(diagnosis), "missing": [vars(m) for m in diagnosis.missing]}
         return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
-    zh = lang == "zh"
-    lines = [_recognised(diagnosis, zh)]
+    say = partial(word, lang)
+    lines = [_recognised(diagnosis, lang)]
     for rank in diagnosis.ranks[:RANKS_SHOWN]:
         evidence = rank["evidence"]
         assert isinstance(evidence, dict)
         names = ", ".join(sorted({Path(path).name for paths in evidence.values() for path in paths}))
-        guess = "" if rank["known"] else ("（编号为推测）" if zh else " (number guessed)")
-        lines.append(f"  rank {rank['rank']}{guess}: {rank['folder']}: {names}")
+        key = "doctor.rank" if rank["known"] else "doctor.rank_guessed"
+        lines.append("  " + say(key, rank=rank["rank"], folder=rank["folder"], files=names))
     if len(diagnosis.ranks) > RANKS_SHOWN:
-        lines.append(f"  … {len(diagnosis.ranks) - RANKS_SHOWN} " + ("个rank未列出" if zh else "more ranks"))
+        lines.append("  " + say("doctor.more_ranks", count=len(diagnosis.ranks) - RANKS_SHOWN))
     lines += [f"  {reason}" for reason in diagnosis.passed_over]
     if diagnosis.unparsed:
-        lines.append("未解析的原始数据：" if zh else "Raw data that nothing has parsed yet:")
+        lines.append(say("doctor.unparsed"))
         lines += [f"  {path}" for path in diagnosis.unparsed[:RANKS_SHOWN]]
         lines.append(
             "  mindspore.profiler.profiler.analyse(<folder>)   /   torch_npu.profiler.profiler.analyse(<folder>)"
         )
     if diagnosis.missing:
-        lines.append("缺少的数据，及其采集设置：" if zh else "Missing, and the setting that brings it:")
+        lines.append(say("doctor.missing"))
         for m in diagnosis.missing:
             rules = ", ".join(m.rules[:6]) + (" …" if len(m.rules) > 6 else "")
-            wait = f"（{len(m.rules)}条规则：{rules}）" if zh else f"  ({len(m.rules)} rules wait: {rules})"
-            lines.append(f"  {m.evidence}: {m.setting or '-'}{wait}")
+            setting = m.setting or "-"
+            lines.append(
+                "  " + say("doctor.missing_line", evidence=m.evidence, setting=setting, count=len(m.rules), rules=rules)
+            )
     if diagnosis.problems:
-        lines.append("问题：" if zh else "Problems:")
-        lines += [f"  {p['file']}: {p['problem']}" for p in diagnosis.problems]
-    lines.append(("推理引擎：" if zh else "Engine: ") + diagnosis.engine)
+        lines.append(say("doctor.problems"))
+        lines += ["  " + say("doctor.problem", **problem) for problem in diagnosis.problems]
+    lines.append(say("doctor.engine", engine=diagnosis.engine))
     return "\n".join(_printable(line) for line in lines) + "\n"
 
 
-def _recognised(diagnosis: Diagnosis, zh: bool) -> str:
+def _recognised(diagnosis: Diagnosis, lang: str) -> str:
     if not diagnosis.recognised:
-        return f"{diagnosis.path}: " + ("未识别出profiling数据" if zh else "nothing recognised as profiler output")
-    world = diagnosis.world_size or len(diagnosis.ranks)
-    if zh:
-        return f"{diagnosis.path}：{diagnosis.framework}，{diagnosis.layout}，{world}个rank中的{len(diagnosis.ranks)}个"
-    return f"{diagnosis.path}: {diagnosis.framework}, {diagnosis.layout}, {len(diagnosis.ranks)} of {world} ranks"
+        return word(lang, "doctor.nothing", path=diagnosis.path)
+    return word(
+        lang, "doctor.recognised", path=diagnosis.path, framework=diagnosis.framework, layout=diagnosis.layout,
+        ranks=len(diagnosis.ranks), world=diagnosis.world_size or len(diagnosis.ranks),
+    )  # fmt: skip
 
 
 def _printable(line: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from advisor.basics.errors import UsageError
@@ -12,6 +13,7 @@ from advisor.basics.jsonout import shield_json
 from advisor.basics.units import show
 from advisor.facts.base import FactKind, Measured
 from advisor.facts.registry import catalogue
+from advisor.knowledge.words import word
 from advisor.model import COLLECTION, RUN, Check, Finding, Subject
 from advisor.pipeline import measure
 from advisor.ruleset.files.loader import RuleSet
@@ -128,47 +130,46 @@ def _clause(clause: Clause) -> dict[str, Any]:
     }
 
 
-_MARK = {True: "yes", False: "no", None: "unknown"}
-
-
 def _text(told: Mapping[str, Any], lang: str) -> list[str]:
-    rule = told["rule"]
-    lines = [
-        f"{rule['id']}  {rule['title'][lang]}",
-        f"  verdict {rule['verdict']}, {rule['direction']}, {rule['kind']}, one judgement per {rule['for']}",
-        f"  {rule['file']}",
-    ]
+    rule, say = told["rule"], partial(word, lang)
+    judges = say(
+        "explain.judges", verdict=rule["verdict"], direction=say(f"directions.{rule['direction']}").lower(),
+        kind=say(f"rule_kinds.{rule['kind']}"), subject=say(f"kinds.{rule['for']}"),
+    )  # fmt: skip
+    lines = [f"{rule['id']}  {rule['title'][lang]}", f"  {judges}", f"  {rule['file']}"]
     if rule["params"]:
-        lines.append("  thresholds")
-        for key, p in rule["params"].items():
-            changed = f" (set by {p['overridden']})" if p["overridden"] else ""
-            lines.append(f"    {key} = {show(p['value'], p['unit'])}{changed}: {p['origin']}")
-    lines += ["  document: " + ", ".join(map(str, reference.values())) for reference in rule["references"]]
+        lines.append("  " + say("explain.thresholds"))
+        for name, p in rule["params"].items():
+            key = "explain.threshold_overridden" if p["overridden"] else "explain.threshold"
+            value = show(p["value"], p["unit"])
+            lines.append("    " + say(key, name=name, value=value, by=p["overridden"], origin=p["origin"]))
+    lines += ["  " + say("explain.document", reference=", ".join(map(str, r.values()))) for r in rule["references"]]
     if rule["statements"]:
-        lines.append("  statements: " + ", ".join(rule["statements"]))
+        lines.append("  " + say("explain.statements", names=", ".join(rule["statements"])))
     if rule["false_positives"]:
-        lines.append("  known traps: " + "; ".join(rule["false_positives"]))
+        lines.append("  " + say("explain.traps", traps="; ".join(rule["false_positives"])))
     if "profile" in told:
-        lines += _profile_lines(told["profile"])
+        lines += _profile_lines(told["profile"], lang)
     return lines
 
 
-def _profile_lines(profile: Mapping[str, Any]) -> list[str]:
-    lines = ["", f"{profile['path']}: {profile['outcome']}"]
+def _profile_lines(profile: Mapping[str, Any], lang: str) -> list[str]:
+    say = partial(word, lang)
+    lines = ["", say("explain.outcome", path=profile["path"], outcome=say(f"outcomes.{profile['outcome']}"))]
     if profile["missing"]:
-        lines.append("  not measured: " + ", ".join(profile["missing"]))
+        lines.append("  " + say("explain.not_measured", facts=", ".join(profile["missing"])))
     if profile["reason"]:
         lines.append(f"  {profile['reason']}")
     for subject in profile["subjects"][:SUBJECTS_SHOWN]:
-        lines.append(f"  {subject['subject']}: {'fired' if subject['fired'] else 'silent'}")
+        lines.append("  " + say(f"explain.{'fired' if subject['fired'] else 'silent'}", subject=subject["subject"]))
         for clause in subject["clauses"]:
             seen = "; ".join(
                 f"{o['fact']} = {show(tuple(o['value']) if isinstance(o['value'], list) else o['value'], o['unit'])}"
                 for o in clause["observed"][:4]
             )
-            lines.append(
-                f"    {_MARK[clause['truth']]:8}{clause['part']}: {clause['text']}" + (f"   [{seen}]" if seen else "")
-            )
+            truth = "unknown" if clause["truth"] is None else str(clause["truth"]).lower()
+            line = f"    {say(f'explain.clause_{truth}'):8}{clause['part']}: {clause['text']}"
+            lines.append(line + (f"   [{seen}]" if seen else ""))
     if len(profile["subjects"]) > SUBJECTS_SHOWN:
-        lines.append(f"  … {len(profile['subjects']) - SUBJECTS_SHOWN} more subjects")
+        lines.append("  " + say("explain.more_subjects", count=len(profile["subjects"]) - SUBJECTS_SHOWN))
     return lines

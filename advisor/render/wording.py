@@ -6,16 +6,19 @@ import logging
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
-from advisor.basics.resources import resource
 from advisor.basics.units import rank_list, show
-from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject, Text
+from advisor.knowledge.words import LANGUAGES, both, word, words
+from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject
 from advisor.render.escaping import shorten
+
+__all__ = [
+    "LANGUAGES", "both", "breakdown", "change", "check", "expected", "extent", "gain", "meaning", "measured", "promise",
+    "telling", "where", "word", "words",
+]  # fmt: skip
 
 log = logging.getLogger("advisor")
 
-LANGUAGES = ("en", "zh")
 SMALLEST_REST = 0.005
 """Shares are rounded: less than this is no missing part of a step."""
 _CLAUSE = re.compile(
@@ -24,29 +27,6 @@ _CLAUSE = re.compile(
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?([eE][-+]?\d+)?$")
 _OR_ELSE = re.compile(r"or_else\(([\w.]+), [^(),]+\)")
 _OPPOSITE = {"<": "≥", "<=": ">", "≤": ">", ">": "≤", ">=": "<", "≥": "<", "==": "≠", "!=": "="}
-
-
-@cache
-def words(lang: str) -> dict[str, Any]:
-    """All words of `reports/locales/<lang>.yaml`; English where the language is unknown."""
-    import yaml
-
-    path = resource("reports", "locales", f"{lang if lang in LANGUAGES else 'en'}.yaml")
-    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
-
-
-def word(lang: str, key: str, **values: object) -> str:
-    """The word under "group.name"; the name itself where the locale has none (a plugin's own direction, say)."""
-    group, _, name = key.partition(".")
-    text = str(words(lang)[group].get(name, name))
-    for placeholder, value in values.items():
-        text = text.replace("{" + placeholder + "}", str(value))
-    return text
-
-
-def both(key: str, **values: object) -> Text:
-    """The word under "group.name" in both languages."""
-    return Text(*(word(lang, key, **values) for lang in LANGUAGES))
 
 
 def expected(evidence: Evidence) -> str:
@@ -139,12 +119,10 @@ def gain(saving: Saving | None, lang: str) -> str:
     """ "12 ms (38 % of the step)", or that it is not known."""
     if saving is None:
         return word(lang, "report.gain_unknown")
-    share = ""
-    if saving.share_of_step is not None:
-        share = f" ({show(saving.share_of_step, 'ratio')} {word(lang, 'report.of_step')})"
-        if lang == "zh":
-            share = f"（{word(lang, 'report.of_step')}的{show(saving.share_of_step, 'ratio')}）"
-    return show(saving.us_per_step, "us") + share
+    amount = show(saving.us_per_step, "us")
+    if saving.share_of_step is None:
+        return amount
+    return word(lang, "report.gain", amount=amount, share=show(saving.share_of_step, "ratio"))
 
 
 def promise(finding: Finding, lang: str) -> str:

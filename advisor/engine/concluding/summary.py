@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from advisor.basics.units import rank_list, show
 from advisor.engine.concluding.allclear import objection
 from advisor.facts.base import FactSet
-from advisor.model import COLLECTION, RUN, Check, Confidence, Direction, Finding, Outcome, Role, Severity, Summary, Text
+from advisor.knowledge.words import LANGUAGES, both, words
+from advisor.model import COLLECTION, RUN, Check, Direction, Finding, Outcome, Role, Severity, Subject, Summary, Text
 
-DIRECTIONS = {
-    "computation": Text("computation", "计算"),
-    "scheduling": Text("scheduling", "调度"),
-    "communication": Text("communication", "通信"),
-}
-KINDS = {
-    "rank": Text("rank", "rank"),
-    "step": Text("step", "step"),
-    "stage": Text("stage", "stage"),
-    "operator": Text("operator", "算子"),
-    "operator_type": Text("operator type", "算子类型"),
-    "pipeline_op": Text("data operation", "数据处理操作"),
-    "queue": Text("queue", "队列"),
-    "collective": Text("collective", "集合通信"),
-    "link": Text("link", "链路"),
-    "host": Text("host", "主机"),
-}
-"""What people call the kinds of subjects."""
 _BREAKDOWN = ("computing", "exposed_communication", "idle")
 
 
@@ -59,14 +43,9 @@ def summarise(
     if direction == "healthy" and unusable:
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
-        headline = Text(
-            f"Nothing of weight was found, but nothing could be read of {names}.",
-            f"未发现明显瓶颈，但以下文件无法读取：{names}。",
-        )
+        headline = both("summary.unread_files", files=names)
     if direction == "healthy" and isinstance(defects, int) and defects:
-        headline = Text(
-            f"{headline.en} Problems met in the files: {defects}.", f"{headline.zh}读取文件时发现{defects}处问题。"
-        )
+        headline = _sentences(headline, both("summary.problems", count=defects))
     return Summary(direction, headline, step_us, breakdown)
 
 
@@ -93,36 +72,33 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:
-    about = Text("", "")
-    if top.subject.kind in KINDS:
-        kind = KINDS[top.subject.kind]
-        about = Text(f": {kind.en} {top.subject.id}", f"：{kind.zh} {top.subject.id}")
-        if top.subject.kind == "rank" and len(top.subject.ranks) > 1:
-            about = Text(f": ranks {rank_list(top.subject.ranks)}", f"：rank {rank_list(top.subject.ranks)}")
-        elif top.subject.kind == "link" and "*" in top.subject.id:
-            ranks = rank_list(top.subject.ranks)
-            some = Text(f"ranks {ranks}" if len(top.subject.ranks) > 1 else f"rank {ranks}", f"rank {ranks}")
-            if top.subject.id.startswith("*"):
-                about = Text(f": all links into {some.en}", f"：进入{some.zh}的所有链路")
-            else:
-                about = Text(f": all links of {some.en}", f"：{some.zh}的所有链路")
-    step = ("", "") if step_us is None else (f" Step: {show(step_us, 'us')}.", f"单步{show(step_us, 'us')}。")
-    gain = ("", "")
+    said = [both("summary.finding", title=top.title, about=_about(top.subject))]
+    if step_us is not None:
+        said.append(both("summary.step", time=show(step_us, "us")))
     if top.saving is not None:
-        share = "" if top.saving.share_of_step is None else f" ({show(top.saving.share_of_step, 'ratio')})"
-        amount = show(top.saving.us_per_step, "us") + share
-        gain = (f" Up to {amount} of each step to gain.", f"每步最多可节省{amount}。")
-        if top.remedies and top.remedies[0].brings_evidence:
-            gain = (f" {amount} of each step at stake.", f"每步涉及{amount}。")
-    sure = {
-        Confidence.LOW: ("Possibly — the evidence is thin: ", "可能（证据不足）："),
-        Confidence.MEDIUM: ("Probably: ", "很可能："),
-        Confidence.HIGH: ("", ""),
-    }[top.confidence]
-    return Text(
-        f"{sure[0]}{top.title.en}{about.en}.{step[0]}{gain[0]}",
-        f"{sure[1]}{top.title.zh}{about.zh}。{step[1]}{gain[1]}",
-    )
+        amount = show(top.saving.us_per_step, "us")
+        if top.saving.share_of_step is not None:
+            amount = f"{amount} ({show(top.saving.share_of_step, 'ratio')})"
+        only_evidence = bool(top.remedies) and top.remedies[0].brings_evidence
+        said.append(both("summary.at_stake" if only_evidence else "summary.gain", amount=amount))
+    return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
+
+
+def _sentences(*said: Text) -> Text:
+    return reduce(lambda first, second: both("summary.sentences", first=first, second=second), said)
+
+
+def _about(subject: Subject) -> Text:
+    """What the leading finding is about, to stand behind its title; empty where it is the whole run."""
+    if subject.kind not in words(LANGUAGES[0])["headline_kinds"]:
+        return Text("", "")
+    ranks = rank_list(subject.ranks)
+    if subject.kind == "rank" and len(subject.ranks) > 1:
+        return both("summary.about_ranks", ranks=ranks)
+    if subject.kind == "link" and "*" in subject.id:
+        some = both("summary.ranks" if len(subject.ranks) > 1 else "summary.rank", ranks=ranks)
+        return both(f"summary.about_links_{'into' if subject.id.startswith('*') else 'of'}", ranks=some)
+    return both("summary.about", kind=both(f"headline_kinds.{subject.kind}"), id=subject.id)
 
 
 def _without_cause(
@@ -137,26 +113,13 @@ def _without_cause(
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
     blind = sum(check.outcome == Outcome.NO_DATA for check in checks)
     if serious or step_us is None or not judged or not breakdown:
-        why = serious[0].title if serious else Text("the evidence does not suffice", "证据不足")
-        return "undetermined", Text(f"No direction can be named: {why.en}.", f"无法判断方向：{why.zh}。")
+        why = serious[0].title if serious else both("summary.too_little")
+        return "undetermined", both("summary.undirected", why=why)
     if unread:
         names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
-        return "undetermined", Text(
-            f"Nothing of weight was found, but no steps of rank {names} could be read.",
-            f"未发现明显瓶颈，但无法读取rank {names}的迭代数据。",
-        )
+        return "undetermined", both("summary.unread_ranks", ranks=names)
     if doubt is not None:
-        return "undetermined", Text(
-            f"Nothing of weight was found, but {doubt.en}: that is no all-clear.",
-            f"未发现明显瓶颈，但{doubt.zh}，不能据此判定正常。",
-        )
-    note = (f" {blind} checks had no data.", f"有{blind}项检查缺少数据。") if blind else ("", "")
-    scope = (
-        ("", "")
-        if "computing" in breakdown or "exposed_communication" in breakdown
-        else (" as far as the host's files show", "（仅就主机侧文件而言）")
-    )
-    return "healthy", Text(
-        f"Nothing of weight holds the step back{scope[0]}: {judged} checks made.{note[0]}",
-        f"未发现明显瓶颈{scope[1]}：已完成{judged}项检查。{note[1]}",
-    )
+        return "undetermined", both("summary.no_all_clear", doubt=doubt)
+    whole = "computing" in breakdown or "exposed_communication" in breakdown
+    headline = both("summary.healthy" if whole else "summary.healthy_host", checks=judged)
+    return "healthy", _sentences(headline, both("summary.no_data", count=blind)) if blind else headline

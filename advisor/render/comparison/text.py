@@ -9,30 +9,12 @@ from typing import Any
 
 from advisor.basics.jsonout import shield_json
 from advisor.basics.units import show
-from advisor.compare.model import Account, Comparison, Effect, Matched, Metric
+from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle
+from advisor.knowledge.words import both, word
 from advisor.model import Finding, Value
 
 SCHEMA_VERSION = "1.0"
 FORMATS = ("text", "markdown", "json")
-
-_WORDS = {
-    "en": {
-        "differs": "What else differs", "blocks": "blocks", "metric": "metric", "before": "before", "after": "after",
-        "change": "change", "noise": "within noise", "accounts": "What accounts for it", "new": "New",
-        "remaining": "Remaining", "resolved": "Resolved", "unjudged": "Can no longer be judged", "effects": "Remedies",
-        "promised": "promised up to", "gained": "step gained", "gone": "gone", "appeared": "appeared",
-        "kept": "worked", "partly": "worked in part", "unmoved": "not moved (not applied, or without effect)",
-        "opposite": "moved the wrong way", "unmeasured": "cannot be judged", "none": "none", "of": "of",
-    },
-    "zh": {
-        "differs": "其他差异", "blocks": "不可比", "metric": "指标", "before": "之前", "after": "之后",
-        "change": "变化", "noise": "波动以内", "accounts": "变化的来源", "new": "新增",
-        "remaining": "仍存在", "resolved": "已解决", "unjudged": "已无法判断", "effects": "优化措施",
-        "promised": "承诺至多", "gained": "单步实际减少", "gone": "消失", "appeared": "出现",
-        "kept": "有效", "partly": "部分有效", "unmoved": "未变化（未实施或无效）",
-        "opposite": "反向变化", "unmeasured": "无法判断", "none": "无", "of": "/",
-    },
-}  # fmt: skip
 
 
 def render_comparison(comparison: Comparison, form: str = "text", lang: str = "en") -> str:
@@ -46,8 +28,7 @@ def render_comparison(comparison: Comparison, form: str = "text", lang: str = "e
             )
             + "\n"
         )
-    words = _WORDS["zh" if lang == "zh" else "en"]
-    lines = _markdown(comparison, words, lang) if form == "markdown" else _text(comparison, words, lang)
+    lines = _markdown(comparison, lang) if form == "markdown" else _text(comparison, lang)
     return "\n".join(_printable(line) for line in lines) + "\n"
 
 
@@ -59,36 +40,39 @@ def _value(value: Value | None, unit: str) -> str:
     return "-" if value is None else show(value, unit)
 
 
-def _change(metric: Metric, words: dict[str, str]) -> str:
+def _change(metric: Metric, lang: str) -> str:
     if metric.before is None or metric.after is None:
         return "-"
     if not metric.moved:
-        return words["noise"]
+        return word(lang, "comparison.within_noise")
     if metric.change is None:
         return _value(metric.after, metric.unit)
     return f"{100 * metric.change:+.1f} %"
 
 
-def _rows(comparison: Comparison, words: dict[str, str]) -> list[tuple[str, str, str, str]]:
-    return [(m.fact, _value(m.before, m.unit), _value(m.after, m.unit), _change(m, words)) for m in comparison.metrics]
+def _rows(comparison: Comparison, lang: str) -> list[tuple[str, str, str, str]]:
+    return [(m.fact, _value(m.before, m.unit), _value(m.after, m.unit), _change(m, lang)) for m in comparison.metrics]
 
 
-def _obstacle_lines(comparison: Comparison, words: dict[str, str], lang: str) -> Iterator[str]:
-    for o in comparison.obstacles:
-        mark = f" [{words['blocks']}]" if o.blocks else ""
-        yield f"{o.what}{mark}: {o.before} → {o.after} ({o.why.get(lang)})"
+def _obstacle_line(obstacle: Obstacle, lang: str) -> str:
+    return word(
+        lang, "comparison.obstacle_blocks" if obstacle.blocks else "comparison.obstacle",
+        what=both(f"differences.{obstacle.what}"), before=obstacle.before, after=obstacle.after, why=obstacle.why,
+    )  # fmt: skip
 
 
-def _account_line(account: Account, words: dict[str, str]) -> str:
+def _account_line(account: Account, lang: str) -> str:
     if account.before is None:
-        moved = f"{words['appeared']}, {show(account.after, 'us')}"
+        moved = word(lang, "comparison.appeared", time=show(account.after, "us"))
     elif account.after is None:
-        moved = f"{words['gone']}, {show(account.before, 'us')}"
+        moved = word(lang, "comparison.gone", time=show(account.before, "us"))
     else:
         moved = f"{show(account.before, 'us')} → {show(account.after, 'us')}"
-    part = f"{words['of']} {_signed(account.part_change_us)} {account.part.removesuffix('_us')}"
-    refers = f" [{', '.join(account.findings)}]" if account.findings else ""
-    return f"{account.subject}: {_signed(account.change_us)} ({account.fact}: {moved}) {part}{refers}"
+    line = word(
+        lang, "comparison.account", subject=account.subject, change=_signed(account.change_us), fact=account.fact,
+        moved=moved, part=account.part.removesuffix("_us"), part_change=_signed(account.part_change_us),
+    )  # fmt: skip
+    return line + (f" [{', '.join(account.findings)}]" if account.findings else "")
 
 
 def _signed(us: float) -> str:
@@ -113,52 +97,58 @@ def _pair(old: str, new: str) -> str:
     return old if old == new else f"{old} → {new}"
 
 
-def _effect_line(effect: Effect, words: dict[str, str], lang: str) -> str:
-    line = (
-        f"{effect.finding.id} {effect.remedy.title.get(lang)}: {words[effect.outcome]}. "
-        f"{effect.fact} {_value(effect.before, effect.unit)} → {_value(effect.after, effect.unit)} ({effect.expect})"
-    )
+def _effect_line(effect: Effect, lang: str) -> str:
+    line = word(
+        lang, "comparison.effect", finding=effect.finding.id, remedy=effect.remedy.title,
+        outcome=both(f"comparison.{effect.outcome}"), fact=effect.fact, before=_value(effect.before, effect.unit),
+        after=_value(effect.after, effect.unit), expect=both(f"expectations.{effect.expect}"),
+    )  # fmt: skip
     if effect.promised_us is not None:
-        line += f"; {words['promised']} {show(effect.promised_us, 'us')}"
+        line += f"; {word(lang, 'comparison.promised')} {show(effect.promised_us, 'us')}"
         if effect.gained_us is not None and effect.outcome in ("kept", "partly"):
-            line += f", {words['gained']} {show(effect.gained_us, 'us')}"
+            line += f", {word(lang, 'comparison.gained')} {show(effect.gained_us, 'us')}"
     return line
 
 
-def _sections(comparison: Comparison, words: dict[str, str], lang: str) -> Iterator[tuple[str, list[str]]]:
-    yield words["differs"], list(_obstacle_lines(comparison, words, lang))
-    yield words["accounts"], [_account_line(a, words) for a in comparison.accounts]
+def _sections(comparison: Comparison, lang: str) -> Iterator[tuple[str, list[str]]]:
+    yield word(lang, "comparison.differs"), [_obstacle_line(o, lang) for o in comparison.obstacles]
+    yield word(lang, "comparison.accounts"), [_account_line(a, lang) for a in comparison.accounts]
     for state in ("new", "remaining", "unjudged", "resolved"):
-        yield words[state], [_finding_line(m, lang) for m in comparison.of(state)]
-    yield words["effects"], [_effect_line(e, words, lang) for e in comparison.effects]
+        yield word(lang, f"comparison.{state}"), [_finding_line(m, lang) for m in comparison.of(state)]
+    yield word(lang, "comparison.effects"), [_effect_line(e, lang) for e in comparison.effects]
 
 
-def _text(comparison: Comparison, words: dict[str, str], lang: str) -> Iterator[str]:
+def _head(lang: str) -> tuple[str, str, str, str]:
+    metric, before, after, change = (word(lang, f"comparison.{key}") for key in ("metric", "before", "after", "change"))
+    return metric, before, after, change
+
+
+def _text(comparison: Comparison, lang: str) -> Iterator[str]:
     yield comparison.headline.get(lang)
     yield f"{comparison.before.path} → {comparison.after.path}"
-    rows = [(words["metric"], words["before"], words["after"], words["change"]), *_rows(comparison, words)]
+    rows = [_head(lang), *_rows(comparison, lang)]
     if len(rows) > 1:
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
         yield ""
         for row in rows:
             cells = (row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3])
             yield "  ".join(cells).rstrip()
-    for title, lines in _sections(comparison, words, lang):
+    for title, lines in _sections(comparison, lang):
         if lines:
             yield ""
             yield f"{title} ({len(lines)})"
             yield from (f"  {line}" for line in lines)
 
 
-def _markdown(comparison: Comparison, words: dict[str, str], lang: str) -> Iterator[str]:
+def _markdown(comparison: Comparison, lang: str) -> Iterator[str]:
     yield f"**{_escape(comparison.headline.get(lang))}**"
-    rows = _rows(comparison, words)
+    rows = _rows(comparison, lang)
     if rows:
         yield ""
-        yield f"| {words['metric']} | {words['before']} | {words['after']} | {words['change']} |"
+        yield f"| {' | '.join(_head(lang))} |"
         yield "|---|---:|---:|---:|"
         yield from (f"| `{row[0]}` | {row[1]} | {row[2]} | {row[3]} |" for row in rows)
-    for title, lines in _sections(comparison, words, lang):
+    for title, lines in _sections(comparison, lang):
         if lines:
             yield ""
             yield f"### {title} ({len(lines)})"
