@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.basics.errors import AdvisorError
 from advisor.cli.main import (
     DONE,
     FAILED,
@@ -29,8 +30,11 @@ from advisor.cli.main import (
 if TYPE_CHECKING:
     from advisor.config import Config
     from advisor.gate.baselines import Reference
+    from advisor.gate.flow import Sampler
     from advisor.gate.model import Decision
     from advisor.gate.policy import Policy
+    from advisor.pipeline import Options
+    from advisor.ruleset.files.loader import RuleSet
 
 log = logging.getLogger("advisor")
 
@@ -39,7 +43,7 @@ _PAIRS = "NAME=VALUE"
 
 def _described(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--steps-only", is_flag=True, help="PROFILEs are step times of a log: CSV or JSON, one file a run."),
+        click.option("--steps-only", is_flag=True, help="PROFILEs are step times from a log: CSV or JSON, one a run."),
         click.option(
             "--step-unit", type=click.Choice(["us", "ms", "s"]), help="Their unit, where the column does not say it."
         ),
@@ -59,7 +63,10 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--confirm", multiple=True, metavar="PROFILE", help="A run made to confirm a failure; repeatable.")
 @click.option("--record", is_flag=True, help="While the history is too short: record the runs, no verdict yet, exit 0.")
 @click.option(
-    "--allow-unreadable", type=click.IntRange(min=0), default=0, metavar="N",
+    "--allow-unreadable",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
     help="Judge the others where up to N runs cannot be read [0].",
 )
 @_described
@@ -76,12 +83,13 @@ def gate(profiles: tuple[str, ...], **given: Any) -> int:
     try:
         decision, rules, lang = _decide(profiles, given)
     except (AdvisorError, click.ClickException) as error:
-        _write_stop(error.message, outputs, given["lang"] or "en")
+        place = getattr(error, "place", "")
+        _write_stop(f"{place}: {error.message}" if place else error.message, profiles, outputs, given)
         raise
     except Exception as error:
-        _write_stop(f"{type(error).__name__}: {error}", outputs, given["lang"] or "en")
+        _write_stop(f"{type(error).__name__}: {error}", profiles, outputs, given)
         raise
-    _write(lambda name, **options: render(decision, name, lang, **options), outputs)
+    _write(decision, outputs, lang)
     status = {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT, "recorded": DONE}[decision.verdict.value]
     return told_broken(rules, status)
 
@@ -177,11 +185,16 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
 @click.argument("folder", required=False, type=click.Path(file_okay=False), metavar="[FOLDER]")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-def list_(folder: str | None, config_file: str | None, form: str) -> int:
-    """The baselines in a folder: runs, keys, newest, frozen or not."""
+@click.option("--lang", type=click.Choice(["en", "zh"]))
+def list_(folder: str | None, config_file: str | None, form: str, lang: str | None) -> int:
+    """The baselines in a folder: runs, kinds of run, newest, frozen or not."""
+    from advisor.config import load_config
     from advisor.render.decision.history import list_text
 
-    click.echo(list_text(_folder(folder, config_file), form), nl=False)
+    config = load_config(Path(config_file) if config_file else None)
+    policy = _policy(config)
+    place = Path(folder) if folder else _reference(None, policy, config).folder
+    click.echo(list_text(place, form, lang or config.lang or "en", policy.key_ignored), nl=False)
     return DONE
 
 
@@ -269,35 +282,27 @@ def _reference(given: str | None, policy: Policy, config: Config) -> Reference:
     return parse_reference(text)
 
 
-def _folder(given: str | None, config_file: str | None) -> Path:
-    from advisor.config import load_config
+def _write_stop(message: str, profiles: Sequence[str], outputs: Sequence[tuple[str, str]], given: Any) -> None:
+    """The files asked for say why there is no decision; the terminal hears it as an error."""
+    from advisor.gate.decision import stopped
 
-    if given:
-        return Path(given)
-    config = load_config(Path(config_file) if config_file else None)
-    return _reference(None, _policy(config), config).folder
-
-
-def _write_stop(message: str, outputs: Sequence[tuple[str, str]], lang: str) -> None:
-    """The files asked for, and what a pipeline shows, say why there is no decision; the terminal hears it as an error."""
-    from advisor.render.decision.stop import render_stop
-
-    machine = [(name, path) for name, path in outputs if path != "-" or name != "text"]
-    _write(lambda name, **_: render_stop(message, name, lang), machine)
+    decision = stopped(message, given["baseline"], profiles)
+    _write(decision, [(name, path) for name, path in outputs if path != "-" or name != "text"], given["lang"] or "en")
 
 
-def _write(tell: Callable[..., str], outputs: Sequence[tuple[str, str]]) -> None:
+def _write(decision: Decision, outputs: Sequence[tuple[str, str]], lang: str) -> None:
     from advisor.basics.files import write_atomically
+    from advisor.render.decision.text import render
 
     for name, path in outputs:
         if path == "-":
-            click.echo(tell(name, color=_colour()), nl=False, color=True)
+            click.echo(render(decision, name, lang, color=_colour()), nl=False, color=True)
         else:
-            write_atomically(path, tell(name))
+            write_atomically(path, render(decision, name, lang))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8") as stream:
-                stream.write(tell("markdown"))
+                stream.write(render(decision, "markdown", lang))
         except OSError as error:
             print(f"advisor: $GITHUB_STEP_SUMMARY: {error.strerror or error}", file=sys.stderr)

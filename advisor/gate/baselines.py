@@ -126,8 +126,8 @@ def require_baseline(reference: Reference) -> None:
 
 
 def load_baseline(reference: Reference, ignored: Sequence[str] = ()) -> Baseline:
-    """Reads a baseline; an absent one is empty. Files that cannot be read are noted, not dropped silently. Fields of the
-    key that `ignored` names do not keep runs apart."""
+    """Reads a baseline; an absent one is empty. Files that cannot be read are noted, not dropped silently. Fields of
+    the key that `ignored` names do not keep runs apart."""
     events = _read_all(reference.path)
     histories, copies = _histories(events, ignored)
     return Baseline(reference, tuple(histories), _frozen(events), tuple(events.problems), copies)

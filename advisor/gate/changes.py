@@ -85,7 +85,9 @@ def _division(step: str, divisions: Sequence[Sequence[str]], old: FactTable, new
     found: list[list[str]] = [[]]
     for parts in divisions:
         measured = [part for part in parts if old.number(part) is not None and new.number(part) is not None]
-        sums = [sum(table.number(part) or 0.0 for part in measured) / (table.number(step) or 1.0) for table in (old, new)]
+        sums = [
+            sum(table.number(part) or 0.0 for part in measured) / (table.number(step) or 1.0) for table in (old, new)
+        ]
         if max(sums) <= defaults()["explained"]["overlap"]:
             found.append(measured)
     return max(found, key=len)

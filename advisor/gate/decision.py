@@ -18,6 +18,7 @@ from advisor.gate.policy import Judging, Policy
 from advisor.gate.sample import Sample
 from advisor.gate.unsteady import find_unsteady
 from advisor.gate.waivers import waive
+from advisor.model import Problem
 
 
 def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | None = None) -> Decision:
@@ -54,6 +55,14 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
         unsteady=_unsteady(runs, history, judging),
         recorded=_recorded(runs, stored, judging) if recording else None,
     )
+
+
+def stopped(message: str, baseline: str | None, profiles: Sequence[str]) -> Decision:
+    """The answer where there is none: what stopped the gate before anything could be judged."""
+    return Decision(
+        Verdict.INCONCLUSIVE, (), (), (), (), (), baseline, hindrances=(("stopped", {"what": message}),),
+        unreadable=tuple(Problem(profile, message) for profile in profiles[:1]),
+    )  # fmt: skip
 
 
 def _hindrances(case: Case, bench: Bench) -> Iterator[Note]:

@@ -32,7 +32,6 @@ def judge_findings(bench: Bench) -> Iterator[Judgement]:
     yield from sorted(_not_gated(bench, told), key=_causes_first)
 
 
-
 def _gated(bench: Bench, limit: Severity) -> Iterator[Judgement]:
     """Severe and certain enough, in most of the runs, and not in the history at that severity."""
     serious = lambda f: (  # noqa: E731

@@ -80,7 +80,8 @@ def distinct(samples: Iterable[Sample], besides: Iterable[Sample] = ()) -> tuple
     seen = _Seen()
     for sample in besides:
         seen.add(sample)
-    kept, copies = [], []
+    kept: list[Sample] = []
+    copies: list[Sample] = []
     for sample in samples:
         (kept if seen.add(sample) else copies).append(sample)
     return kept, copies

@@ -16,6 +16,8 @@ from advisor.gate.statistics import compare
 _TOO_FEW = ("no_baseline", "few_runs", "few_history")
 """Reasons for which a metric stays open without anything being wrong with it."""
 
+_OTHER_SOURCE = ("other_source", "mixed_source")
+
 
 def judge_metrics(bench: Bench) -> Iterator[Judgement]:
     """Every metric that gates or could be compared."""
@@ -34,7 +36,7 @@ def _judge(metric: Metric, bench: Bench) -> Judgement | None:
         return Judgement(
             "metric", metric.name, metric.title, Result.NOT_JUDGED, reason, values, metric.unit,
             value=median(found.runs) if found.runs else None,
-            required=reason == "other_source" or (metric.required and reason not in _TOO_FEW),
+            required=reason in _OTHER_SOURCE or (metric.required and reason not in _TOO_FEW),
         )  # fmt: skip
     compared = compare(
         found.history, found.runs, metric.limits, lower_is_better=metric.lower_is_better, confirming=found.confirming
@@ -59,7 +61,7 @@ def _why_open(bench: Bench, found: Readings) -> tuple[str, Mapping[str, str]]:
     if not bench.named:
         return "no_baseline", {}
     if found.ways is not None and not bench.differences:
-        return "other_source", _ways(*found.ways)
+        return "other_source" if found.runs else "mixed_source", _ways(*found.ways)
     if not count:
         return "not_measured", {}
     if bench.differences:

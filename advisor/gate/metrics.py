@@ -1,4 +1,4 @@
-"""Gate metrics: which facts of the run are compared, whither is worse, and how much counts (knowledge_base/gate.yaml)."""
+"""Metrics: which facts of the run are compared, whither is worse, how much counts (knowledge_base/gate.yaml)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from advisor.gate.statistics import Comparison
 from advisor.gate.tables import WaiverTable
 from advisor.model import Finding, Problem, Text
 
-
 Note = tuple[str, Mapping[str, "str | Text"]]
 """A word of the locale's group `gate`, and what it is filled with."""
 

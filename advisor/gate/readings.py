@@ -66,9 +66,18 @@ def read(
         best = best or found
     if best is None or best.ways is not None:
         return best or Readings()
-    by_other = next((found for fact in facts_of(name) if (found := _all(fact, history, lower_is_better))), None)
-    by_this = next((found for fact in facts_of(name) if (found := _all(fact, runs, lower_is_better))), None)
-    return replace(best, ways=(by_other[-1][1], by_this[-1][1])) if by_other and by_this else best
+    return replace(best, ways=_other_facts(name, history, runs, lower_is_better))
+
+
+def _other_facts(
+    name: str, history: Sequence[Sample], runs: Sequence[Sample], lower_is_better: bool
+) -> tuple[Way, Way] | None:
+    """How either side measured the metric, where the baseline has it by another fact than the runs."""
+    ways = [
+        next((found[-1][1] for fact in facts_of(name) if (found := _all(fact, side, lower_is_better))), None)
+        for side in (history, runs)
+    ]
+    return (ways[0], ways[1]) if ways[0] is not None and ways[1] is not None else None
 
 
 def _all(fact: str, samples: Sequence[Sample], lower_is_better: bool) -> list[tuple[float, Way]]:

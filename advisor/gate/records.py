@@ -25,7 +25,7 @@ _WORDS = ("text", "list", "bool")
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The parsed JSON of one file. Raises UsageError where it is no regular file, too large or no JSON object; OSError."""
+    """The parsed JSON of a file. Raises OSError, and UsageError where it is no regular file, too large or no object."""
     state = path.stat()
     if not stat.S_ISREG(state.st_mode):
         raise UsageError("is no regular file")

@@ -43,7 +43,7 @@ def read_step_times(path: str, unit: str | None, key: Mapping[str, str], metadat
     return Sample(
         id=path,
         key=dict(sorted({"evidence": "step times", **key}.items())),
-        info=ProfileInfo(path, "unknown", "files", (), None),
+        info=ProfileInfo(path, "unknown", "step_times", (), None),
         summary=Summary("undetermined", Text("", ""), step),
         facts=facts,
         metadata=dict(metadata),
@@ -140,7 +140,9 @@ def _chosen(path: Path, names: Sequence[str]) -> str:
     fitting = [(match, name) for name in names if (match := _NAME.fullmatch(_plain(name)))]
     fitting = [(match, name) for match, name in fitting if match["unit"] or match["word"] != "step"]
     if not fitting:
-        raise NoVerdict(f"has no column of step times among {', '.join(names[:8]) or 'none'}", place=str(path), hint=_HINT)
+        raise NoVerdict(
+            f"has no column of step times among {', '.join(names[:8]) or 'none'}", place=str(path), hint=_HINT
+        )
     return min(fitting, key=lambda item: (item[0]["unit"] is None, _WORDS.index(item[0]["word"])))[1]
 
 
