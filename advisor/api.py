@@ -16,19 +16,22 @@ def load_profile(path: str | Path | Sequence[str | Path]) -> Profile:
     return _load_profile([path] if isinstance(path, (str, Path)) else path)
 
 
-def load_rules(*directories: str | Path) -> RuleSet:
+def load_rules(*directories: str | Path, allow_code: Sequence[str | Path] = ()) -> RuleSet:
     """The rules that the configuration names, and those of further packs. Raises RuleError with file and line; what is
-    wrong with an extractor is told in the reports."""
+    wrong with an extractor is told in the reports.
+
+    `allow_code`: folders whose extractors may run, beside those of trusted ones (`advisor trust`)."""
     from dataclasses import replace
 
-    from advisor.config import load_config
     from advisor.facts.extractors import load_extractors
     from advisor.ruleset.files.loader import load_rules as load
+    from advisor.trust import settle
 
-    config = load_config()
+    settled = settle(allowed=allow_code)
+    config = settled.config
     warnings = load_extractors(config.extractors)
     rules = load(config=replace(config, rules=(*config.rules, *map(Path, directories))))
-    return replace(rules, errors=(*rules.errors, *warnings))
+    return replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)
 
 
 def advise(path: str | Path | Sequence[str | Path], rules: RuleSet | None = None, jobs: int = 1) -> Report:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,18 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import ConfigError
+from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-_PROFILE = re.compile(
-    r".*_ascend_(ms|pt)|PROF_.+|ASCEND_PROFILER_OUTPUT|cluster_analysis_output|profiler_(info|metadata).*\.json", re.I
-)
-SEVERITIES = ("low", "medium", "high", "critical")
-ENGINES = ("auto", "durable", "python")
-LANGUAGES = ("en", "zh")
 _RULE_KEYS = ("extend", "select", "ignore", "rules", "params", "severities")
 _KEYS = (*_RULE_KEYS, "extractors", "lang", "engine", "models", "gate")
 
@@ -88,37 +81,7 @@ def load_config(path: Path | None = None, start: Path | None = None) -> Config:
     table = _read(found)
     if found.name == "pyproject.toml":
         table = table.get("tool", {}).get("advisor", {})
-    config = parse_config(table, found)
-    if path is None and (config.extractors or config.rules or config.extend) and _is_profile(found.resolve().parent):
-        return _untrusted(config, found)
-    return config
-
-
-def _untrusted(config: Config, found: Path) -> Config:
-    """The configuration without what leads out of its file: one that came with a profile may come from anybody."""
-    shipped = tuple(name for name in config.extend if "/" not in name and "\\" not in name)
-    log = logging.getLogger("advisor")
-    if config.extractors:
-        log.warning(
-            "%s lies in a profile: its extractors, which are programs, are not run; name it with --config to trust it",
-            found,
-        )
-    if config.rules or shipped != config.extend:
-        log.warning(
-            "%s lies in a profile: folders of rules that it names are not read; name it with --config to trust it",
-            found,
-        )
-    models = {
-        name: {key: value for key, value in section.items() if key not in ("rules", "extend")}
-        for name, section in config.models.items()
-    }
-    return replace(config, extractors=(), rules=(), extend=shipped or Config.extend, models=models)
-
-
-def _is_profile(folder: Path) -> bool:
-    """Whether a folder is, holds or lies in profiler output, which may come from anybody."""
-    names = [*folder.parts, *(entry.name for entry in folder.iterdir())]
-    return any(_PROFILE.fullmatch(name) for name in names)
+    return parse_config(table, found)
 
 
 def parse_config(table: Mapping[str, Any], path: Path | None = None) -> Config:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from advisor.basics.errors import ConfigError, RuleError
+from advisor.basics.errors import RuleError
+from advisor.cli.exits import USAGE
 from advisor.cli.main import main
 from advisor.facts import extractors as plugins
 from advisor.facts import registry
 from advisor.ruleset.files import packs
 from advisor.ruleset.files.loader import load_rules
+from advisor.trust import trust
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GOOD = """
@@ -39,8 +41,10 @@ message: {en: "{{ acme.speed }}"}
 
 
 @pytest.fixture(autouse=True)
-def nothing_added():
-    """Extractors of one test are unknown to the next."""
+def nothing_added(tmp_path, monkeypatch):
+    """Extractors of one test are unknown to the next; the folder of the test is trusted, in a list of its own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    trust(tmp_path)
     yield
     registry.add_families(())
 
@@ -189,7 +193,7 @@ def test_a_model_has_its_section(place, capsys):
         file.write("[models.small]\nparams = {ACME001 = {floor = 50}}\n")
     assert len(advised(capsys)[1]["findings"]) == 1
     assert advised(capsys, "--model", "small")[1]["findings"] == []
-    assert main(["advise", "run", "--model", "smal", "-q"]) == ConfigError("").exit_status
+    assert main(["advise", "run", "--model", "smal", "-q"]) == USAGE
     assert "did you mean small?" in capsys.readouterr().err
 
 
@@ -197,6 +201,7 @@ def test_the_company_example_works(tmp_path, capsys, monkeypatch):
     """Its rules are sound, its cases hold, and the three commands of its README say what the README says."""
     shutil.copytree(EXAMPLES / "in_house", tmp_path / "in_house")
     monkeypatch.chdir(tmp_path / "in_house")
+    assert main(["trust", "."]) == 0
     shutil.copytree(EXAMPLES / "slow-rank-pipeline", "run")
     for path in Path("logs").iterdir():
         shutil.copy(path, "run")

@@ -13,7 +13,8 @@ from advisor.basics.errors import UsageError
 from advisor.basics.files import write_atomically
 from advisor.facts.base import FactKind
 from advisor.knowledge.verdicts import verdict_words
-from advisor.knowledge.words import LANGUAGES, both, word
+from advisor.knowledge.words import both, word
+from advisor.model import LANGUAGES
 from advisor.ruleset.language.scopes import SINGLE, fact_kind
 
 OPERATORS = (">", ">=", "<", "<=")

@@ -9,11 +9,19 @@ from pathlib import Path
 from advisor.basics.errors import UsageError
 
 
-def write_atomically(path: str | Path, text: str) -> None:
-    """Writes UTF-8 text under its final name only once all of it is on disk. Raises UsageError with the reason."""
+def check_target(path: str | Path) -> None:
+    """Raises UsageError where no file could be written under this name."""
     target = Path(path)
     if target.is_dir():
         raise UsageError("is a folder", place=str(target), hint="name a file to write to")
+    if not target.parent.is_dir():
+        raise UsageError("there is no such folder", place=str(target.parent), hint=f"mkdir -p {target.parent}")
+
+
+def write_atomically(path: str | Path, text: str) -> None:
+    """Writes UTF-8 text under its final name only once all of it is on disk. Raises UsageError with the reason."""
+    target = Path(path)
+    check_target(target)
     if target.exists() and not target.is_file():
         _write_through(target, text)
         return

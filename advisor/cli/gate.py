@@ -11,21 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+<<<<<<< HEAD
 from advisor.basics.errors import AdvisorError
 from advisor.cli.main import (
     DONE,
     FAILED,
+=======
+from advisor.cli.advise import told_broken
+from advisor.cli.exits import DONE, FAILED, NO_VERDICT
+from advisor.cli.options import (
+    ALLOW_CODE,
+    CONFIG,
+    JOBS,
+    LANG,
+>>>>>>> main
     MODEL,
-    NO_VERDICT,
-    _colour,
-    _log,
-    _options,
-    _outputs,
-    _progress,
-    _shared,
+    QUIET,
+    RULES,
+    judging,
     load_ruleset,
-    told_broken,
+    run_options,
+    tell_notes,
 )
+from advisor.cli.terminal import Output, outputs, progress, start_log, write
 
 if TYPE_CHECKING:
     from advisor.config import Config
@@ -70,12 +78,18 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
     help="Judge the others where up to N runs cannot be read [0].",
 )
 @_described
+<<<<<<< HEAD
 @_shared
 def gate(profiles: tuple[str, ...], **given: Any) -> int:
+=======
+@judging
+def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ...], **given: Any) -> int:
+>>>>>>> main
     """Compares with a baseline, applies the policy, passes or fails.
 
     Each PROFILE is one run. Exit status: 0 passed, 1 failed, 2 wrong usage, 3 could not tell.
     """
+<<<<<<< HEAD
     _log(given["verbose"], given["quiet"])
     outputs = _outputs(given["formats"])
     if not profiles:
@@ -130,6 +144,26 @@ def _sampler(given: dict[str, Any], policy: Policy, rules: RuleSet, options: Opt
     from advisor.gate.steptimes import read_step_times
 
     return lambda path: read_step_times(path, given["step_unit"], {**policy.key_values, **key}, metadata)
+=======
+    from advisor.gate.baselines import parse_reference
+    from advisor.gate.flow import run_gate
+
+    start_log(given["verbose"], given["quiet"])
+    wanted = outputs(given["formats"], "decision")
+    if not profiles:
+        raise click.UsageError("name at least one PROFILE: each is one run")
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
+    config, rules = load_ruleset({**given, "required": ("gate",)}, (*profiles, *confirm))
+    policy = _policy(config)
+    reference = baseline or _located(policy.baseline, config)
+    with progress(given["quiet"]) as tell:
+        decision = run_gate(
+            profiles, confirm, parse_reference(reference) if reference else None, policy, rules,
+            run_options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
+        )  # fmt: skip
+    _write(decision, wanted, given["lang"] or config.lang or "en")
+    return told_broken(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
+>>>>>>> main
 
 
 @click.group()
@@ -140,12 +174,21 @@ def baseline() -> None:
 @baseline.command("add")
 @click.argument("profiles", nargs=-1, required=True, metavar="PROFILE...")
 @click.option("--baseline", "reference", metavar="REF", help="[default: `baseline` of the policy]")
+<<<<<<< HEAD
 @click.option("--rules", "directories", multiple=True, type=click.Path(), metavar="DIR")
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE")
 @click.option("--model", metavar="NAME", help=MODEL)
 @click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes [all cores].")
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 @click.option("-q", "--quiet", is_flag=True)
+=======
+@RULES
+@CONFIG
+@ALLOW_CODE
+@MODEL
+@JOBS
+@QUIET
+>>>>>>> main
 @_described
 def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool, **given: Any) -> int:
     """Adds runs, one a PROFILE: facts and verdicts, not traces.
@@ -159,6 +202,7 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
     from advisor.pipeline import Options
     from advisor.render.decision.history import added_text
 
+<<<<<<< HEAD
     _log(0, quiet)
     config, rules = load_ruleset(given)
     policy = _policy(config)
@@ -173,6 +217,19 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
             hint="`advisor doctor` tells what is missing",
         )  # fmt: skip
     refuse_parts(samples)
+=======
+    start_log(0, quiet)
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
+    config, rules = load_ruleset({**given, "required": ("gate",)}, profiles)
+    tell_notes(rules)
+    policy = _policy(config)
+    target = _reference(reference, policy, config)
+    with progress(quiet) as tell:
+        options = Options(jobs, None, config.engine, tell)
+        samples = take_samples(profiles, policy, rules, options, key, metadata)
+    for sample in samples:
+        _require_measured(sample)
+>>>>>>> main
     for sample in samples:
         for problem in sample.problems[:3]:
             log.warning("%s: %s: %s", sample.id, problem.file, problem.problem)
@@ -183,7 +240,7 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
 
 @baseline.command("list")
 @click.argument("folder", required=False, type=click.Path(file_okay=False), metavar="[FOLDER]")
-@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--lang", type=click.Choice(["en", "zh"]))
 def list_(folder: str | None, config_file: str | None, form: str, lang: str | None) -> int:
@@ -200,15 +257,14 @@ def list_(folder: str | None, config_file: str | None, form: str, lang: str | No
 
 @baseline.command()
 @click.argument("reference", required=False, metavar="[REF]")
-@click.option("--config", "config_file", type=click.Path(), metavar="FILE")
+@CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--lang", type=click.Choice(["en", "zh"]))
+@LANG
 def show(reference: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """The runs of a baseline, their level and noise, and from where on the gate would fail."""
-    from advisor.config import load_config
     from advisor.render.decision.history import show_text
 
-    config = load_config(Path(config_file) if config_file else None)
+    config = _configuration(config_file)
     policy = _policy(config)
     target = _reference(reference, policy, config)
     click.echo(show_text(target, policy, form, lang or config.lang or "en"), nl=False)
@@ -282,23 +338,47 @@ def _reference(given: str | None, policy: Policy, config: Config) -> Reference:
     return parse_reference(text)
 
 
+<<<<<<< HEAD
 def _write_stop(message: str, profiles: Sequence[str], outputs: Sequence[tuple[str, str]], given: Any) -> None:
     """The files asked for say why there is no decision; the terminal hears it as an error."""
     from advisor.gate.decision import stopped
 
     decision = stopped(message, given["baseline"], profiles)
     _write(decision, [(name, path) for name, path in outputs if path != "-" or name != "text"], given["lang"] or "en")
+=======
+def _configuration(config_file: str | None) -> Config:
+    """The configuration of commands that judge no profile."""
+    from advisor.trust import settle
+
+    settled = settle(config_file)
+    settled.require("gate")
+    return settled.config
 
 
-def _write(decision: Decision, outputs: Sequence[tuple[str, str]], lang: str) -> None:
-    from advisor.basics.files import write_atomically
-    from advisor.render.decision.text import render
+def _folder(given: str | None, config_file: str | None) -> Path:
+    if given:
+        return Path(given)
+    config = _configuration(config_file)
+    return _reference(None, _policy(config), config).folder
 
-    for name, path in outputs:
-        if path == "-":
-            click.echo(render(decision, name, lang, color=_colour()), nl=False, color=True)
-        else:
-            write_atomically(path, render(decision, name, lang))
+
+def _require_measured(sample: Any) -> None:
+    from advisor.basics.errors import NoVerdict
+    from advisor.gate.metrics import defaults, value_of
+
+    if not any(value_of(sample.facts, name) is not None for name in defaults()["metrics"]):
+        raise NoVerdict(
+            "none of the gate's metrics could be measured; nothing was added",
+            place=sample.id,
+            hint="`advisor doctor` tells what is missing",
+        )
+>>>>>>> main
+
+
+def _write(decision: Decision, outputs: Sequence[Output], lang: str) -> None:
+    from advisor.render import render
+
+    write(decision, outputs, lang)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:

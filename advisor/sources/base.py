@@ -7,10 +7,10 @@ Everything here can be sent to another process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from advisor.model import Parallelism, Problem, Source
 from advisor.sources.readers import read_table
@@ -18,6 +18,8 @@ from advisor.sources.reference import TableRef
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Rank:
     problems: list[Problem] = field(default_factory=list)
     base: Path = Path()
     """The profile folder the user named; problems and sources name files relative to it."""
-    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     def has(self, table: str) -> bool:
         return table in self.tables
@@ -59,23 +61,36 @@ class Rank:
         if entry not in self.problems:
             self.problems.append(entry)
 
+    def note_path(self, path: str, problem: str) -> None:
+        """`note` for readers, which know a file by its path."""
+        self.note(self.relative(Path(path)), problem)
+
     def read(self, table: str, columns: Iterable[str] | None = None) -> pd.DataFrame | None:
         """The canonical table, or None where the rank has no such file or nothing in it was readable."""
         reference = self.tables.get(table)
         if reference is None:
             return None
         wanted = None if columns is None else tuple(columns)
-        key = (table, wanted)
+        return self.once((table, wanted), lambda: self._read(reference, wanted))
+
+    def _read(self, reference: TableRef, wanted: tuple[str, ...] | None) -> pd.DataFrame | None:
+        frame = read_table(reference, wanted, self.note_path)
+        if frame is None or frame.empty:
+            files = {self.relative(path) for path in reference.paths}
+            lost = reference.table
+            self.problems = [replace(p, lost=(*p.lost, lost)) if p.file in files else p for p in self.problems]
+        return frame
+
+    def once(self, key: Hashable, make: Callable[[], T | None]) -> T | None:
+        """What `make` returns, made once and kept until the rank forgets. Where it fails it is not tried again: the
+        first who asked tells why, all others get None."""
         if key not in self._cache:
-            frame = read_table(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
-            if frame is None or frame.empty:
-                files = {self.relative(path) for path in reference.paths}
-                self.problems = [replace(p, lost=(*p.lost, table)) if p.file in files else p for p in self.problems]
-            self._cache[key] = frame
-        return self._cache[key]
+            self._cache[key] = None
+            self._cache[key] = make()
+        return cast("T | None", self._cache[key])
 
     def forget(self) -> None:
-        """Drops cached tables: reductions hold what is needed."""
+        """Drops what was read and kept: reductions hold what is needed."""
         self._cache.clear()
 
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
@@ -122,6 +137,8 @@ class Profile:
     layout: str = "files"
     framework: str = "unknown"
     world_size: int | None = None
+    world_is_told: bool = False
+    """The size was read somewhere; else it is the highest rank at hand, and more may have taken part."""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     parallelism: Parallelism = field(default_factory=Parallelism)
     versions: dict[str, str] = field(default_factory=dict)

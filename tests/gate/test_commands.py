@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from advisor.cli.main import main
+from advisor.render import formats_of
 from tests.helpers.profiles import RULE, write_run
 
 GOOD = (100.0, 101.0, 99.0, 100.5, 99.5)
@@ -150,7 +151,7 @@ def test_formats_go_to_files_and_summary(site, run, tmp_path, monkeypatch):
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    names = ("json", "html", "markdown", "sarif", "junit", "github")
+    names = formats_of("decision")
     formats = [f"--format={name}:{tmp_path / name}" for name in names]
     status, out, _ = run("gate", *site[3], *formats, "--format", "text", "--lang", "zh")
     assert status == 1 and "未通过" in out

@@ -70,7 +70,7 @@ def test_the_example_extractor_of_the_document_works(empty, capsys):
     (empty / "advisor.toml").write_text('extractors = ["extractor.py"]\n')
     Path("../profile/speed.txt").write_text("4321")
     try:
-        status, output = run("advisor facts ../profile -q", capsys)
+        status, output = run("advisor facts ../profile -q --allow-code .", capsys)
     finally:
         from advisor.facts.registry import add_families
 

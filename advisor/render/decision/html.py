@@ -16,10 +16,10 @@ from advisor.basics.units import show
 from advisor.exchange import tool_version
 from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.sample import Sample
-from advisor.model import RUN, Finding, Text
+from advisor.model import LANGUAGES, RUN, Finding, Text
 from advisor.render.decision import phrases as wording
 from advisor.render.escaping import printable, shorten
-from advisor.render.wording import LANGUAGES, both, where, word
+from advisor.render.wording import both, where, word
 
 _BADGES = {
     Result.PASS: "healthy", Result.FAIL: "critical", Result.NOT_CONFIRMED: "medium", Result.WAIVED: "medium",
@@ -34,7 +34,7 @@ _VERDICTS = {
 _PARTS = ("computing", "exposed_communication", "idle")
 
 
-def render_html(decision: Decision, lang: str = "en") -> str:
+def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
     """The decision as one HTML document; `lang` is the language it opens in."""
     language = lang if lang in LANGUAGES else "en"
     environment = Environment(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from advisor.basics.units import show
 from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.render.decision.phrases import (
@@ -35,7 +37,7 @@ _MARKS = {
 _ROWS = 40
 
 
-def render_markdown(decision: Decision, lang: str = "en", *, limit: int = LIMIT) -> str:
+def render_markdown(decision: Decision, lang: str = "en", *, limit: int = LIMIT, **_: Any) -> str:
     """GitHub-flavoured Markdown under `limit` bytes; what did not fit is said."""
     blocks = [
         f"## {_VERDICTS[decision.verdict]} {_say(about(say(lang, 'title'), headline(decision, lang), lang))}",

@@ -1,18 +1,17 @@
-"""Writes a decision in the format wanted; one function a format, text and JSON here."""
+"""The decision for a terminal, and as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
-from advisor.basics.errors import UsageError
 from advisor.basics.units import show
 from advisor.exchange import tool_version
 from advisor.gate.changes import Change
 from advisor.gate.model import Decision, Judgement, Recorded, Result, Unsteady, Verdict
 from advisor.gate.sample import Sample
+from advisor.model import LANGUAGES
 from advisor.render.decision.phrases import (
     about,
     amount,
@@ -35,13 +34,17 @@ from advisor.render.decision.phrases import (
     unsteady,
 )  # fmt: skip
 from advisor.render.escaping import printable, shorten
-from advisor.render.wording import LANGUAGES, word
+from advisor.render.wording import word
 
+<<<<<<< HEAD
 SCHEMA_VERSION = "1.1"
 FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
 _ELSEWHERE = {
     "html": "html", "markdown": "markdown", "sarif": "services", "junit": "services", "github": "services",
 }  # fmt: skip
+=======
+SCHEMA_VERSION = "1.0"
+>>>>>>> main
 _MARKS = {
     Result.PASS: "✓", Result.FAIL: "✗", Result.NOT_CONFIRMED: "~", Result.WAIVED: "~", Result.WATCHED: "·",
     Result.NOT_JUDGED: "?",
@@ -50,16 +53,6 @@ _ROWS = 40
 _DETAILED = 5
 _STYLES = {Result.PASS: "32", Result.FAIL: "1;31", Result.NOT_JUDGED: "33"}
 _VERDICTS = {Verdict.PASS: "1;32", Verdict.FAIL: "1;31", Verdict.INCONCLUSIVE: "1;33", Verdict.RECORDED: "1;33"}
-
-
-def render(decision: Decision, format: str, lang: str = "en", **options: Any) -> str:
-    """The decision in one of `FORMATS`, in `lang` where the format is for people. `color` is for text."""
-    if format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}", hint=f"one of {', '.join(FORMATS)}")
-    if format in _ELSEWHERE:
-        module = import_module(f"advisor.render.decision.{_ELSEWHERE[format]}")
-        return str(getattr(module, f"render_{format}")(decision, lang))
-    return render_json(decision) if format == "json" else render_text(decision, lang, **options)
 
 
 def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **_: Any) -> str:
@@ -138,7 +131,7 @@ def _width(text: str) -> int:
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def render_json(decision: Decision) -> str:
+def render_json(decision: Decision, lang: str = "en", **_: Any) -> str:
     """The decision as JSON (`reports/schemas/gate.schema.json`)."""
     return json.dumps(to_json(decision), ensure_ascii=False, sort_keys=True, allow_nan=False, indent=2) + "\n"
 

@@ -34,6 +34,8 @@ class RuleSet:
     rules: tuple[Rule, ...] = ()
     remedies: Mapping[str, RemedySpec] = field(default_factory=dict)
     errors: tuple[LintError, ...] = ()
+    notes: tuple[LintError, ...] = ()
+    """What every report must say of the configuration that chose these rules."""
 
     @cached_property
     def by_id(self) -> dict[str, Rule]:
@@ -54,8 +56,8 @@ class RuleSet:
         return reasons
 
     def problems(self) -> tuple[Problem, ...]:
-        """The errors in the form reports show them."""
-        return tuple(Problem(error.place, error.message) for error in self.errors)
+        """The errors and notes in the form reports show them."""
+        return tuple(Problem(error.place, error.message) for error in (*self.notes, *self.errors))
 
 
 def rule_id_of(path: Path) -> str:

@@ -136,7 +136,7 @@ json_values = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=json_values)
 def test_no_structure_crashes_the_readers(notes, data):
     """JSON of any shape ends in frames or nothing, never in an exception."""
@@ -144,7 +144,7 @@ def test_no_structure_crashes_the_readers(notes, data):
         build(data, "f", None, notes)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=json_values, cut=st.floats(0, 1))
 def test_salvage_of_a_valid_prefix_is_valid(data, cut):
     """Cutting any document anywhere gives something decodable or nothing."""
