@@ -8,16 +8,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 
-from advisor.gate.bench import Bench
 from advisor.gate.changes import Explanation, explain
-from advisor.gate.findings import judge_findings
-from advisor.gate.histories import History, distinct, find_history, nearest
-from advisor.gate.measures import judge_budgets, judge_metrics
+from advisor.gate.history.histories import History, distinct, find_history, nearest
+from advisor.gate.judging.bench import Bench
+from advisor.gate.judging.findings import judge_findings
+from advisor.gate.judging.measures import judge_budgets, judge_metrics
+from advisor.gate.judging.unsteady import find_unsteady
+from advisor.gate.judging.waivers import waive
 from advisor.gate.model import Case, Decision, Judgement, Note, Recorded, Result, Unsteady, Verdict
 from advisor.gate.policy import Judging, Policy
 from advisor.gate.sample import Sample
-from advisor.gate.unsteady import find_unsteady
-from advisor.gate.waivers import waive
 from advisor.model import Problem
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.basics.errors import NoVerdict, UsageError
-from advisor.gate.baselines import Reference, add_runs, load_baseline, refuse_frozen, require_baseline
 from advisor.gate.decision import decide
-from advisor.gate.histories import apart
+from advisor.gate.history.baselines import Reference, add_runs, load_baseline, refuse_frozen, require_baseline
+from advisor.gate.history.histories import apart
+from advisor.gate.judging.readings import value_of
 from advisor.gate.metrics import defaults
 from advisor.gate.model import Case, Decision, Verdict
 from advisor.gate.policy import Policy
-from advisor.gate.readings import value_of
 from advisor.gate.sample import Sample, take_sample
 from advisor.model import Problem
 

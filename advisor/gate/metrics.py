@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from advisor.basics.resources import resource
-from advisor.gate.statistics import Limits
+from advisor.gate.judging.statistics import Limits
 from advisor.model import Text
 
 _QUANTITY = re.compile(r"^\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)\s*$")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from advisor.gate.changes import Change
-from advisor.gate.histories import History
+from advisor.gate.history.histories import History
+from advisor.gate.judging.statistics import Comparison
 from advisor.gate.sample import Difference, Sample
-from advisor.gate.statistics import Comparison
 from advisor.gate.tables import WaiverTable
 from advisor.model import Finding, Problem, Text
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.facts.base import FactKind
+from advisor.gate.judging.statistics import Limits
 from advisor.gate.metrics import Metric, defaults, read_quantity, title_of
-from advisor.gate.statistics import Limits
 from advisor.gate.tables import (
     BudgetTable,
     PolicyTable,

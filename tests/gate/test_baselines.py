@@ -13,7 +13,7 @@ import pytest
 
 from advisor.basics.errors import UsageError
 from advisor.facts.base import FactSet
-from advisor.gate.baselines import add_run, freeze, load_baseline, names_in, parse_reference, promote
+from advisor.gate.history.baselines import add_run, freeze, load_baseline, names_in, parse_reference, promote
 from advisor.gate.sample import Sample, differences
 from advisor.model import Fact, Subject
 from tests.helpers.profiles import finding, runs_of, sample

@@ -10,7 +10,7 @@ from pathlib import Path
 from advisor.facts.base import FactSet
 from advisor.facts.registry import catalogue
 from advisor.gate.decision import decide
-from advisor.gate.histories import History, Kinds
+from advisor.gate.history.histories import History, Kinds
 from advisor.gate.model import Case, Decision
 from advisor.gate.policy import Policy, read_policy
 from advisor.gate.sample import Sample

@@ -9,13 +9,13 @@ from typing import Any
 
 from advisor.basics.errors import NoVerdict, UsageError
 from advisor.basics.units import show
-from advisor.gate.baselines import Added, Baseline, Reference, load_baseline, names_in, require_baseline
-from advisor.gate.histories import History, apart
+from advisor.gate.history.baselines import Added, Baseline, Reference, load_baseline, names_in, require_baseline
+from advisor.gate.history.histories import History, apart
+from advisor.gate.judging.readings import value_of
+from advisor.gate.judging.statistics import compare
 from advisor.gate.metrics import Metric
 from advisor.gate.policy import Policy
-from advisor.gate.readings import value_of
 from advisor.gate.sample import Sample
-from advisor.gate.statistics import compare
 from advisor.render.decision.phrases import counted as counted_in_gate
 from advisor.render.decision.phrases import difference
 from advisor.render.escaping import printable

@@ -64,14 +64,9 @@ def tell(decision: Decision, judgement: Judgement, lang: str) -> list[str]:
     return [printable(line) for line in lines]
 
 
-<<<<<<< HEAD
-def render_sarif(decision: Decision, lang: str = "en") -> str:
+def render_sarif(decision: Decision, lang: str = "en", **_: Any) -> str:
     """One result per judgement, and one for a gate that could not tell; waived ones carry an accepted suppression with
     the waiver's reason."""
-=======
-def render_sarif(decision: Decision, lang: str = "en", **_: Any) -> str:
-    """One result per judgement; waived ones carry an accepted suppression with the waiver's reason."""
->>>>>>> main
     ordered = worst_first(decision)
     undecided = decision.verdict is Verdict.INCONCLUSIVE
     rules = sorted({*(rule_of(judgement) for judgement in ordered), *([_UNDECIDED] if undecided else [])})
@@ -216,14 +211,9 @@ def render_junit(decision: Decision, lang: str = "en", **_: Any) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
 
 
-<<<<<<< HEAD
-def render_github(decision: Decision, lang: str = "en") -> str:
+def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
     """Errors for what failed, warnings for what is waived, unconfirmed or open, notices for new findings that are not
     gated and for the verdict."""
-=======
-def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
-    """Errors for what failed, warnings for what is waived, unconfirmed or open, a notice for the verdict."""
->>>>>>> main
     lines = []
     shown = (Result.WAIVED, Result.NOT_CONFIRMED, Result.NOT_JUDGED)
     for command, wanted in (

@@ -36,15 +36,7 @@ from advisor.render.decision.phrases import (
 from advisor.render.escaping import printable, shorten
 from advisor.render.wording import word
 
-<<<<<<< HEAD
 SCHEMA_VERSION = "1.1"
-FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
-_ELSEWHERE = {
-    "html": "html", "markdown": "markdown", "sarif": "services", "junit": "services", "github": "services",
-}  # fmt: skip
-=======
-SCHEMA_VERSION = "1.0"
->>>>>>> main
 _MARKS = {
     Result.PASS: "✓", Result.FAIL: "✗", Result.NOT_CONFIRMED: "~", Result.WAIVED: "~", Result.WATCHED: "·",
     Result.NOT_JUDGED: "?",

@@ -21,8 +21,8 @@ from typing import Any
 
 from advisor.basics.errors import AdvisorError, NoVerdict, UsageError
 from advisor.basics.files import write_atomically
-from advisor.gate.histories import Acceptance, History, Kinds, distinct, find_history, nearest
-from advisor.gate.records import read_document, run_from_json, run_to_json
+from advisor.gate.history.histories import Acceptance, History, Kinds, distinct, find_history, nearest
+from advisor.gate.history.records import read_document, run_from_json, run_to_json
 from advisor.gate.sample import Difference, Sample
 from advisor.model import Problem
 

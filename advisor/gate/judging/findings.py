@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from advisor.compare.facts import key_of
-from advisor.gate.bench import Bench
+from advisor.gate.judging.bench import Bench
 from advisor.gate.metrics import defaults
 from advisor.gate.model import Judgement, Result
 from advisor.gate.sample import Sample

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from statistics import median
 
 from advisor.gate.changes import Role, explain
+from advisor.gate.judging.readings import value_of
+from advisor.gate.judging.statistics import robust_sigma
 from advisor.gate.metrics import Metric
 from advisor.gate.model import Unsteady
-from advisor.gate.readings import value_of
 from advisor.gate.sample import Sample
-from advisor.gate.statistics import robust_sigma
 
 
 def find_unsteady(runs: Sequence[Sample], history: Sequence[Sample], metric: Metric) -> tuple[Unsteady, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import median
 
-from advisor.gate.bench import Bench
+from advisor.gate.judging.bench import Bench
+from advisor.gate.judging.readings import Readings, Way, read, value_of
+from advisor.gate.judging.statistics import compare
 from advisor.gate.metrics import Metric, title_of
 from advisor.gate.model import Judgement, Result
 from advisor.gate.policy import Budget
-from advisor.gate.readings import Readings, Way, read, value_of
 from advisor.gate.sample import Sample
-from advisor.gate.statistics import compare
 
 _TOO_FEW = ("no_baseline", "few_runs", "few_history")
 """Reasons for which a metric stays open without anything being wrong with it."""
