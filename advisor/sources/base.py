@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.model import Parallelism, Problem, Source
-from advisor.sources.readers import read_table
+from advisor.sources.readers import read_tables
 from advisor.sources.reference import TableRef
 
 if TYPE_CHECKING:
@@ -65,14 +65,17 @@ class Rank:
         if reference is None:
             return None
         wanted = None if columns is None else tuple(columns)
-        key = (table, wanted)
-        if key not in self._cache:
-            frame = read_table(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
-            if frame is None or frame.empty:
-                files = {self.relative(path) for path in reference.paths}
-                self.problems = [replace(p, lost=(*p.lost, table)) if p.file in files else p for p in self.problems]
-            self._cache[key] = frame
-        return self._cache[key]
+        for key in ((table, None), (table, wanted)):
+            if key in self._cache:
+                return self._cache[key]
+        found = read_tables(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
+        for name, frame in found.items():
+            if name == table or (name in self.tables and self.tables[name].reader == reference.reader):
+                self._cache[name, wanted if len(found) == 1 else None] = frame
+                if frame is None or frame.empty:
+                    files = {self.relative(path) for path in reference.paths}
+                    self.problems = [replace(p, lost=(*p.lost, name)) if p.file in files else p for p in self.problems]
+        return found[table]
 
     def forget(self) -> None:
         """Drops cached tables: reductions hold what is needed."""
