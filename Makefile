@@ -1,11 +1,17 @@
 # `make advise [PROFILE=path]`: environment, installation, report.   `make test`: all tests.   `make check`: lint and types.
+# `make quick`: lint and a core of the tests in half a minute, for the loop of an edit.
 PYTHON ?= python3
 VENV ?= .venv
 PROFILE ?= examples/slow-rank-pipeline
 REPORT ?= out/advisor-report.html
 BIN := $(VENV)/bin
 
-.PHONY: advise test check docs clean
+# One test file or folder of every room, chosen to be fast: words, rules' language, engine, facts, reports, real recordings.
+QUICK := tests/knowledge tests/test_recordings.py tests/test_units.py tests/test_intervals.py tests/test_config.py \
+  tests/ruleset/test_expression.py tests/ruleset/test_evaluate.py tests/ruleset/test_templates.py tests/engine/concluding \
+  tests/facts/data tests/collect tests/render/test_wording.py
+
+.PHONY: advise test quick check docs clean
 
 # durable-rules has no wheels and needs a C compiler; without one everything works on the built-in engine.
 $(VENV)/.installed: pyproject.toml
@@ -27,7 +33,12 @@ advise: $(VENV)/.installed
 	@echo "Report: $$(realpath "$(REPORT)")"
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+quick: $(VENV)/.installed-dev
+	$(BIN)/ruff check -q .
+	$(BIN)/advisor rules lint
+	$(BIN)/python -m pytest -q -n auto $(QUICK)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

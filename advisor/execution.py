@@ -24,7 +24,7 @@ from advisor.sources.base import Profile, Rank
 log = logging.getLogger("advisor")
 
 Names = tuple[str, ...]
-Result = tuple[dict[str, Any], list[Problem]]
+Result = tuple[dict[Any, Any], list[Problem]]
 
 PARALLEL_BYTES = 48_000_000
 """Below this much input a process pool costs more than it brings."""

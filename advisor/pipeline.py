@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.execution import executor, input_sizes, run_each
-from advisor.facts.base import FactSet, Family, Measured, Run
+from advisor.facts import declared
+from advisor.facts.base import FactSet, Family, Measured, Reduction, Run
 from advisor.facts.origins import Origins
 from advisor.facts.registry import catalogue, families, plan
 from advisor.model import Problem, Report
@@ -126,31 +127,39 @@ _ALWAYS = ("step.time_us", "run.rank_count")
 
 def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins) -> None:
     kinds = {kind.name: kind for kind in family.kinds}
+    place = run.profile.path if family.built_in else family.name
+    refused: dict[str, None] = {}
     try:
         for item in family.measure(run, facts):
-            facts.add(origins.traced(item, kinds.get(item.name), family.tables))
+            if fault := declared.fact_fault(item, kinds, facts):
+                refused[fault] = None
+            else:
+                facts.add(origins.traced(item, kinds[item.name], family.tables))
     except Exception as error:
         log.debug("family %s", family.name, exc_info=True)
         run.profile.problems.append(
-            Problem(run.profile.path, f"facts of {family.name} are incomplete: {type(error).__name__}: {error}")
+            Problem(place, f"facts of {family.name} are incomplete: {type(error).__name__}: {error}")
         )
+    if refused and family.built_in and declared.STRICT:
+        raise declared.DeclarationError(f"{family.name}: {'; '.join(refused)}")
+    run.profile.problems += [Problem(place, fault) for fault in refused]
 
 
-def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[str, Any], list[Problem]]:
+def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any], object], list[Problem]]:
     """One rank's tables, reduced to kilobytes; independent of all others, fit to run anywhere."""
-    reductions: dict[str, Any] = {}
+    reductions: dict[Reduction[Any], object] = {}
     for name in names:
-        function = families()[name].reduce
-        if function is None:
+        reducer = families()[name].reduce
+        if reducer is None:
             continue
         try:
-            reduction = function(rank)
+            reduction = reducer(rank)
         except Exception as error:
             log.debug("family %s of rank %s", name, rank.rank, exc_info=True)
             rank.note(rank.relative(rank.root), f"{name} could not be measured: {type(error).__name__}: {error}")
             continue
         if reduction is not None:
-            reductions[name] = reduction
+            reductions[reducer.key] = reduction
     rank.forget()
     return reductions, rank.problems
 
@@ -162,13 +171,13 @@ def reduce_all(profile: Profile, chosen: Sequence[Family], options: Options) -> 
     sizes = input_sizes(profile, {table for name in names for table in families()[name].tables})
     with executor(len(profile.ranks), sum(sizes), options.jobs, options.cluster) as pool:
         if pool is None:
-            results: Iterator[tuple[dict[str, Any], list[Problem]]] = (
+            results: Iterator[tuple[dict[Reduction[Any], object], list[Problem]]] = (
                 reduce_rank(rank, names) for rank in profile.ranks
             )
         else:
             results = run_each(pool, reduce_rank, profile.ranks, names)
         for done, (rank, (reductions, problems)) in enumerate(zip(profile.ranks, results, strict=True), 1):
-            run.reductions.setdefault(rank.rank, {}).update(reductions)
+            run.keep(rank.rank, reductions)
             rank.problems = problems
             if options.progress:
                 options.progress(Advance(done, len(profile.ranks), sum(sizes[:done]), sum(sizes)))

@@ -80,7 +80,7 @@ def tables(ranks: st.SearchStrategy[int] | int = 4) -> st.SearchStrategy[Rows]:
     return count.flatmap(lambda n: st.lists(st.lists(step, min_size=4, max_size=4), min_size=n, max_size=n))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(rows=tables(st.integers(1, 5)), scale=st.sampled_from([2, 5, 10]))
 def test_times_scale_and_ratios_do_not(rules: RuleSet, rows: Rows, scale: int) -> None:
     """A profile of a machine k times slower has k times the times, and the same shares, counts and verdicts."""
@@ -96,7 +96,7 @@ def test_times_scale_and_ratios_do_not(rules: RuleSet, rows: Rows, scale: int) -
         assert slower[key] == pytest.approx(value * factor, rel=1e-6, abs=1e-6), key
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(rows=tables(5), order=st.permutations(range(5)))
 def test_renaming_ranks_renames_the_verdicts(rules: RuleSet, rows: Rows, order: list[int]) -> None:
     """Rank numbers are names: whoever was slow as rank 2 is as slow as rank 4, and nobody else is accused."""
@@ -109,7 +109,7 @@ def test_renaming_ranks_renames_the_verdicts(rules: RuleSet, rows: Rows, order: 
     assert renamed(plain, list(order)) == accused(other)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(base=st.integers(20_000, 80_000), slow=st.integers(3_000, 40_000), seed=st.integers(0, 1 << 16))
 def test_a_healthy_rank_more_accuses_nobody_new(rules: RuleSet, base: int, slow: int, seed: int) -> None:
     """One more rank like the healthy ones adds no culprit."""
@@ -130,7 +130,7 @@ def test_a_healthy_rank_more_accuses_nobody_new(rules: RuleSet, base: int, slow:
         assert ("slow-compute-rank", "rank", "2") in before & after, "where nobody is accused the law says nothing"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(rows=tables(st.integers(1, 4)))
 def test_a_report_survives_json(rules: RuleSet, rows: Rows) -> None:
     """What is written can be read back and written again to the same bytes: saved reports are compared later."""

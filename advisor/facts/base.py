@@ -4,6 +4,9 @@ A family is one module of `facts/`. It declares the facts it brings (`kinds`), r
 kilobytes (`reduce`: independent per rank, runs in worker processes) and turns the reductions of all ranks into facts
 (`measure`: runs once). The pipeline asks only for families that a selected rule needs, so files nobody needs are
 never opened.
+
+Reductions are asked for by typed keys (`run.each(STEPS)`), and what is derived from them once a run is a function
+marked with `computed`.
 """
 
 from __future__ import annotations
@@ -11,10 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, Generic, TypeVar, cast
 
 from advisor.model import Fact, Problem, ProfileInfo, Source, Subject, Value
 from advisor.sources.base import Profile, Rank
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,37 +37,88 @@ class FactKind:
     """Canonical tables without which it cannot be measured (alternatives separated by "|")."""
 
 
+@dataclass(frozen=True)
+class Reduction(Generic[T]):
+    """The key to what a family reduces from a rank: it stands beside the type of that object."""
+
+    name: str
+    """The family's."""
+    type: type[T]
+
+    def by(self, function: Callable[[Rank], T | None]) -> Reducer:
+        """How a rank is reduced to it; the function returns None where the rank's tables tell nothing."""
+        return Reducer(self, function)
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """Reduces one rank, independent of all others, in whichever process."""
+
+    key: Reduction[Any]
+    function: Callable[[Rank], object]
+
+    def __call__(self, rank: Rank) -> object:
+        found = self.function(rank)
+        if found is not None and not isinstance(found, self.key.type):
+            raise TypeError(f"{self.key.name} is reduced to a {type(found).__name__}, not a {self.key.type.__name__}")
+        return found
+
+
 @dataclass
 class Run:
     """All reductions of a profile: what `measure` functions work on."""
 
     profile: Profile
-    reductions: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """rank -> family name -> what the family's `reduce` returned (absent where it returned None)."""
+    _reductions: dict[int, dict[Reduction[Any], object]] = field(default_factory=dict)
+    """rank -> key -> what its reducer returned (absent where it returned None)."""
+    _derived: dict[Callable[[Run], Any], object] = field(default_factory=dict, repr=False, compare=False)
+    """What `computed` functions returned."""
 
     @property
     def ranks(self) -> list[Rank]:
         return self.profile.ranks
 
-    def each(self, family: str) -> dict[int, Any]:
-        """rank -> reduction of this family, in rank order, only where there is one."""
-        return {
-            rank: self.reductions[rank][family] for rank in sorted(self.reductions) if family in self.reductions[rank]
-        }
+    def keep(self, rank: int, reductions: Mapping[Reduction[Any], object]) -> None:
+        """Adds one rank's reductions."""
+        self._reductions.setdefault(rank, {}).update(reductions)
+
+    def each(self, key: Reduction[T]) -> dict[int, T]:
+        """rank -> what it was reduced to, in rank order, only where there is something."""
+        ranks = (rank for rank in sorted(self._reductions) if key in self._reductions[rank])
+        return {rank: cast(T, self._reductions[rank][key]) for rank in ranks}
+
+    def once(self, function: Callable[[Run], T], make: Callable[[Run], T]) -> T:
+        """What is kept of this function; made where nothing is yet. For `computed`."""
+        if function not in self._derived:
+            self._derived[function] = make(self)
+        return cast(T, self._derived[function])
+
+
+def computed(make: Callable[[Run], T]) -> Callable[[Run], T]:
+    """Marks a function of a run whose result is worked out once a run and shared by all who ask."""
+
+    @wraps(make)
+    def function(run: Run) -> T:
+        return run.once(function, make)
+
+    return function
 
 
 @dataclass(frozen=True)
 class Family:
-    """One module of facts. `uses` names families whose reductions `measure` reads, `fallbacks` those it reads only
-    where the profile has none of `tables`."""
+    """One module of facts. `measure` reads the reductions that `uses` names, those of `fallbacks` only where the
+    profile has none of `tables`, and facts of the families in `after`, which are measured before."""
 
     name: str
     kinds: tuple[FactKind, ...]
     measure: Callable[[Run, FactSet], Iterable[Fact]]
-    reduce: Callable[[Rank], Any] | None = None
+    reduce: Reducer | None = None
     tables: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    fallbacks: tuple[str, ...] = ()
+    uses: tuple[Reduction[Any], ...] = ()
+    fallbacks: tuple[Reduction[Any], ...] = ()
+    after: tuple[str, ...] = ()
+    built_in: bool = True
+    """Extractors are not: what is wrong with them is told by the extractor's name and ends no test."""
 
 
 class FactSet:

@@ -26,20 +26,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from advisor.basics.errors import RuleError
-from advisor.basics.units import UNITS
 from advisor.facts.base import FactKind, FactSet, Family, Run, kind
+from advisor.facts.declared import kind_fault
 from advisor.facts.registry import add_families, families
-from advisor.model import RUN, SUBJECT_KINDS, Fact, Parallelism, Problem, Source, Subject, Value
+from advisor.model import RUN, Fact, Parallelism, Problem, Source, Subject, Value
 from advisor.yamlfiles.faults import LintError
 
 __all__ = ["Context", "Extractor", "fact", "kind", "load_extractors"]
 
 ENTRY_POINTS = "advisor.extractors"
+EXTRACTOR = "extractor"
+"""Its family and its problems are named "extractor acme"."""
 TIMEOUT_S = 60.0
 """An extractor that is not done by then is left behind."""
 MOST_FACTS = 100_000
 """Further facts of an extractor are left out."""
-_TYPES: dict[str, tuple[type, ...]] = {"text": (str,), "bool": (bool,), "list": (tuple, list)}
 
 T = TypeVar("T")
 
@@ -135,22 +136,21 @@ def _family(extractor: Extractor, added: Mapping[str, Family]) -> Family:
     """The extractor as a family of facts. Raises RuleError where its declaration is wrong."""
     known = {each.name: family.name for family in families(added=False).values() for each in family.kinds}
     prefixes = {name.partition(".")[0] for name in known}
-    if extractor.name in prefixes or f"extractor:{extractor.name}" in added or not extractor.name.isidentifier():
+    if extractor.name in prefixes or f"{EXTRACTOR} {extractor.name}" in added or not extractor.name.isidentifier():
         raise RuleError(f"the name {extractor.name!r} is taken or no identifier", hint="use one of your own: acme")
     for each in extractor.kinds:
         wrong = (
             "its name does not start with the extractor's" if not each.name.startswith(f"{extractor.name}.")
-            else f"there is no unit {each.unit!r}" if each.unit not in UNITS
-            else "its scopes are no kinds of subject" if not each.scopes or set(each.scopes) - set(SUBJECT_KINDS)
-            else "it has no meaning" if not each.meaning else ""
+            else kind_fault(each)
         )  # fmt: skip
         if wrong:
             raise RuleError(f"{each.name}: {wrong}", hint="kind('acme.tokens_per_s', 'per_s', 'run', 'what it means')")
     unknown = [name for name in extractor.uses if name not in known]
     if unknown:
         raise RuleError(f"uses: there is no fact {unknown[0]!r}", hint="`advisor facts list` names all facts")
-    uses = tuple(dict.fromkeys(known[name] for name in extractor.uses))
-    return Family(f"extractor:{extractor.name}", extractor.kinds, partial(_measure, extractor), uses=uses)
+    after = tuple(dict.fromkeys(known[name] for name in extractor.uses))
+    name = f"{EXTRACTOR} {extractor.name}"
+    return Family(name, extractor.kinds, partial(_measure, extractor), after=after, built_in=False)
 
 
 def _measure(extractor: Extractor, run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -162,33 +162,9 @@ def _measure(extractor: Extractor, run: Run, facts: FactSet) -> Iterator[Fact]:
     try:
         found = bounded(lambda: list(islice(extractor.measure(context), MOST_FACTS)), extractor.name)
     except RuleError as error:
-        profile.problems.append(Problem(f"extractor {extractor.name}", error.message))
+        profile.problems.append(Problem(f"{EXTRACTOR} {extractor.name}", error.message))
         return
-    kinds = {each.name: each for each in extractor.kinds}
-    refused: dict[str, None] = {}
-    for each in found:
-        reason = _reason(each, kinds)
-        if reason:
-            refused[reason] = None
-        else:
-            yield each
-    profile.problems += [Problem(f"extractor {extractor.name}", reason) for reason in refused]
-
-
-def _reason(each: Any, kinds: Mapping[str, FactKind]) -> str:
-    """Why a fact is refused; "" where it is sound."""
-    if not isinstance(each, Fact):
-        return f"yields a {type(each).__name__}, not a fact"
-    declared = kinds.get(each.name)
-    if declared is None:
-        return f"{each.name} is not among its kinds"
-    if not isinstance(each.subject, Subject) or each.subject.kind not in declared.scopes:
-        return f"{each.name} is a fact of {', '.join(declared.scopes)}, not of {each.subject}"
-    value = each.value
-    if declared.unit in _TYPES:
-        return "" if isinstance(value, _TYPES[declared.unit]) else f"{each.name}: {value!r} is no {declared.unit}"
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return "" if number and value - value == 0 else f"{each.name}: {value!r} is no finite number"  # type: ignore[operator]
+    yield from found
 
 
 def bounded(call: Callable[[], T], name: str) -> T:

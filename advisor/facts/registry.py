@@ -7,6 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 
 from advisor.facts.base import FactKind, Family
+from advisor.facts.declared import kind_fault
 
 MODULES = (
     "step.run", "step.steps", "step.collection", "data.processors", "data.getnext", "data.pipeline",
@@ -35,37 +36,53 @@ def families(added: bool = True) -> dict[str, Family]:
 
 @lru_cache(maxsize=1)
 def _built_in() -> dict[str, Family]:
+    return connect(family for module in MODULES for family in import_module(f"advisor.facts.{module}").FAMILIES)
+
+
+def connect(measured: Iterable[Family]) -> dict[str, Family]:
+    """Families in measuring order, by name. Raises ValueError where one is there twice, declares a fact wrongly or one
+    that another family has, reads reductions that nobody makes, or facts that are not measured before."""
     found: dict[str, Family] = {}
-    for module in MODULES:
-        for family in import_module(f"advisor.facts.{module}").FAMILIES:
-            found[family.name] = family
+    order = tuple(measured)
+    keys = {family.reduce.key for family in order if family.reduce is not None}
+    kinds: set[str] = set()
+    for family in order:
+        if family.name in found:
+            raise ValueError(f"two families are named {family.name}")
+        if family.reduce is not None and family.reduce.key.name != family.name:
+            raise ValueError(f"the reduction of family {family.name} is named {family.reduce.key.name}")
+        for kind in family.kinds:
+            if fault := "two families measure it" if kind.name in kinds else kind_fault(kind):
+                raise ValueError(f"{kind.name} of family {family.name}: {fault}")
+            kinds.add(kind.name)
+        for key in (*family.uses, *family.fallbacks):
+            if key not in keys:
+                raise ValueError(f"family {family.name} reads {key.name}, to which no family reduces a rank")
+        for name in family.after:
+            if name not in found:
+                raise ValueError(f"family {family.name} comes after {name}, but no such family is measured before it")
+        found[family.name] = family
     return found
 
 
 def catalogue() -> dict[str, FactKind]:
-    """Every fact that can be measured, by name. Two families that claim one name are a defect."""
-    kinds: dict[str, FactKind] = {}
-    for family in families().values():
-        for kind in family.kinds:
-            if kind.name in kinds:
-                raise ValueError(f"two families measure {kind.name}")
-            kinds[kind.name] = kind
-    return kinds
+    """Every fact that can be measured, by name."""
+    return {kind.name: kind for family in families().values() for kind in family.kinds}
 
 
 def plan(names: Iterable[str], tables: Collection[str]) -> list[Family]:
     """The families that measure these facts in a profile with these tables, with those they use, in measuring order."""
     known = families()
+    by_key = {family.reduce.key: family.name for family in known.values() if family.reduce is not None}
     owner = {kind.name: family.name for family in known.values() for kind in family.kinds}
     wanted = [owner[name] for name in names if name in owner]
     chosen: set[str] = set()
     while wanted:
         name = wanted.pop()
-        if name in chosen or name not in known:
+        if name in chosen:
             continue
         chosen.add(name)
         family = known[name]
-        wanted.extend(family.uses)
-        if not set(family.tables) & set(tables):
-            wanted.extend(family.fallbacks)
+        read = family.uses if set(family.tables) & set(tables) else (*family.uses, *family.fallbacks)
+        wanted.extend((*family.after, *(by_key[key] for key in read)))
     return [family for name, family in known.items() if name in chosen]

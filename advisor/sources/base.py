@@ -7,10 +7,10 @@ Everything here can be sent to another process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from advisor.model import Parallelism, Problem, Source
 from advisor.sources.readers import read_tables
@@ -18,6 +18,8 @@ from advisor.sources.reference import TableRef
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Rank:
     problems: list[Problem] = field(default_factory=list)
     base: Path = Path()
     """The profile folder the user named; problems and sources name files relative to it."""
-    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     def has(self, table: str) -> bool:
         return table in self.tables
@@ -59,26 +61,44 @@ class Rank:
         if entry not in self.problems:
             self.problems.append(entry)
 
+    def note_path(self, path: str, problem: str) -> None:
+        """`note` for readers, which know a file by its path."""
+        self.note(self.relative(Path(path)), problem)
+
     def read(self, table: str, columns: Iterable[str] | None = None) -> pd.DataFrame | None:
         """The canonical table, or None where the rank has no such file or nothing in it was readable."""
         reference = self.tables.get(table)
         if reference is None:
             return None
         wanted = None if columns is None else tuple(columns)
-        for key in ((table, None), (table, wanted)):
-            if key in self._cache:
-                return self._cache[key]
-        found = read_tables(reference, wanted, lambda path, text: self.note(self.relative(Path(path)), text))
+        if (table, None) in self._cache:
+            wanted = None
+        return self.once((table, wanted), lambda: self._read(reference, wanted))
+
+    def _read(self, reference: TableRef, wanted: tuple[str, ...] | None) -> pd.DataFrame | None:
+        """Reads a table; those that the same reading gives are kept beside it."""
+        found = read_tables(reference, wanted, self.note_path)
         for name, frame in found.items():
-            if name == table or (name in self.tables and self.tables[name].reader == reference.reader):
-                self._cache[name, wanted if len(found) == 1 else None] = frame
-                if frame is None or frame.empty:
-                    files = {self.relative(path) for path in reference.paths}
-                    self.problems = [replace(p, lost=(*p.lost, name)) if p.file in files else p for p in self.problems]
-        return found[table]
+            known = self.tables.get(name, reference)
+            if (known.reader, known.paths) != (reference.reader, reference.paths):
+                continue
+            if len(found) > 1:
+                self._cache[name, None] = frame
+            if frame is None or frame.empty:
+                files = {self.relative(path) for path in reference.paths}
+                self.problems = [replace(p, lost=(*p.lost, name)) if p.file in files else p for p in self.problems]
+        return found[reference.table]
+
+    def once(self, key: Hashable, make: Callable[[], T | None]) -> T | None:
+        """What `make` returns, made once and kept until the rank forgets. Where it fails it is not tried again: the
+        first who asked tells why, all others get None."""
+        if key not in self._cache:
+            self._cache[key] = None
+            self._cache[key] = make()
+        return cast("T | None", self._cache[key])
 
     def forget(self) -> None:
-        """Drops cached tables: reductions hold what is needed."""
+        """Drops what was read and kept: reductions hold what is needed."""
         self._cache.clear()
 
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:

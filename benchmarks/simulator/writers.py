@@ -142,11 +142,15 @@ def _write_steps(run: Simulation, rank: int, output: Path) -> None:
             # An asynchronous host is a step ahead; the parser assigns device work by its launch.
             begin, end = _device_window(run, rank, index)
         ops = run.ops[index][rank]
+        host = begin
+        if pytorch:
+            host = round(spans[rank].begin * 1000)
+            begin, end = _kernel_window(run, rank, index)
         compute_us, total_us = _started(computing, begin, end), _started(communicating, begin, end)
         exposed_us = _started(exposed, begin, end)
         first = min(op.start for op in ops) * 1000
-        preparing = max(first - begin, 0.0) / 1000
-        free_us = measure(clip(free, max(round(first), begin) if pytorch else begin, end)) / 1000
+        preparing = max(first - host, 0.0) / 1000
+        free_us = measure(clip(free, begin, end)) / 1000
         stage, bubble = 0.0, 0.0
         if (s.bubble_reported and not pytorch) or pytorch:
             joints = [op for op in ops if op.joint is not None]
@@ -178,6 +182,14 @@ def _device_window(run: Simulation, rank: int, index: int) -> tuple[int, int]:
     ends = [max(op.end for op in step[rank]) for step in run.ops]
     begin = run.spans[0][rank].begin if index == 0 else ends[index - 1]
     return round(begin * 1000), round(ends[index] * 1000)
+
+
+def _kernel_window(run: Simulation, rank: int, index: int) -> tuple[int, int]:
+    """torch_npu's row: from the step's first kernel to the next one's, the last one to its own last kernel."""
+    begin = min(op.start for op in run.ops[index][rank])
+    if index + 1 < len(run.ops):
+        return round(begin * 1000), round(min(op.start for op in run.ops[index + 1][rank]) * 1000)
+    return round(begin * 1000), round(max(op.end for op in run.ops[index][rank]) * 1000)
 
 
 def _started(intervals: Intervals, low: int, high: int) -> float:

@@ -97,7 +97,7 @@ def test_nothing_measured_never_passes():
     assert judge(runs_of(*FINE), HISTORY, rules=named).verdict is Verdict.INCONCLUSIVE
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     runs=st.lists(st.none() | st.floats(90, 120), min_size=1, max_size=6),
     history=st.lists(st.none() | st.floats(90, 120), max_size=8),

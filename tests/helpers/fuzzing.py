@@ -17,7 +17,6 @@ def fuzz(examples: int) -> settings:
     """Settings for a fuzzed test with so many examples in CI. A long run draws other examples each time."""
     return settings(
         max_examples=examples * TIMES,
-        deadline=None,
         derandomize=TIMES == 1,
         database=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -20,7 +20,7 @@ from advisor.render.escaping import html_line, markdown
 SARIF = jsonschema.Draft7Validator(
     json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
 )
-quick = settings(deadline=None, max_examples=40)
+quick = settings(max_examples=40)
 
 
 @quick

@@ -9,7 +9,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 from fake_reports import SAMPLES, cluster, reports
-from hypothesis import given, settings
+from hypothesis import given
 
 from advisor.basics.errors import UsageError
 from advisor.basics.resources import resource
@@ -21,7 +21,6 @@ SCHEMA = json.loads(resource("reports", "schemas", "report.schema.json").read_te
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
-@settings(deadline=None)
 @given(reports)
 def test_a_report_survives_the_way_through_json(report):
     """Saved reports are read again by serve, compare and other people's scripts: nothing may get lost."""

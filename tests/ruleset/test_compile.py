@@ -133,7 +133,7 @@ _RANK = st.fixed_dictionaries(
 
 
 @given(_rules(), _RUN, st.lists(_RANK, max_size=4), st.lists(_NUMBERS, max_size=3))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_the_engine_finds_what_evaluation_finds(
     rules: list[Rule], run: dict[str, Any], ranks: list[dict[str, Any]], stages: list[float]
 ) -> None:

@@ -47,7 +47,7 @@ def test_dangerous_and_ambiguous_yaml_is_refused(text: str, message: str) -> Non
 
 
 @given(st.text(alphabet="ab:-[]{}'\"#&*!|>% \n\t,?0.e", max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_loads_or_is_refused(text: str) -> None:
     """No file content ends in a traceback."""
     try:

@@ -171,7 +171,7 @@ _SOURCES = st.sampled_from([
 
 
 @given(_FACTS, _FACTS, _SOURCES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_evaluation_is_total(run: dict, own: dict, source: str) -> None:
     """Whatever was measured, of whatever type, no expression raises and no infinity comes out."""
     found = facts(run, r0=own, r1={})

@@ -46,7 +46,7 @@ _WORDS = [
 
 
 @given(st.lists(st.sampled_from(_WORDS), max_size=14).map(" ".join) | st.text(max_size=40))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_reading_never_fails_but_with_a_reason(source: str) -> None:
     """Whatever an author types is either an expression or an error that says why."""
     try:

@@ -133,7 +133,7 @@ null; 3; []; {}; [[1]]; {any: }; {any: []}; {count: 3}; {count: {of: x, where: [
 
 
 @given(st.sampled_from([line.split(":")[0] for line in _SOURCE.splitlines() if line[0].isalpha()]), _WRONG)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_wrong_values_anywhere_are_faults(key: str, value: str) -> None:
     """Whatever stands under whatever key, the author gets a rule or a message, never a traceback."""
     kept, skipping = [], False

@@ -68,7 +68,7 @@ def test_templates_can_do_no_harm(source: str) -> None:
 
 
 @given(st.text(alphabet="{}%() abh.fl|'\"1*+-~[]_", max_size=40) | st.text(max_size=20).map(lambda t: "{{" + t + "}}"))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_renders_or_is_refused(source: str) -> None:
     """No text ends in anything but text or RuleError."""
     try:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from advisor.facts.base import Run
+from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import Floats
-from advisor.facts.device.course import Course
-from advisor.facts.step.steps import StepTimes, steady
+from advisor.facts.device.course import COURSE, Course
+from advisor.facts.step.steps import steady
+from advisor.facts.step.times import StepTimes
 from advisor.model import Source
 
 ONE_JOB = 1.5
@@ -57,15 +58,10 @@ class Accounts:
         return float(np.median(np.nanmean(self.time, axis=1)))
 
 
+@computed
 def accounts(run: Run) -> Accounts | None:
-    """The accounts of this run, worked out once; None where no rank has steps."""
-    if not hasattr(run, "_accounts"):
-        run._accounts = _balance(run)  # type: ignore[attr-defined]
-    return run._accounts  # type: ignore[attr-defined]
-
-
-def _balance(run: Run) -> Accounts | None:
-    courses: dict[int, Course] = run.each("replay")
+    """The accounts of this run; None where no rank has steps."""
+    courses = run.each(COURSE)
     times, left_out = _alike(run, steady(run), courses)
     if not times:
         return None

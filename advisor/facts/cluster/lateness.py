@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from advisor.facts.base import Run
+from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, others_median, spread
 from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.device.course import Course
+from advisor.facts.device.course import COURSE
 
 ALIKE = 2.0
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
@@ -52,14 +52,9 @@ class Lateness:
         return best if best and self.parts[best] > 0 else "unknown"
 
 
+@computed
 def latenesses(run: Run) -> dict[int, Lateness]:
     """Every rank against its peers; ranks without peers only where their kernels can be compared with others'."""
-    if not hasattr(run, "_latenesses"):
-        run._latenesses = _compare(run)  # type: ignore[attr-defined]
-    return run._latenesses  # type: ignore[attr-defined]
-
-
-def _compare(run: Run) -> dict[int, Lateness]:
     balance, layout = accounts(run), partition(run)
     if balance is None:
         return {}
@@ -133,18 +128,13 @@ def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Fl
     return replace(entry, steadiness=float(late.mean()), recurrence=float((late[1:] if len(late) > 2 else late).mean()))
 
 
+@computed
 def kernel_speeds(run: Run) -> dict[int, float]:
     """rank -> how much longer the same kernels (type and shapes) take than on the other ranks; 1 is equal.
 
     Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
     """
-    if not hasattr(run, "_kernel_speeds"):
-        run._kernel_speeds = _compare_kernels(run)  # type: ignore[attr-defined]
-    return run._kernel_speeds  # type: ignore[attr-defined]
-
-
-def _compare_kernels(run: Run) -> dict[int, float]:
-    courses: dict[int, Course] = run.each("replay")
+    courses = run.each(COURSE)
     ranks = sorted(courses)
     keys = sorted({key for course in courses.values() for key in course.speed})
     if len(ranks) < 2 or not keys:
@@ -168,7 +158,7 @@ def _weight(entry: tuple[float, float] | None) -> float:
 
 def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tuple[str, ...]:
     """Which operator types account for a rank's longer computation, largest first: "MatMulV2 +12 %" (S37)."""
-    courses: dict[int, Course] = run.each("replay")
+    courses = run.each(COURSE)
     own = courses.get(rank)
     peers = [courses[r] for r in others if r in courses and r != rank]
     if own is None or not peers:
@@ -189,7 +179,7 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
 def extra_work(run: Run, rank: int, others: list[int], most: int = 3) -> tuple[float, tuple[str, ...]]:
     """Microseconds a step that a rank's calls take beyond its peers' because there are more of them or their shapes are
     others, each at this rank's own speed, and the operator types that account for most of it with the shapes here."""
-    courses: dict[int, Course] = run.each("replay")
+    courses = run.each(COURSE)
     own = courses.get(rank)
     peers = [courses[r] for r in others if r in courses and r != rank]
     if own is None or not peers:

@@ -16,11 +16,11 @@ from itertools import product
 import numpy as np
 
 from advisor.basics.intervals import measure, union
-from advisor.facts.base import Run
+from advisor.facts.base import Run, computed
 from advisor.facts.collectives.allreduce import GRADIENT_KINDS
-from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, joints, purpose
-from advisor.facts.collectives.link_speed import Key, Link, Links
+from advisor.facts.collectives.link_speed import LINKS, Key, Link
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.step.steps import steady
 
@@ -69,24 +69,21 @@ class _Network:
     """Transfer of the last gradient collective: its gradients are ready when backward has ended."""
 
 
+@computed
 def _network(run: Run) -> _Network:
-    """Worked out once."""
-    if not hasattr(run, "_network"):
-        loads = _loads(run)
-        of_link: dict[Key, list[Collective]] = defaultdict(list)
-        for name, links in loads.items():
-            for key in links:
-                of_link[key].append(name)
-        run._network = _Network(loads, dict(of_link), _lasting(run), _last(run))  # type: ignore[attr-defined]
-    return run._network  # type: ignore[attr-defined]
+    loads = _loads(run)
+    of_link: dict[Key, list[Collective]] = defaultdict(list)
+    for name, links in loads.items():
+        for key in links:
+            of_link[key].append(name)
+    return _Network(loads, dict(of_link), _lasting(run), _last(run))
 
 
 def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
     """MindSpore's matrix calls ReduceScatter reduce."""
     known = {(joint.group, joint.kind) for joint in joints(run)}
     found: dict[Collective, dict[Key, float]] = defaultdict(dict)
-    reductions: dict[int, Links] = run.each("links")
-    for reduction in reductions.values():
+    for reduction in run.each(LINKS).values():
         for (group, kind), loads in reduction.by_kind.items():
             scattered = kind == "reduce" and (group, "reduce") not in known
             mine = found[group, "reducescatter" if scattered else kind]
@@ -156,7 +153,7 @@ def _replayed(run: Run, cuts: Mapping[Collective, tuple[float, float]], ratio: M
 
 def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float:
     """Time with any of these collectives running as a part of the sum of their times: groups work side by side."""
-    exchanges: dict[int, Exchanges] = run.each("communication")
+    exchanges = run.each(EXCHANGES)
     wanted, shares = set(names), []
     for rank in ranks if len(wanted) > 1 else ():
         if (ex := exchanges.get(rank)) is None or not (ex.start_ns > 0).all():

@@ -9,9 +9,11 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.link_gain import link_gain
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.link_speed import (
     BOTH,
     INCOMING,
+    LINKS,
     OUTGOING,
     Card,
     Link,
@@ -22,6 +24,9 @@ from advisor.facts.collectives.link_speed import (
     machines_of,
     reduce_links,
 )  # fmt: skip
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import COURSE
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 
 REPLAYS = 8
@@ -86,7 +91,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if not found:
         return
     step = facts.number("step.time_us", RUN)
-    hosts = hosts_of(run, found)
+    hosts = hosts_of(partition(run).host, found)
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)
     candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]
@@ -192,5 +197,13 @@ def _facts_of_link(
 
 
 FAMILIES = (
-    Family("links", KINDS, measure, reduce_links, ("links",), uses=("communication", "parallelism", "replay", "steps")),
+    Family(
+        "links",
+        KINDS,
+        measure,
+        LINKS.by(reduce_links),
+        ("links",),
+        uses=(EXCHANGES, COURSE, STEPS),
+        after=("parallelism",),
+    ),
 )

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from advisor.facts.base import Run
-from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
-from advisor.facts.device.course import ROUNDING_US, Chain, Course
+from advisor.facts.device.course import COURSE, ROUNDING_US, Chain
 from advisor.facts.step.steps import steady
 
 MOST_MISSED = 0.1
@@ -42,11 +42,11 @@ class Model:
 
 def build(run: Run) -> Model | None:
     """The chains with their meetings; None where chains are missing or do not fit together."""
-    courses: dict[int, Course] = run.each("replay")
+    courses = run.each(COURSE)
     chains = {rank: c.chain for rank, c in courses.items() if c.chain is not None}
     if len(chains) < 2 or set(chains) != set(steady(run)) or len({c.step for c in chains.values()}) != 1:
         return None
-    exchanges: dict[int, Exchanges] = run.each("communication")
+    exchanges = run.each(EXCHANGES)
     layout = partition(run)
     meetings: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for rank, chain in chains.items():

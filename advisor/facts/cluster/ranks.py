@@ -13,8 +13,11 @@ from advisor.facts.cluster.peers import excess
 from advisor.facts.cluster.replay import what_if_late
 from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
 from advisor.facts.cluster.stages import micro_batches
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.device.course import COURSE
+from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
 
 REPLAYS = 6
@@ -171,4 +174,4 @@ def _scheduled(run: Run, late: list[Lateness], layout: Partition) -> float | Non
     return pipeline_us(now, micro) - pipeline_us(then, micro) if micro else None
 
 
-FAMILIES = (Family("cluster", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)
+FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Model, build
-from advisor.facts.device.course import Chain, reduce_course
+from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.device.course import COURSE, Chain, reduce_course
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact
 
 if TYPE_CHECKING:
@@ -33,14 +35,13 @@ class Change:
     lead_us: float = 0.0
 
 
+@computed
 def model(run: Run) -> Model | None:
     """The replayable step of this run; None where chains are missing or do not fit together."""
-    if not hasattr(run, "_replay"):
-        found = build(run)
-        if found is not None:
-            found.baseline_us = play(found, {}) or 0.0
-        run._replay = found if found and found.baseline_us > 0 else None  # type: ignore[attr-defined]
-    return run._replay  # type: ignore[attr-defined]
+    found = build(run)
+    if found is not None:
+        found.baseline_us = play(found, {}) or 0.0
+    return found if found and found.baseline_us > 0 else None
 
 
 def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
@@ -160,5 +161,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 FAMILIES = (
-    Family("replay", KINDS, measure, reduce_course, ("kernels",), uses=("steps", "communication", "parallelism")),
+    Family(
+        "replay",
+        KINDS,
+        measure,
+        COURSE.by(reduce_course),
+        ("kernels",),
+        uses=(STEPS, EXCHANGES),
+        after=("parallelism",),
+    ),
 )

@@ -11,7 +11,10 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import ALIKE, Lateness, kernel_speeds, latenesses
 from advisor.facts.cluster.replay import what_if_late
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.device.course import COURSE
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 
 REPLAYS = 6
@@ -136,4 +139,4 @@ def _joint_saving(replayed: float | None, slow: list[Lateness], others: list[Lat
     return max(max(entry.late_us for entry in slow) - max((o.late_us for o in others), default=0.0), 0.0)
 
 
-FAMILIES = (Family("slow_hosts", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)
+FAMILIES = (Family("slow_hosts", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)

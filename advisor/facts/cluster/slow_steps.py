@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, Floats, accounts
-from advisor.facts.device.course import Course
+from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.device.course import COURSE, Course
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject, Value
 
 Mask = npt.NDArray[np.bool_]
@@ -110,11 +112,10 @@ def pattern_of(slow: Mask) -> tuple[str, int | None, int | None]:
     return "scattered", first, None
 
 
+@computed
 def find(run: Run) -> SlowSteps | None:
-    """The run's slow steps, worked out once; None where there are none."""
-    if not hasattr(run, "_slow_steps"):
-        run._slow_steps = _find(accounts(run), run.each("replay"))  # type: ignore[attr-defined]
-    return run._slow_steps  # type: ignore[attr-defined]
+    """The run's slow steps; None where there are none."""
+    return _find(accounts(run), run.each(COURSE))
 
 
 def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | None:
@@ -290,4 +291,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.slow_steps_part", subject, found.parts[rank], *own, samples=n)
 
 
-FAMILIES = (Family("slow_steps", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)
+FAMILIES = (Family("slow_steps", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)

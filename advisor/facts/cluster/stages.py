@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import kernel_speeds
-from advisor.facts.collectives.exchanges import Exchanges, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -24,6 +26,9 @@ class Work:
 
     flop: float
     sources: tuple[Source, ...]
+
+
+WORK = Reduction("stages", Work)
 
 
 def reduce_work(rank: Rank) -> Work | None:
@@ -55,7 +60,7 @@ def stages_of(run: Run) -> list[Stage]:
         return []
     exposed, speeds = exposures(run), kernel_speeds(run)
     row = {rank: i for i, rank in enumerate(balance.ranks)}
-    works: dict[int, Work] = run.each("stages")
+    works = run.each(WORK)
     found = []
     for index, members in layout.peers().items():
         known = [r for r in members if r in row and np.isfinite(balance.compute[row[r]]).any()]
@@ -86,7 +91,7 @@ def micro_batches(run: Run) -> int | None:
     """Micro-batches per step: receives of a rank in the first or last stage, which receives once for each; of the
     operations that communication.json lists, else of the kernels."""
     layout = partition(run)
-    exchanges: dict[int, Exchanges] = run.each("communication")
+    exchanges = run.each(EXCHANGES)
     counts = [] if exchanges else _among_kernels(run)
     for rank, ex in exchanges.items():
         stage = layout.stage.get(rank)
@@ -109,7 +114,7 @@ def _among_kernels(run: Run) -> list[float]:
     layout = partition(run)
     ends = {0, (layout.pipeline or 1) - 1}
     found = []
-    for rank, course in run.each("replay").items():
+    for rank, course in run.each(COURSE).items():
         if course.chain is not None and len(ends) > 1 and layout.stage.get(rank) in ends:
             found.append(float(sum(kind_of(name) == "receive" for name in course.chain.name if name)))
     return [count for count in found if count]
@@ -118,7 +123,7 @@ def _among_kernels(run: Run) -> list[float]:
 def hop_us(run: Run) -> float:
     """What one transfer between stages takes, microseconds: median transit of sends and exchanges."""
     times = []
-    for ex in run.each("communication").values():
+    for ex in run.each(EXCHANGES).values():
         moving = np.isin(ex.kinds(), ("send", "batchsendrecv")) & (ex.transit_us > 0)
         if moving.any():
             times.append(float(np.median(ex.transit_us[moving])))
@@ -225,8 +230,9 @@ FAMILIES = (
         "stages",
         KINDS,
         measure,
-        reduce_work,
+        WORK.by(reduce_work),
         ("flops",),
-        uses=("steps", "parallelism", "communication", "replay", "cluster"),
+        uses=(STEPS, EXCHANGES, COURSE),
+        after=("parallelism", "cluster"),
     ),
 )

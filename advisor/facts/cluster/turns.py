@@ -16,7 +16,10 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import others_median
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import COURSE
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 
 
@@ -132,4 +135,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("lateness.saving_us", RUN, _gain(balance, peers, cause), *sources, samples=n)
 
 
-FAMILIES = (Family("turns", KINDS, measure, uses=("steps", "communication", "replay", "parallelism")),)
+FAMILIES = (Family("turns", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)

@@ -10,11 +10,13 @@ from statistics import median_low
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.link_speed import differ, fit
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.device.course import Course
+from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source
 
 GRADIENT_KINDS = ("allreduce", "reducescatter")
@@ -149,7 +151,7 @@ def gradients(run: Run) -> Gradients | None:
 
 def count_weights(run: Run) -> int | None:
     """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told."""
-    courses: dict[int, Course] = run.each("replay")
+    courses = run.each(COURSE)
     counts = []
     for course in courses.values():
         updates = sum(
@@ -232,4 +234,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("allreduce.saving_share", RUN, saving / step_us, *src, samples=n)
 
 
-FAMILIES = (Family("allreduce", KINDS, measure, uses=("steps", "parallelism", "communication", "replay", "stages")),)
+FAMILIES = (Family("allreduce", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "stages")),)

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, Joint, reduce_exchanges
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Joint, reduce_exchanges
 from advisor.facts.collectives.exposure import exposures, joints, step_names
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.device.course import Course
+from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 
 
@@ -285,7 +286,7 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
             yield from fact("collective.exposed_share", subject, exposed / step, *sources, samples=n)
         if not total.complete:
             yield from fact("collective.absent_wait_share", subject, total.absent / step, *sources, samples=n)
-    reducing: dict[int, Exchanges] = run.each("communication")
+    reducing = run.each(EXCHANGES)
     parts = [
         ex.reduce_us / float(ex.elapsed_us.sum())
         for ex in reducing.values()
@@ -304,7 +305,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
 
     With messages of one size no fit tells start-up from bandwidth; another collective's messages do.
     """
-    exchanges: dict[int, Exchanges] = run.each("communication")
+    exchanges = run.each(EXCHANGES)
     layout = partition(run)
     parts: list[tuple[np.ndarray, ...]] = []
     for ex in exchanges.values():
@@ -343,7 +344,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
 def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float | None:
     """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
     exposed waiting. None where kernels do not tell."""
-    courses: dict[int, Course] = run.each("replay")
+    courses = run.each(COURSE)
     layout = partition(run)
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for joint in joints(run):
@@ -362,7 +363,7 @@ def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float
 
 
 def _sizes(run: Run) -> Iterator[Fact]:
-    exchanges: dict[int, Exchanges] = run.each("communication")
+    exchanges = run.each(EXCHANGES)
     layout = partition(run)
     moved, told = {}, {}
     for rank, ex in exchanges.items():
@@ -389,7 +390,7 @@ def _sizes(run: Run) -> Iterator[Fact]:
 
 FAMILIES = (
     Family(
-        "communication", KINDS, measure, reduce_exchanges, ("collectives", "transports"),
-        uses=("steps", "parallelism", "replay"),
+        "communication", KINDS, measure, EXCHANGES.by(reduce_exchanges), ("collectives", "transports"),
+        uses=(STEPS, COURSE), after=("parallelism",),
     ),
 )  # fmt: skip

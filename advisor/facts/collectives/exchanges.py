@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.facts.base import Reduction
 from advisor.model import Source
 from advisor.sources.base import Rank
 
@@ -71,6 +72,9 @@ class Exchanges:
     def kinds(self) -> npt.NDArray[np.str_]:
         """Kind of every operation."""
         return np.array(self.kind)[self.name] if len(self.name) else np.empty(0, "U1")
+
+
+EXCHANGES = Reduction("communication", Exchanges)
 
 
 def reduce_exchanges(rank: Rank) -> Exchanges | None:

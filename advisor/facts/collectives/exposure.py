@@ -10,23 +10,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from advisor.facts.base import Run
-from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, Joint, join, kind_of
+from advisor.facts.base import Run, computed
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, Joint, join, kind_of
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.device.course import Course
+from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.steps import steady
 
 
+@computed
 def joints(run: Run) -> list[Joint]:
-    """Collectives of all ranks side by side, steady steps only, worked out once."""
-    if not hasattr(run, "_joints"):
-        exchanges: dict[int, Exchanges] = run.each("communication")
-        layout = partition(run)
-        world = max(run.profile.world_size or 0, len(run.ranks))
-        told = {group: layout.groups[group] for group in layout.told}
-        found = join(exchanges, told, len({r.rank for r in run.ranks}) >= world)
-        run._joints = [j for j in (_steady_part(j, run) for j in found) if j is not None]  # type: ignore[attr-defined]
-    return run._joints  # type: ignore[attr-defined]
+    """Collectives of all ranks side by side, steady steps only."""
+    layout = partition(run)
+    world = max(run.profile.world_size or 0, len(run.ranks))
+    told = {group: layout.groups[group] for group in layout.told}
+    found = join(run.each(EXCHANGES), told, len({r.rank for r in run.ranks}) >= world)
+    return [j for j in (_steady_part(j, run) for j in found) if j is not None]
 
 
 def step_names(run: Run, seen: list[str]) -> set[str]:
@@ -68,16 +66,11 @@ class Exposure:
     """Whether kernels or a step table tell how much is exposed at all; else it may be anything up to these sums."""
 
 
+@computed
 def exposures(run: Run) -> dict[int, Exposure]:
-    """What the exposed communication of each rank consists of, worked out once."""
-    if not hasattr(run, "_exposures"):
-        run._exposures = _expose(run)  # type: ignore[attr-defined]
-    return run._exposures  # type: ignore[attr-defined]
-
-
-def _expose(run: Run) -> dict[int, Exposure]:
-    exchanges: dict[int, Exchanges] = run.each("communication")
-    courses: dict[int, Course] = run.each("replay")
+    """What the exposed communication of each rank consists of."""
+    exchanges = run.each(EXCHANGES)
+    courses = run.each(COURSE)
     layout = partition(run)
     pure: dict[int, dict[str, tuple[str, float, float]]] = defaultdict(dict)
     for joint in joints(run):
@@ -152,7 +145,7 @@ def _receiving(run: Run, rank: int) -> float | None:
     times = steady(run).get(rank)
     if times is not None and (bubble := times.phases.get("bubble")) is not None and np.nansum(bubble) > 0:
         return float(np.nanmean(bubble))
-    ex: Exchanges | None = run.each("communication").get(rank)
+    ex: Exchanges | None = run.each(EXCHANGES).get(rank)
     if ex is None or not len(ex.name):
         return None
     names = step_names(run, list(ex.steps))

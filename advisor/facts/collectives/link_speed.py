@@ -7,14 +7,14 @@ all links that leave it. To tell them apart a card is judged by its best link an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.facts.base import Run
+from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.collectives.exchanges import kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.model import Source
@@ -53,6 +53,9 @@ class Links:
     sources: tuple[Source, ...] = ()
     by_kind: dict[tuple[str, str], dict[Key, float]] = field(default_factory=dict)
     """(group, kind of collective) -> microseconds of each link over the whole profile."""
+
+
+LINKS = Reduction("links", Links)
 
 
 def reduce_links(rank: Rank) -> Links | None:
@@ -171,22 +174,14 @@ def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
     return alpha, 1 / slope
 
 
-def links_of(run: Run) -> dict[Key, Link]:
-    """Every link with its bandwidth ratio, worked out once."""
-    if not hasattr(run, "_links"):
-        run._links = _judge(run)  # type: ignore[attr-defined]
-    return run._links  # type: ignore[attr-defined]
-
-
 INSIDE = ("HCCS", "SIO", "PCIE")
 """Transports that do not leave a host."""
 
 
-def hosts_of(run: Run, links: Iterable[Key]) -> dict[int, str]:
+def hosts_of(told: Mapping[int, str], links: Iterable[Key]) -> dict[int, str]:
     """rank -> host: as told, else ranks that transports inside a host join are of one host, named after the first."""
-    told = partition(run).host
     if told:
-        return told
+        return dict(told)
     beside: dict[int, set[int]] = defaultdict(set)
     for a, b, transport in links:
         if transport.upper() in INSIDE:
@@ -203,9 +198,11 @@ def hosts_of(run: Run, links: Iterable[Key]) -> dict[int, str]:
     return hosts
 
 
-def _judge(run: Run) -> dict[Key, Link]:
+@computed
+def links_of(run: Run) -> dict[Key, Link]:
+    """Every link with its bandwidth ratio."""
     found: dict[Key, Link] = {}
-    for reduction in run.each("links").values():
+    for reduction in run.each(LINKS).values():
         for key, load in reduction.loads.items():
             link = found.setdefault(key, Link(*key))
             link.bytes += load.bytes
@@ -213,7 +210,7 @@ def _judge(run: Run) -> dict[Key, Link]:
             link.sizes += load.sizes
             link.times += load.times
             link.steps, link.sources = reduction.steps, reduction.sources
-    hosts = hosts_of(run, found)
+    hosts = hosts_of(partition(run).host, found)
     classes: dict[tuple[str, bool | None], list[Link]] = defaultdict(list)
     for link in found.values():
         a, b = hosts.get(link.source), hosts.get(link.destination)

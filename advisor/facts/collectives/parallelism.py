@@ -14,10 +14,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.exchanges import Exchanges
+from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
 from advisor.facts.collectives.roles import roles_of
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 from advisor.sources.topology import joined
 
@@ -68,19 +69,12 @@ class Partition:
         return dict(sorted(found.items()))
 
 
+@computed
 def partition(run: Run) -> Partition:
-    """The partition of this run, worked out once."""
-    cached = getattr(run, "_partition", None)
-    if cached is None:
-        cached = _work_out(run)
-        run._partition = cached  # type: ignore[attr-defined]
-    return cached
-
-
-def _work_out(run: Run) -> Partition:
+    """The partition of this run."""
     found = Partition()
     ranks = sorted({rank.rank for rank in run.ranks})
-    exchanges: dict[int, Exchanges] = run.each("communication")
+    exchanges = run.each(EXCHANGES)
     found.host = _hosts(run)
     found.groups, found.told = _groups(run, exchanges)
     told = run.profile.parallelism
@@ -294,4 +288,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.host", subject, found.host.get(rank))
 
 
-FAMILIES = (Family("parallelism", KINDS, measure, uses=("communication", "steps")),)
+FAMILIES = (Family("parallelism", KINDS, measure, uses=(EXCHANGES, STEPS)),)

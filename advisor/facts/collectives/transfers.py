@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.intervals import Intervals
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.collectives.exchanges import Exchanges, hash_small, reduce_exchanges
 from advisor.facts.device.kernel_time import busy, timeline_of
 from advisor.model import RUN, Fact, Source, Subject
@@ -95,6 +95,9 @@ class Transfers:
     rdma_name: str = ""
     reduce_share: float | None = None
     sources: tuple[Source, ...] = ()
+
+
+TRANSFERS = Reduction("transfers", Transfers)
 
 
 def reduce(rank: Rank) -> Transfers | None:
@@ -202,7 +205,7 @@ def _compare(exchanges: Exchanges, usable: Mask, covered: Floats) -> tuple[float
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank and of the run."""
     del facts
-    found: dict[int, Transfers] = run.each("transfers")
+    found = run.each(TRANSFERS)
     for rank, one in found.items():
         subject = Subject("rank", str(rank), (rank,))
         yield from _facts(subject, [one])
@@ -234,4 +237,4 @@ def _facts(subject: Subject, parts: list[Transfers]) -> Iterator[Fact]:
         yield from fact("transfer.contention_us", subject, per_step, *sources)
 
 
-FAMILIES = (Family("transfers", KINDS, measure, reduce, ("transports",)),)
+FAMILIES = (Family("transfers", KINDS, measure, TRANSFERS.by(reduce), ("transports",)),)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -75,6 +75,9 @@ class Helper:
     sources: Mapping[str, Source]
 
 
+HELPER = Reduction("mindinsight", Helper)
+
+
 def reduce(rank: Rank) -> Helper:
     """A few numbers of each file."""
     tables = ("step_phases_average", "batches", "data_queue", "host_cpu", "pipeline_ops", "cluster_phases_average")
@@ -134,7 +137,7 @@ def _operations(rank: Rank) -> dict[int, Operation]:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank and its operations, then of the cluster."""
     del facts
-    helpers: dict[int, Helper] = run.each("mindinsight")
+    helpers = run.each(HELPER)
     for rank, helper in helpers.items():
         sources = tuple(helper.sources.values())
         subject = Subject("rank", str(rank), (rank,))
@@ -217,7 +220,7 @@ def _stages(run: Run) -> list[tuple[int, ...]]:
 
 FAMILIES = (
     Family(
-        "mindinsight", KINDS, measure, reduce,
+        "mindinsight", KINDS, measure, HELPER.by(reduce),
         ("step_phases_average", "batches", "data_queue", "host_cpu", "pipeline_ops", "cluster_phases_average", "flops"),
     ),
 )  # fmt: skip

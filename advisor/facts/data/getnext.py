@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.intervals import intersect, measure, union
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -32,6 +32,9 @@ class GetNext:
     sources: tuple[Source, ...]
     alone_us: float | None = None
     """Over the profile: no compute kernel ran beside it."""
+
+
+GET_NEXT = Reduction("getnext", GetNext)
 
 
 def _is_getnext(names: Any) -> Any:
@@ -103,7 +106,7 @@ KINDS = (
 def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
     """GetNext of every rank as one operator each."""
     alone = []
-    for rank, found in run.each("getnext").items():
+    for rank, found in run.each(GET_NEXT).items():
         of_rank = Subject("rank", str(rank), (rank,))
         subject = Subject("operator", "GetNext", (rank,))
         step: Any = facts.value("step.time_us", of_rank)
@@ -124,4 +127,8 @@ def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("getnext.alone_share", RUN, float(np.mean(alone)), samples=len(alone))
 
 
-FAMILIES = (Family("getnext", KINDS, measure_getnext, reduce, ("kernels", "aicpu", "data_queue"), uses=("steps",)),)
+FAMILIES = (
+    Family(
+        "getnext", KINDS, measure_getnext, GET_NEXT.by(reduce), ("kernels", "aicpu", "data_queue"), after=("steps",)
+    ),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
 from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree
 from advisor.model import Source
@@ -42,12 +43,22 @@ class DataPipeline:
     op_sources: tuple[Source, ...] = ()
 
     @property
+    def shared_queues(self) -> dict[str, Queue]:
+        """Those that no operation owns, where they were sampled: `host` before the loop or the sender, `data` on the
+        device."""
+        queues = {"host": self.host_queue, "data": self.data_queue}
+        return {name: queue for name, queue in queues.items() if queue is not None}
+
+    @property
     def host_queue(self) -> Queue | None:
         """The queue before the loop or the sending thread: as each batch found it, else as it was sampled."""
         if self.times is not None and self.times.queue is not None:
             return self.times.queue
         last = find_last(self.operations)
         return last.output if last is not None else None
+
+
+DATA_PIPELINE = Reduction("data_pipeline", DataPipeline)
 
 
 def reduce(rank: Rank) -> DataPipeline | None:

@@ -84,8 +84,8 @@ def _charge_source(stations: dict[int, Station], data: DataPipeline, excess_us: 
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One rank with its network, ready to be written as facts."""
+class Feeding:
+    """How one rank is fed: its data pipeline with host and network, ready to be written as facts."""
 
     rank: int
     data: DataPipeline
@@ -174,20 +174,20 @@ def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
     return min(wait_us, max(0.0, times.step_mean_us - times.push_us))
 
 
-def judge_rank(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Judged:
+def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Feeding:
     """Joins a rank's data loading with its host and its device step."""
     subject = Subject("rank", str(rank), (rank,))
     step, wait = _step_and_wait(data, facts, subject)
     starved = _starved(data, wait)
     device_seen = any(facts.value(name, subject) is not None for name in ("step.interval_us", "step.idle_share"))
     network = build_network(data, host, step, starved, own_known=data.mode != "sink" or device_seen)
-    judged = Judged(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
-    busy = {i: b for i, op in data.operations.items() if (b := judged.busy_share(op)) is not None}
+    feeding = Feeding(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
+    busy = {i: b for i, op in data.operations.items() if (b := feeding.busy_share(op)) is not None}
     cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
     if any(op.cpu_cores is None for op in data.operations.values()):
         cpu = {}  # the one that nobody measured may be the hungriest
     return replace(
-        judged,
+        feeding,
         busiest=max(busy, key=lambda i: (busy[i], i)) if busy else None,
         hungriest=max(cpu, key=lambda i: (cpu[i] or 0.0, i)) if cpu else None,
     )

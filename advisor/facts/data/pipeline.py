@@ -12,35 +12,41 @@ from typing import Any
 
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.data.catalogue import KINDS
-from advisor.facts.data.loading import DataPipeline, reduce
-from advisor.facts.data.network import Judged, judge_rank, prospects
-from advisor.facts.data.pipeline_tree import Operation, starvation_rise
-from advisor.model import RUN, Fact, Subject
+from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
+from advisor.facts.data.network import Feeding, feeding_of, prospects
+from advisor.facts.data.pipeline_tree import Operation, Queue, starvation_rise
+from advisor.facts.data.processors import HOST_USE
+from advisor.model import RUN, Fact, Source, Subject
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank, of the run, of the queues, and of the operations of each group of like ranks."""
-    hosts = run.each("host_cpu")
-    judged = [judge_rank(rank, data, hosts.get(rank), facts) for rank, data in run.each("data_pipeline").items()]
-    for one in judged:
+    hosts = run.each(HOST_USE)
+    feedings = [feeding_of(rank, data, hosts.get(rank), facts) for rank, data in run.each(DATA_PIPELINE).items()]
+    for one in feedings:
         yield from rank_facts(Subject("rank", str(one.rank), (one.rank,)), one)
-    if not judged:
+    if not feedings:
         return
-    typical = sorted(judged, key=lambda one: one.wait_share or 0.0)[len(judged) // 2]
-    yield from rank_facts(RUN, typical)
-    groups: dict[Any, list[Judged]] = {}
-    for one in judged:
+    yield from rank_facts(RUN, middle_of(feedings))
+    groups: dict[Any, list[Feeding]] = {}
+    for one in feedings:
         shape = tuple((op.name, op.workers) for op in one.data.operations.values())
         groups.setdefault((shape, one.busiest, one.steepest), []).append(one)
-    for members in groups.values():
+    middles = [middle_of(members) for members in groups.values()]
+    yield from run_queue_facts(middles)
+    for members, middle in zip(groups.values(), middles, strict=True):
         ranks = tuple(sorted(one.rank for one in members))
-        middle = sorted(members, key=lambda one: one.wait_share or 0.0)[len(members) // 2]
         yield from queue_facts(ranks, middle)
         for op in middle.data.operations.values():
             yield from operation_facts(Subject("pipeline_op", op.name, ranks), op, middle)
 
 
-def rank_facts(subject: Subject, one: Judged) -> Iterator[Fact]:
+def middle_of(feedings: list[Feeding]) -> Feeding:
+    """The rank whose wait for data is the median."""
+    return sorted(feedings, key=lambda one: one.wait_share or 0.0)[len(feedings) // 2]
+
+
+def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
     """The `data.` facts of a rank, or of the run from its middle rank."""
     data, times = one.data, one.data.times
     wall = data.wall_us
@@ -94,7 +100,7 @@ def _capacity(data: DataPipeline) -> int | None:
     return data.host_queue.capacity if data.host_queue else None
 
 
-def _prefetch_needed(one: Judged) -> int | None:
+def _prefetch_needed(one: Feeding) -> int | None:
     """Batches that must lie ready to bridge the longest pause: what lies ready now, and the longest wait ÷ the loop's
     own step."""
     capacity, times = _capacity(one.data), one.data.times
@@ -105,25 +111,35 @@ def _prefetch_needed(one: Judged) -> int | None:
     return capacity + int(-(-times.wait_longest_us // one.network.own_us))
 
 
-def queue_facts(ranks: tuple[int, ...], one: Judged) -> Iterator[Fact]:
-    """The `queue.` facts: host (before the loop or the sender), data (on the device), and each operation's output."""
-    queues = {"host": one.data.host_queue, "data": one.data.data_queue}
-    queues |= {op.name: op.output for op in one.data.operations.values()}
-    for name, queue in queues.items():
-        if queue is None:
-            continue
-        sources = one.data.sources if name in ("host", "data") else one.data.op_sources[-1:]
-        for subject in (Subject("queue", name, ranks), *((RUN,) if name in ("host", "data") else ())):
-            prefix = "queue" if subject.kind == "queue" else f"queue.{name}"
-            for key, value in (
-                ("empty_share", queue.empty), ("used_share", queue.used), ("full_share", queue.full),
-                ("samples", queue.samples), ("capacity", queue.capacity),
-            ):  # fmt: skip
-                full = f"{prefix}.{key}" if subject.kind == "queue" else f"{prefix}_{key}"
-                yield from fact(full, subject, value, *sources, samples=queue.samples)
+def run_queue_facts(middles: list[Feeding]) -> Iterator[Fact]:
+    """The queues before the loop or the sender (`host`) and on the device (`data`) of the run: those of the first group
+    of like ranks that has them, of its middle rank."""
+    for name in ("host", "data"):
+        data = next((one.data for one in middles if name in one.data.shared_queues), None)
+        if data is not None:
+            yield from _queue_values(f"queue.{name}_", RUN, data.shared_queues[name], data.sources)
 
 
-def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fact]:
+def queue_facts(ranks: tuple[int, ...], one: Feeding) -> Iterator[Fact]:
+    """The `queue.` facts of like ranks: of the host's queue, the device's, and each operation's output."""
+    data = one.data
+    for name, queue in data.shared_queues.items():
+        yield from _queue_values("queue.", Subject("queue", name, ranks), queue, data.sources)
+    for op in data.operations.values():
+        if op.output is not None:
+            yield from _queue_values("queue.", Subject("queue", op.name, ranks), op.output, data.op_sources[-1:])
+
+
+def _queue_values(prefix: str, subject: Subject, queue: Queue, sources: tuple[Source, ...]) -> Iterator[Fact]:
+    values = {
+        "empty_share": queue.empty, "used_share": queue.used, "full_share": queue.full,
+        "samples": queue.samples, "capacity": queue.capacity,
+    }  # fmt: skip
+    for name, value in values.items():
+        yield from fact(f"{prefix}{name}", subject, value, *sources, samples=queue.samples)
+
+
+def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[Fact]:
     """The `pipeline_op.` facts of one operation."""
     data, host, network = one.data, one.host, one.network
     cores = host.cores if host else None
@@ -161,8 +177,8 @@ def operation_facts(subject: Subject, op: Operation, one: Judged) -> Iterator[Fa
 
 FAMILIES = (
     Family(
-        "data_pipeline", KINDS, measure, reduce,
+        "data_pipeline", KINDS, measure, DATA_PIPELINE.by(reduce),
         ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
-        uses=("steps", "host_cpu", "getnext"),
+        uses=(HOST_USE,), after=("steps", "getnext"),
     ),
 )  # fmt: skip

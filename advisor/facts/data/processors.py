@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -60,6 +60,9 @@ class HostUse:
         if self.process_cores is None:
             return None
         return max(0.0, self.process_cores - (self.pipeline_cores or 0.0) - self.profiler_cores)
+
+
+HOST_USE = Reduction("host_cpu", HostUse)
 
 
 def _mean(values: object) -> float | None:
@@ -133,7 +136,7 @@ def host_subject(run: Run, rank: int) -> Subject:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Every host's facts; those of the run are of the host with the least idle time."""
     del facts
-    uses = run.each("host_cpu")
+    uses = run.each(HOST_USE)
     by_host: dict[Subject, HostUse] = {}
     for rank, use in uses.items():
         by_host.setdefault(host_subject(run, rank), use)
@@ -177,6 +180,9 @@ class StageTimes:
     sources: tuple[Source, ...]
 
 
+STAGE_TIMES = Reduction("host_stages", StageTimes)
+
+
 def reduce_stages(rank: Rank) -> StageTimes | None:
     """Sums the rank's host events by stage; the span is from the first start to the last end."""
     frame = rank.read("host_stages")
@@ -212,7 +218,7 @@ _STAGE_KINDS = (
 def measure_stages(run: Run, facts: FactSet) -> Iterator[Fact]:
     """The largest host stage of every host, and of the run's slowest host."""
     del facts
-    found = {host_subject(run, rank): times for rank, times in run.each("host_stages").items() if times.stages}
+    found = {host_subject(run, rank): times for rank, times in run.each(STAGE_TIMES).items() if times.stages}
     if found:
         found[RUN] = max(found.values(), key=lambda times: times.stages[0][2])
     for subject, times in found.items():
@@ -225,6 +231,6 @@ def measure_stages(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 FAMILIES = (
-    Family("host_cpu", _HOST_KINDS, measure, reduce, ("host_cpu",)),
-    Family("host_stages", _STAGE_KINDS, measure_stages, reduce_stages, ("host_stages",)),
+    Family("host_cpu", _HOST_KINDS, measure, HOST_USE.by(reduce), ("host_cpu",)),
+    Family("host_stages", _STAGE_KINDS, measure_stages, STAGE_TIMES.by(reduce_stages), ("host_stages",)),
 )

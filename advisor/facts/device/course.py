@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.intervals import complement, covered, measure, subtract, union
+from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -84,6 +85,14 @@ class Course:
     """What the step's kernels take, each at the median of its type and shapes; NaN where shapes are not told."""
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
+
+    @property
+    def span_us(self) -> Floats:
+        """Per step: from its first kernel to the end of its last one."""
+        return self.computing_us + self.exposed_us + self.gap_us
+
+
+COURSE = Reduction("replay", Course)
 
 
 def reduce_course(rank: Rank) -> Course | None:

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.intervals import EMPTY, Intervals, union
+from advisor.facts.recording.counts import is_cut
+from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
 from advisor.sources.streams.rank_trace import load_trace
-
-SLACK_US = 50.0
-"""Rounding and other streams make a noted wait differ from a gap by less than this."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -69,25 +68,26 @@ class Timeline:
 
 def timeline_of(rank: Rank) -> Timeline | None:
     """The rank's kernels on the time axis, kept until the rank forgets; None where there are none."""
-    key = ("kernels", "timeline")
-    if key not in rank._cache:
-        kernels = load_kernels(rank)
-        rank._cache[key] = None
-        if kernels is not None:
-            kinds = np.array([is_communication(s) for s in kernels.signatures])
-            communication = kinds[kernels.signature]
-            bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
-            if bare.any():
-                named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
-                communication = communication | (bare & named[kernels.name])
-            whole = _is_whole(kernels) and not communication.all()
-            if not whole:
-                file = rank.relative(rank.tables["kernels"].paths[0])
-                rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
-                                "are lost): operators are judged, steps and idle time are not")  # fmt: skip
-            rank._cache[key] = Timeline(kernels, communication, _windows(rank, kernels), whole)
-    found: Timeline | None = rank._cache[key]
-    return found
+    return rank.once(timeline_of, lambda: _place(rank))
+
+
+def _place(rank: Rank) -> Timeline | None:
+    kernels = load_kernels(rank)
+    if kernels is None:
+        return None
+    kinds = np.array([is_communication(s) for s in kernels.signatures])
+    communication = kinds[kernels.signature]
+    bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
+    if bare.any():
+        named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
+        communication = communication | (bare & named[kernels.name])
+    counted = not is_cut(rank, kernels)
+    whole = _is_whole(kernels) and not communication.all()
+    if counted and not whole:
+        file = rank.relative(rank.tables["kernels"].paths[0])
+        rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
+                        "are lost): operators are judged, steps and idle time are not")  # fmt: skip
+    return Timeline(kernels, communication, _windows(rank, kernels), whole and counted)
 
 
 MOST_LOST = 0.02
@@ -104,8 +104,10 @@ def _is_whole(kernels: Kernels) -> bool:
         return True
     gap = np.maximum(start[1:] - np.maximum.accumulate(end)[:-1], 0) / 1000
     noted = np.nan_to_num(wait[1:], nan=np.inf)
-    contradicted = gap > 2 * noted + SLACK_US
-    return bool(gap[contradicted].sum() <= gap.sum() / 2)
+    limits = section("witness")
+    contradicted = float(gap[gap > 2 * noted + limits["noted_slack_us"]].sum())
+    recorded = float(end.max() - start[0]) / 1000
+    return contradicted <= gap.sum() / 2 or contradicted < limits["contradicted_share"] * recorded
 
 
 def _windows(rank: Rank, kernels: Kernels) -> Windows:

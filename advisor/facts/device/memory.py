@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -80,6 +80,9 @@ class Memory:
     sources: tuple[Source, ...]
     curve: tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]] | None = None
     """Microseconds from the first sample, reserved and allocated bytes: for the picture."""
+
+
+MEMORY = Reduction("memory", Memory)
 
 
 def reduce(rank: Rank) -> Memory | None:
@@ -166,7 +169,7 @@ def _capacity(rank: Rank) -> float | None:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank; the run's are those of its fullest rank."""
     del facts
-    found: dict[int, Memory] = run.each("memory")
+    found = run.each(MEMORY)
     if not found:
         return
     for rank, memory in found.items():
@@ -186,4 +189,4 @@ def _facts(subject: Subject, m: Memory) -> Iterator[Fact]:
         yield from fact(f"memory.{name}", subject, value, *m.sources, samples=m.samples)
 
 
-FAMILIES = (Family("memory", KINDS, measure, reduce, ("memory", "operator_memory")),)
+FAMILIES = (Family("memory", KINDS, measure, MEMORY.by(reduce), ("memory", "operator_memory")),)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Floats, Ints, sums, timeline_of
 from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
@@ -81,7 +82,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Links:
+class Launches:
     """One rank's launches; arrays hold one value a step."""
 
     steps: tuple[str, ...]
@@ -102,7 +103,10 @@ class Links:
     sources: tuple[Source, ...]
 
 
-def reduce(rank: Rank) -> Links | None:
+LAUNCHES = Reduction("dispatch", Launches)
+
+
+def reduce(rank: Rank) -> Launches | None:
     """Launch against start for every linked kernel; None without links."""
     timeline = timeline_of(rank)
     trace = load_trace(rank) if timeline is not None else None
@@ -129,7 +133,7 @@ def reduce(rank: Rank) -> Links | None:
     starved = dry & ~stall
     step = timeline.windows.of[index]
     steps = len(timeline.windows.names)
-    return Links(
+    return Launches(
         timeline.windows.names,
         (timeline.windows.end - timeline.windows.start) / 1000,
         sums(step, None, steps),
@@ -174,7 +178,7 @@ def _mode(trace: Trace) -> str:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of steps, ranks and the run."""
     del facts
-    found: dict[int, Links] = run.each("dispatch")
+    found = run.each(LAUNCHES)
     rows: dict[int, dict[str, float]] = {}
     by_step: dict[str, list[tuple[float, float, float, float, float]]] = {}
     for rank, links in found.items():
@@ -226,4 +230,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("dispatch.mode", RUN, modes[0] if modes else None, *sources)
 
 
-FAMILIES = (Family("dispatch", KINDS, measure, reduce, ("trace",), uses=("steps",)), host_api.FAMILY)
+FAMILIES = (Family("dispatch", KINDS, measure, LAUNCHES.by(reduce), ("trace",), uses=(STEPS,)), host_api.FAMILY)

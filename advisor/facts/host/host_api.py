@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
@@ -65,6 +66,9 @@ class HostTime:
     sources: tuple[Source, ...]
 
 
+HOST_TIME = Reduction("host_api", HostTime)
+
+
 _PURPOSES = (
     ("synchronize", _SYNC),
     ("launch", _LAUNCH),
@@ -108,7 +112,7 @@ def _by_purpose(rows: Iterable[tuple[str, float, float]]) -> dict[str, tuple[flo
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Host time by purpose per step."""
-    found: dict[int, HostTime] = run.each("host_api")
+    found = run.each(HOST_TIME)
     times = steady(run)
     rows: dict[str, list[float]] = {}
     for rank, host in found.items():
@@ -138,4 +142,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact(f"host_api.{purpose}_name", RUN, name, *first.sources)
 
 
-FAMILY = Family("host_api", KINDS, measure, reduce, ("host_api",), uses=("steps",))
+FAMILY = Family("host_api", KINDS, measure, HOST_TIME.by(reduce), ("host_api",), uses=(STEPS,))

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.intervals import complement, covered, union
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import operator_name
@@ -154,6 +155,9 @@ class Idle:
     sources: tuple[Source, ...]
 
 
+IDLE = Reduction("timeline", Idle)
+
+
 def reduce(rank: Rank) -> Idle | None:
     """Idle stretches of the device; None without kernels or where rows are missing between them."""
     timeline = timeline_of(rank)
@@ -252,7 +256,7 @@ def _clock(trace: Trace) -> tuple[float, float, float] | None:
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank and of the run."""
-    found: dict[int, Idle] = run.each("timeline")
+    found = run.each(IDLE)
     rows: dict[int, dict[str, float]] = {}
     for rank, idle in found.items():
         per = scale(run, rank, idle.steps)
@@ -345,4 +349,4 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
         yield from fact("timeline.gap_owner_share", subject, covered / sum(gap.length_us for gap in gaps), *sources)
 
 
-FAMILIES = (Family("timeline", KINDS, measure, reduce, ("kernels",), uses=("steps",)),)
+FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels",), uses=(STEPS,)),)

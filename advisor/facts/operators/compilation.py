@@ -12,9 +12,11 @@ import numpy as np
 
 from advisor.basics.intervals import measure as length_of
 from advisor.basics.intervals import union
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
@@ -79,6 +81,9 @@ class Compilations:
     sources: tuple[Source, ...]
 
 
+COMPILATIONS = Reduction("compile", Compilations)
+
+
 def reduce(rank: Rank) -> Compilations | None:
     """Host events that compile, by the step in which they start; None without a timeline."""
     trace = load_trace(rank)
@@ -113,7 +118,7 @@ def _steps(rank: Rank, steps: list[tuple[str, int, int]]) -> tuple[list[str], np
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """The first step against the others, and compilation in the others."""
-    found: dict[int, Compilations] = run.each("compile")
+    found = run.each(COMPILATIONS)
     yield from _first_step(run, found)
     if not found:
         return
@@ -166,6 +171,9 @@ class Changing:
     sources: tuple[Source, ...]
 
 
+CHANGING = Reduction("shapes", Changing)
+
+
 MOST = 20
 
 
@@ -192,16 +200,16 @@ def measure_shapes(run: Run, facts: FactSet) -> Iterator[Fact]:
     del facts
     rows: dict[str, tuple[int, float | None, float | None]] = {}
     sources: tuple[Source, ...] = ()
-    for changing in run.each("shapes").values():
+    for changing in run.each(CHANGING).values():
         rows.update(changing.operators)
         sources = changing.sources
     if not rows:
-        for found in run.each("operators").values():
+        for found in run.each(OPERATORS).values():
             rows.update({name: (count, None, None) for name, count, _ in found.changing})
             sources = found.sources
             if found.shapes_per_operator is None:
                 return
-        if not run.each("operators"):
+        if not run.each(OPERATORS):
             return
     yield from fact("compile.changing_count", RUN, len(rows), *sources)
     for name, (count, ratio, us) in rows.items():
@@ -215,9 +223,9 @@ _TRACE = tuple(k for k in KINDS if k.name not in (
     "compile.changing_count", "compile.shape_count", "compile.shape_time_ratio", "compile.operator_us"))  # fmt: skip
 
 FAMILIES = (
-    Family("compile", _TRACE, measure, reduce, ("trace",), uses=("steps",)),
+    Family("compile", _TRACE, measure, COMPILATIONS.by(reduce), ("trace",), uses=(STEPS,)),
     Family(
-        "shapes", tuple(k for k in KINDS if k not in _TRACE), measure_shapes, reduce_shapes, ("dynamic_shapes",),
-        fallbacks=("operators",),
+        "shapes", tuple(k for k in KINDS if k not in _TRACE), measure_shapes, CHANGING.by(reduce_shapes),
+        ("dynamic_shapes",), fallbacks=(OPERATORS,),
     ),
 )  # fmt: skip

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.text.jsontext import load_json
@@ -53,6 +54,9 @@ class CoreUse:
     types: dict[str, _Use]
     steps: int
     sources: tuple[Source, ...]
+
+
+CORE_USE = Reduction("cores", CoreUse)
 
 
 def core_counts(rank: Rank) -> tuple[int, int]:
@@ -101,7 +105,7 @@ def reduce(rank: Rank) -> CoreUse | None:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Per operator type, over the ranks that tell."""
     del facts
-    found: dict[int, CoreUse] = run.each("cores")
+    found = run.each(CORE_USE)
     covers = {rank: times.covers for rank, times in steady(run).items()}
     for name in dict.fromkeys(name for one in found.values() for name in one.types):
         parts = [(one, one.types[name]) for one in found.values() if name in one.types]
@@ -119,4 +123,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("operator_type.blocks", subject, top.blocks, *sources)
 
 
-FAMILIES = (Family("cores", KINDS, measure, reduce, ("kernels",), uses=("steps",)),)
+FAMILIES = (Family("cores", KINDS, measure, CORE_USE.by(reduce), ("kernels",), uses=(STEPS,)),)

@@ -14,10 +14,11 @@ from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.device.kernel_time import Floats
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.kinds import SLOW_DTYPES, is_attention, is_fetch, is_update
-from advisor.facts.operators.reduction import Operators, TypeRow
+from advisor.facts.operators.reduction import OPERATORS, Operators, TypeRow
 from advisor.facts.operators.reduction import reduce as reduce_kernels
 from advisor.facts.operators.statistics import from_statistics
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 from advisor.sources.base import Rank
 
@@ -58,7 +59,7 @@ def _scale_of(run: Run, rank: int, found: Operators) -> _Scale:
 
 def time_by_type(run: Run, rank: int) -> dict[str, float]:
     """Operator type -> device time per steady step on this rank, communication left out."""
-    found: Operators | None = run.each("operators").get(rank)
+    found: Operators | None = run.each(OPERATORS).get(rank)
     if found is None:
         return {}
     per = _scale_of(run, rank, found)
@@ -73,7 +74,7 @@ def explain_difference(slow: Mapping[str, float], usual: Mapping[str, float]) ->
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the types, the operators, each rank and the run."""
-    found: dict[int, Operators] = run.each("operators")
+    found = run.each(OPERATORS)
     if not found:
         return
     scales = {rank: _scale_of(run, rank, o) for rank, o in found.items()}
@@ -305,4 +306,8 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
         yield "operators.float32_cube_share", sum(row.float32_us for row in cube) / known
 
 
-FAMILIES = (Family("operators", KINDS, measure, reduce, ("kernels", "operator_types", "operators"), uses=("steps",)),)
+FAMILIES = (
+    Family(
+        "operators", KINDS, measure, OPERATORS.by(reduce), ("kernels", "operator_types", "operators"), uses=(STEPS,)
+    ),
+)

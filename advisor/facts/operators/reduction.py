@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Floats, Ints, Timeline, alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
@@ -30,6 +31,7 @@ from advisor.facts.operators.patterns import (
     tail_us,
 )
 from advisor.facts.operators.work import FULL, SlowCase, UnalignedRows, float32_ratio, matmul, slow_case, unaligned
+from advisor.facts.recording.counts import is_cut, types_of
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import PIPES
@@ -121,14 +123,16 @@ class Operators:
     problems: tuple[str, ...] = field(default_factory=tuple)
 
 
+OPERATORS = Reduction("operators", Operators)
+
+
 def reduce(rank: Rank) -> Operators | None:
-    """The rank's kernels by type and operator; None where there are none."""
+    """The rank's kernels by type and operator; None where there are none, or only a part of what a statistic counts."""
     timeline = timeline_of(rank)
-    if timeline is None:
+    if timeline is None or is_cut(rank, timeline.kernels):
         return None
     kernels = timeline.kernels
-    types, type_of = _types(kernels)
-    _compare_counts(rank, Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True))))
+    types, type_of = types_of(kernels)
     steps = len(timeline.windows.names)
     segments = sweep(kernels)
     alone = alone_us(kernels, segments)
@@ -191,43 +195,6 @@ def reduce(rank: Rank) -> Operators | None:
         *changing_operators(kernels, main),
         whole=timeline.whole,
     )
-
-
-def _compare_counts(rank: Rank, found: Counter[str]) -> None:
-    """Notes kernels that the profiler's own statistic counts and the table of kernels lacks: it may have been cut
-    between two rows."""
-    if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
-        return
-    frame = rank.read("operator_types", ("type", "count"))
-    if frame is None or "count" not in frame:
-        return
-    counted: Counter[str] = Counter()
-    for name, count in zip(frame["type"], frame["count"], strict=True):
-        if isinstance(name, str) and count == count:
-            counted[name] += int(count)
-    lost = sum((counted - found).values())
-    if lost:
-        file = rank.relative(rank.tables["kernels"].paths[0])
-        statistic = rank.tables["operator_types"].paths[0].name
-        rank.note(file, f"holds {lost} kernels fewer than {statistic} counts: rows are missing")
-
-
-def _types(kernels: Kernels) -> tuple[list[str], Ints]:
-    """(type names, type of each kernel). Level 0 names no types: the device kernel's name stands for it."""
-    index: dict[str, int] = {}
-    of_signature = np.array(
-        [index.setdefault(s.type, len(index)) if s.type else -1 for s in kernels.signatures], np.int64
-    )
-    result = of_signature[kernels.signature]
-    if (result < 0).any():
-        of_name = np.array([index.setdefault(_bare(name), len(index)) for name in kernels.names], np.int64)
-        result = np.where(result < 0, of_name[kernels.name], result)
-    return list(index), result
-
-
-def _bare(name: str) -> str:
-    last = name.rpartition("/")[2] if "/" in name else operator_name(name)
-    return last.rstrip("0123456789_").removesuffix("-op") or last or "unknown"
 
 
 def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], kernels: Kernels) -> list[int]:

@@ -21,8 +21,11 @@ from typing import Any
 import numpy as np
 
 from advisor.facts.base import FactSet, Run
+from advisor.facts.data.loading import DATA_PIPELINE
+from advisor.facts.device.memory import MEMORY
 from advisor.facts.pictures.spans import timelines
-from advisor.facts.step.steps import StepTimes, steady
+from advisor.facts.step.steps import steady
+from advisor.facts.step.times import StepTimes
 from advisor.model import Subject
 
 log = logging.getLogger("advisor")
@@ -117,14 +120,16 @@ def _breakdown_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
 
 def _pipeline(run: Run, facts: FactSet) -> dict[str, Any] | None:
     """The operations of the rank whose wait for data is the median, with the use of the queues between them."""
-    loading = {rank: data for rank, data in run.each("data_pipeline").items() if data.operations}
+    loading = {rank: data for rank, data in run.each(DATA_PIPELINE).items() if data.operations}
     if not loading:
         return None
     data = sorted(loading.values(), key=lambda data: data.wait_us or 0.0)[len(loading) // 2]
     operations = data.operations
     edges = [(source, op.op_id) for op in operations.values() for source in op.inputs if source in operations]
     if not edges:
-        edges = [(op.op_id, op.parent) for op in operations.values() if op.parent in operations]
+        edges = [
+            (op.op_id, op.parent) for op in operations.values() if op.parent is not None and op.parent in operations
+        ]
     drawn = {key for edge in edges for key in edge} or set(operations)
     nodes = []
     for key in sorted(drawn):
@@ -218,7 +223,7 @@ def _stages(run: Run, facts: FactSet) -> list[dict[str, Any]]:
 def _memory(run: Run, facts: FactSet) -> list[dict[str, Any]]:
     """Reserved and allocated memory over time of the ranks with the highest peaks."""
     curves: list[dict[str, Any]] = []
-    for rank, reduction in run.each("memory").items():
+    for rank, reduction in run.each(MEMORY).items():
         if not reduction.curve:
             continue
         at, reserved, allocated = (np.asarray(series, float) for series in reduction.curve)

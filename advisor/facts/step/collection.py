@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import COLLECTION, Fact, Source
 from advisor.sources.base import Rank
 
@@ -136,4 +137,4 @@ def _steps(run: Run) -> Iterator[Fact]:
     yield from fact("collection.step_counts_differ", COLLECTION, len(set(counts)) > 1, *sources, samples=len(counts))
 
 
-FAMILIES = (Family("collection", KINDS, measure, uses=("steps",)),)
+FAMILIES = (Family("collection", KINDS, measure, uses=(STEPS,)),)

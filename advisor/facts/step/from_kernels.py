@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.intervals import Intervals, clip, measure, subtract, union
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -41,6 +41,9 @@ class KernelSteps:
 
     steps: tuple[KernelStep, ...]
     sources: tuple[Source, ...]
+
+
+KERNEL_STEPS = Reduction("kernels", KernelSteps)
 
 
 def reduce(rank: Rank) -> KernelSteps | None:
@@ -85,8 +88,8 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     if trace is None or not trace.computing[0].size:
         return None
     computing, communication = union(*trace.computing), union(*trace.communication)
-    low = int(min(computing[0][0], *(communication[0][:1])))
-    high = int(max(computing[1][-1], *(communication[1][-1:])))
+    low = int(min((computing[0][0], *communication[0][:1])))
+    high = int(max((computing[1][-1], *communication[1][-1:])))
     starts = [(name, max(start, low)) for name, start, _ in trace.steps if start < high] or [("0", low)]
     rows = [
         (name, start, starts[i + 1][1] if i + 1 < len(starts) else high, 0) for i, (name, start) in enumerate(starts)
@@ -98,7 +101,7 @@ def measure_facts(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Kernels per step."""
     del facts
     means = {}
-    for rank, found in run.each("kernels").items():
+    for rank, found in run.each(KERNEL_STEPS).items():
         counts = [step.kernels for step in found.steps if step.kernels]
         if counts:
             means[rank] = float(np.mean(counts))
@@ -108,4 +111,4 @@ def measure_facts(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("operators.kernel_count", RUN, float(np.mean(list(means.values()))), samples=len(means))
 
 
-FAMILIES = (Family("kernels", KINDS, measure_facts, reduce, ("kernels",)),)
+FAMILIES = (Family("kernels", KINDS, measure_facts, KERNEL_STEPS.by(reduce), ("kernels",)),)

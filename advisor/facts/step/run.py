@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact
 
 KINDS = (
@@ -36,4 +37,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("run.device_count", RUN, len(devices))
 
 
-FAMILIES = (Family("run", KINDS, measure, uses=("steps",)),)
+FAMILIES = (Family("run", KINDS, measure, uses=(STEPS,)),)

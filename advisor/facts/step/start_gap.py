@@ -1,27 +1,26 @@
-"""The device's idle time before a step's first kernel, and whether the step table counts it as a part of the step.
+"""The device's idle time before a step's first kernel, and in which row of the step table it stands.
 
-`Preparing` runs from the step's start on the host to its first kernel. torch_npu's row is the span of the step's own
-kernels, so the wait before them lies outside computing + exposed + free; MindSpore clips `Free` to the step's window
-and so counts it, except in the first row. Where the host runs ahead of the device, most of `Preparing` is the step
-before still running: kernels with their times tell, else ranks of one job do, whose steps are of one length.
+Where several steps are recorded, torch_npu's row runs from the step's first kernel to the next one's, the last row to
+its own last kernel: the wait before a step stands in the row before it. Other writers' rows end with the step's own
+kernels, and the wait stands nowhere; MindSpore clips `Free` to the step's window and so counts it in its own row,
+except in the first. `Preparing` runs from the step's start on the host to its first kernel; where the host runs ahead
+of the device, most of it is the step before still running. Kernels with their times decide, row by row; where there
+are none, ranks of one job do, whose steps are of one length; else the row before holds the wait.
 
-The first recorded step follows nothing that was recorded, and its `Preparing` also holds the profiler's own start: it
-is taken for no longer than the steps after it show, and a lone step is left as its table tells it.
+Here every step owns the wait before it. The first recorded step follows nothing that was recorded: its wait is taken
+to be what the steps after it show, and a lone step is left as its table tells it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from advisor.facts.step.steps import StepTimes
-
-Series = npt.NDArray[np.float64]
+from advisor.facts.device.course import Course
+from advisor.facts.step.times import Series, StepTimes
 
 SAME = 0.01
 """Two sums over one step that differ by less are the same thing: the writers round and clip differently."""
@@ -34,46 +33,55 @@ AHEAD = 0.8
 
 
 def settle(
-    times: Mapping[int, StepTimes], courses: Mapping[int, Any], frameworks: Mapping[int, str]
+    times: Mapping[int, StepTimes], courses: Mapping[int, Course], frameworks: Mapping[int, str]
 ) -> dict[int, StepTimes]:
     """All recorded steps with the phase `start_gap`, and time and idle that contain it.
 
-    `courses` are reductions of kernels with `steps`, `computing_us` and `lead_us`. Ranks whose table tells no
-    `Preparing`, and whole recordings in one row, stay as they are.
+    Ranks whose table tells no `Preparing`, and whole recordings in one row, stay as they are.
     """
     found = dict(times)
     guessed: list[int] = []
     for rank, one in times.items():
+        course = courses.get(rank)
         if one.table == "kernels":
-            gap = _from_kernels(one, courses.get(rank))
-            if gap is not None:
-                found[rank] = _with_gap(one, gap, None, "kernels")
+            if course is not None and (gap := _from_kernels(one, course)) is not None:
+                found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
         elif one.table == "steps" and "preparing" in one.phases and one.steps not in (("0",), ("",)):
-            if _counted(one, frameworks.get(rank, "unknown")):
-                found[rank] = _inside(one, courses.get(rank))
-            elif (gap := _from_kernels(one, courses.get(rank))) is not None:
-                found[rank] = _with_gap(one, gap, gap, "kernels")
-            else:
+            if _is_clipped(one, frameworks.get(rank, "unknown")):
+                found[rank] = _inside(one, course)
+            elif course is not None and (gap := _from_kernels(one, course)) is not None:
+                found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
+            elif len(one.steps) > 1:
                 guessed.append(rank)
-    if guessed and _is_waiting([times[rank] for rank in guessed]):
-        for rank in guessed:
-            gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
-            gap[0] = min(gap[0], float(np.median(gap[1:])))
-            found[rank] = _with_gap(times[rank], gap, gap, "preparing")
+    if guessed:
+        several = [times[rank] for rank in guessed]
+        beside = _is_beside(several)
+        if beside is not None or not _is_ahead(several):
+            for rank in guessed:
+                gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
+                holds = np.full(len(gap), beside is not True)
+                if beside is not True:
+                    gap[1:] = np.minimum(gap[1:], np.nan_to_num(times[rank].phases.get("idle", gap))[:-1])
+                gap[0] = min(gap[0], float(np.median(gap[1:])))
+                found[rank] = _owned(times[rank], gap, holds, "preparing")
     return found
 
 
-def _with_gap(one: StepTimes, gap: Series, added: Series | None, gap_from: str) -> StepTimes:
+def _owned(one: StepTimes, gap: Series, holds_next: npt.NDArray[np.bool_], gap_from: str) -> StepTimes:
+    """Every step with the wait before it; rows that hold the next step's wait hand it on."""
+    added = gap.copy()
+    handed = np.where(holds_next[:-1], gap[1:], 0.0)
+    if "idle" in one.phases:
+        handed = np.minimum(handed, np.nan_to_num(one.phases["idle"])[:-1])
+    added[:-1] -= handed
     phases = {**one.phases, "start_gap": gap}
-    if added is None:
-        return replace(one, phases=phases, gap_from=gap_from)
     if "idle" in phases:
         phases["idle"] = phases["idle"] + added
     return replace(one, phases=phases, time=one.time + added, gap_from=gap_from)
 
 
-def _counted(one: StepTimes, framework: str) -> bool:
-    """Whether computing + exposed + free contains the wait: by the framework, else by the span that Stage tells."""
+def _is_clipped(one: StepTimes, framework: str) -> bool:
+    """Whether the row is the step's window on the host: by the framework, else by the span that Stage tells."""
     if framework in ("mindspore", "pytorch"):
         return framework == "mindspore"
     stage = one.phases.get("stage")
@@ -83,7 +91,7 @@ def _counted(one: StepTimes, framework: str) -> bool:
     return bool(np.nanmedian(np.abs(span / one.time - 1)) > SAME)
 
 
-def _inside(one: StepTimes, course: Any) -> StepTimes:
+def _inside(one: StepTimes, course: Course | None) -> StepTimes:
     """MindSpore: the wait is part of Free. Its overlap analysis begins with the first kernel of all, so the wait before
     that one is not: as far as the first row is shorter than the others, it is added."""
     preparing = np.maximum(np.nan_to_num(one.phases["preparing"]), 0.0)
@@ -94,16 +102,18 @@ def _inside(one: StepTimes, course: Any) -> StepTimes:
     short = float(np.median(one.time[1:]) - one.time[0]) if len(gap) > 1 else np.inf
     added[0] = min(max(short, 0.0), preparing[0])
     gap[0] = min(preparing[0], idle[0] + added[0])
-    return _with_gap(one, gap, added, "preparing" if kernels is None else "kernels")
+    phases = {**one.phases, "start_gap": gap}
+    if "idle" in phases:
+        phases["idle"] = phases["idle"] + added
+    return replace(one, phases=phases, time=one.time + added, gap_from="preparing" if kernels is None else "kernels")
 
 
-def _from_kernels(one: StepTimes, course: Any) -> Series | None:
+def _from_kernels(one: StepTimes, course: Course | None) -> Series | None:
     """Idle from the end of the step before to the first kernel; None where the kernels are not those of these steps.
-    The first of consecutive steps has none before it: its `Preparing` stands, as far as the others show as much."""
+    A step that follows none is taken to wait as the others do."""
     if course is None:
         return None
-    place = {step: i for i, step in enumerate(course.steps)}
-    rows = [place.get(step, -1) for step in one.steps]
+    rows = _places(one, course)
     gap = np.array([
         course.lead_us[i] if i > 0 and _follows(course.steps[i - 1], course.steps[i]) else np.nan for i in rows
     ])  # fmt: skip
@@ -114,9 +124,22 @@ def _from_kernels(one: StepTimes, course: Any) -> Series | None:
         own = np.array([course.computing_us[i] if i >= 0 else np.nan for i in rows])
         if not abs(np.nansum(own) / max(float(computing[np.isfinite(own)].sum()), 1e-9) - 1) <= SAME_KERNELS:
             return None
-    usual = float(np.nanmedian(gap))
-    told = np.maximum(np.nan_to_num(one.phases.get("preparing", np.full(len(gap), usual))), 0.0)
-    return np.where(np.isfinite(gap), gap, np.minimum(told, usual))
+    return np.where(np.isfinite(gap), gap, float(np.nanmedian(gap)))
+
+
+def _places(one: StepTimes, course: Course) -> list[int]:
+    place = {step: i for i, step in enumerate(course.steps)}
+    return [place.get(step, -1) for step in one.steps]
+
+
+def _holds_next(one: StepTimes, course: Course) -> npt.NDArray[np.bool_]:
+    """Which rows reach to the first kernel of the step after them, rather than to their own last kernel."""
+    result = np.zeros(len(one.steps), bool)
+    for row, i in enumerate(_places(one, course)[:-1]):
+        if 0 <= i < len(course.steps) - 1 and course.steps[i + 1] == one.steps[row + 1]:
+            own, wait = float(course.span_us[i]), float(course.lead_us[i + 1])
+            result[row] = abs(one.time[row] - own - wait) < abs(one.time[row] - own)
+    return result
 
 
 def _follows(before: str, step: str) -> bool:
@@ -124,18 +147,24 @@ def _follows(before: str, step: str) -> bool:
     return not (before.isdigit() and step.isdigit()) or int(step) == int(before) + 1
 
 
-def _is_waiting(times: list[StepTimes]) -> bool:
-    """Whether `Preparing` is time of its own, and not the step before still running.
+def _is_ahead(times: list[StepTimes]) -> bool:
+    """Whether hosts are (almost) a whole step ahead of their devices: then `Preparing` is the step before running."""
+    length, wait = _lengths(times)
+    return not length.size or float(np.median(wait)) >= AHEAD * float(np.median(length))
 
-    Ranks of one synchronous job have steps of one length: if they wait differently long and the sum with the wait is
-    what is equal, the wait is part of the step. Where they wait alike, a host that is (almost) a whole step ahead
-    shows that it runs ahead. The first step follows no other and is left out; a lone step shows nothing.
-    """
+
+def _is_beside(times: list[StepTimes]) -> bool | None:
+    """Whether `Preparing` stands in no row, as ranks of one synchronous job show whose steps are of one length: if
+    they wait differently long and the sum with the wait is what is equal, the rows lack it. None where they wait
+    alike. The first step follows no other and is left out; a lone step shows nothing."""
+    length, wait = _lengths(times)
+    if len(times) < 2 or not length.size or not float(np.ptp(wait, axis=0).mean()) > TELLING * float(length.mean()):
+        return None
+    return float(np.ptp(length + wait, axis=0).mean()) <= float(np.ptp(length, axis=0).mean())
+
+
+def _lengths(times: list[StepTimes]) -> tuple[Series, Series]:
     steps = [s for s in times[0].steps if all(s in t.steps for t in times)][1:]
     length = np.array([[t.time[t.steps.index(s)] for s in steps] for t in times])
     wait = np.nan_to_num(np.array([[t.phases["preparing"][t.steps.index(s)] for s in steps] for t in times]))
-    if not length.size:
-        return False
-    if len(times) > 1 and float(np.ptp(wait, axis=0).mean()) > TELLING * float(length.mean()):
-        return float(np.ptp(length + wait, axis=0).mean()) <= float(np.ptp(length, axis=0).mean())
-    return float(np.median(wait)) < AHEAD * float(np.median(length))
+    return length, wait

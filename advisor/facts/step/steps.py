@@ -5,20 +5,23 @@ Warm-up and incomplete steps are recognised here, once, and left out everywhere:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
+from advisor.facts.data.getnext import GET_NEXT
+from advisor.facts.data.loading import DATA_PIPELINE
+from advisor.facts.device.course import COURSE
+from advisor.facts.recording.limits import section
+from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
+from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
-from advisor.model import RUN, Fact, Source, Subject
+from advisor.model import RUN, Fact, Subject
 from advisor.sources.base import Rank
-
-Series = npt.NDArray[np.float64]
 
 WARM_UP_FACTOR = 1.5
 """A first step this much longer than the median of the others is warm-up: compilation, cold caches, the pipeline
@@ -29,57 +32,6 @@ STEPS_TO_JUDGE = 3
 """Fewer steps than this have no first or last that could be told from the rest."""
 CONTRADICTION = 0.5
 """Two files that differ by more than this about the step's length are not of one run."""
-
-
-@dataclass(frozen=True)
-class StepTimes:
-    """One rank's steps, microseconds. Phases that the files do not tell are absent from `phases`.
-
-    `computing + exposed + idle = time` where all three are known; `start_gap` is the part of `idle` before the first
-    kernel (see start_gap.py), `preparing` what the files say of it. `interval + fp_bp + tail = time` in the older step
-    trace. `computing` of the older cluster trace includes idle time (`computing_has_idle`).
-    """
-
-    steps: tuple[str, ...]
-    time: Series
-    phases: dict[str, Series]
-    table: str
-    sources: tuple[Source, ...] = ()
-    excluded: tuple[tuple[str, str, float], ...] = ()
-    """(step, reason, its time in microseconds)"""
-    computing_has_idle: bool = False
-    gap_from: str = ""
-    """What `start_gap` rests on: kernels or preparing."""
-    covers: int = 1
-    """Steps that each row is the average of."""
-
-    @property
-    def recorded(self) -> int:
-        """Steps of the recording, those left out with them."""
-        return self.covers * len(self.steps) + len(self.excluded)
-
-    def without(self, names: Iterable[str], reason: str) -> StepTimes:
-        """The same without these steps, which are noted as excluded."""
-        drop = {name for name in names if name in self.steps}
-        if not drop or len(drop) == len(self.steps):
-            return self
-        keep = np.array([name not in drop for name in self.steps])
-        gone = tuple((n, reason, float(t)) for n, t in zip(self.steps, self.time, strict=True) if n in drop)
-        return replace(
-            self,
-            steps=tuple(n for n in self.steps if n not in drop),
-            time=self.time[keep],
-            phases={name: values[keep] for name, values in self.phases.items()},
-            excluded=self.excluded + gone,
-        )
-
-    def share(self, phase: str) -> float | None:
-        """Part of the summed step time that this phase takes; None where it is not known."""
-        values = self.phases.get(phase)
-        if values is None or not np.isfinite(values).any() or self.time.sum() <= 0:
-            return None
-        known = np.isfinite(values)
-        return float(values[known].sum() / self.time[known].sum())
 
 
 def _in_order(frame: Any) -> Any:
@@ -173,11 +125,21 @@ def exclude_odd_ends(times: StepTimes) -> StepTimes:
     if len(times.steps) < STEPS_TO_JUDGE:
         return times
     typical = float(np.median(times.time[1:]))
-    if times.time[0] > WARM_UP_FACTOR * typical:
+    if times.time[0] > WARM_UP_FACTOR * typical or _starts_late(times, typical):
         times = times.without(times.steps[:1], "warm-up")
     if len(times.steps) >= STEPS_TO_JUDGE and times.time[-1] < INCOMPLETE_FACTOR * float(np.median(times.time[:-1])):
         times = times.without(times.steps[-1:], "incomplete: the collection ended in it")
     return times
+
+
+def _starts_late(times: StepTimes, typical: float) -> bool:
+    """Whether the wait before the first step is of another order than those before the others."""
+    gap = times.phases.get("start_gap", times.phases.get("interval"))
+    if gap is None or not np.isfinite(gap[0]) or not np.isfinite(gap[1:]).any():
+        return False
+    limits, usual = section("warm_up"), float(np.nanmedian(gap[1:]))
+    more = float(gap[0]) - usual
+    return gap[0] > limits["start_gap_factor"] * usual and more > limits["start_gap_share"] * typical
 
 
 def reduce(rank: Rank) -> StepTimes | None:
@@ -185,9 +147,9 @@ def reduce(rank: Rank) -> StepTimes | None:
     return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
 
 
-def from_kernels(reduction: Any) -> StepTimes | None:
+def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
     """Steps recomputed from kernels by interval unions, where no step table exists."""
-    rows = list(getattr(reduction, "steps", ()) or ())
+    rows = recomputed.steps
     if not rows:
         return None
     phases = {
@@ -199,31 +161,27 @@ def from_kernels(reduction: Any) -> StepTimes | None:
     if not (time > 0).all():
         return None
     names = tuple(str(row.step) for row in rows)
-    return StepTimes(names, time, phases, "kernels", tuple(getattr(reduction, "sources", ())))
+    return StepTimes(names, time, phases, "kernels", recomputed.sources)
 
 
+@computed
 def steady(run: Run) -> dict[int, StepTimes]:
     """rank -> its steady steps. A step that is warm-up or incomplete on one rank is left out on all of them: the
     others waited for it."""
-    cached = getattr(run, "_steady", None)
-    if cached is not None:
-        return cached
-    times = dict(run.each("steps"))
-    for rank, reduction in run.each("kernels").items():
-        if rank not in times and (recomputed := from_kernels(reduction)) is not None:
-            times[rank] = recomputed
+    times = dict(run.each(STEPS))
+    for rank, reduction in run.each(KERNEL_STEPS).items():
+        if rank not in times and (found := from_kernels(reduction)) is not None:
+            times[rank] = found
     times = _told_apart(run, times)
     frameworks = {rank.rank: rank.framework for rank in run.ranks}
-    times = settle(times, run.each("replay"), frameworks)
-    times = by_batch(times, run.each("data_pipeline"), run.each("getnext"))
+    times = settle(times, run.each(COURSE), frameworks)
+    times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
     for reason in sorted(set(odd.values())):
         names = [name for name, why in odd.items() if why == reason]
         times = {rank: t.without(names, reason) for rank, t in times.items()}
-    result = dict(sorted(times.items()))
-    run._steady = result  # type: ignore[attr-defined]
-    return result
+    return dict(sorted(times.items()))
 
 
 def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:
@@ -348,12 +306,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 def _from_data(run: Run) -> Iterator[Fact]:
     """A host-only profile has no device step: the interval between batches is the step."""
-    steps = {r: d for r, d in run.each("data_pipeline").items() if getattr(d, "step_us", None)}
-    for rank, data in steps.items():
-        yield from fact("step.time_us", Subject("rank", str(rank), (rank,)), float(data.step_us), samples=data.batches)
+    steps = {rank: (data.step_us, data.batches) for rank, data in run.each(DATA_PIPELINE).items() if data.step_us}
+    for rank, (us, batches) in steps.items():
+        yield from fact("step.time_us", Subject("rank", str(rank), (rank,)), float(us), samples=batches)
     if steps:
-        values = [float(d.step_us) for d in steps.values()]
-        yield from fact("step.time_us", RUN, float(np.median(values)), samples=min(d.batches for d in steps.values()))
+        values = [float(us) for us, _ in steps.values()]
+        yield from fact("step.time_us", RUN, float(np.median(values)), samples=min(n for _, n in steps.values()))
 
 
 FAMILIES = (
@@ -361,9 +319,9 @@ FAMILIES = (
         "steps",
         KINDS,
         measure,
-        reduce,
+        STEPS.by(reduce),
         ("steps", "step_phases", "cluster_phases"),
-        uses=("replay", "data_pipeline", "getnext"),
-        fallbacks=("kernels",),
+        uses=(COURSE, DATA_PIPELINE, GET_NEXT),
+        fallbacks=(KERNEL_STEPS,),
     ),
 )

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from advisor.facts.step.steps import StepTimes
+from advisor.facts.data.getnext import GetNext
+from advisor.facts.data.loading import DataPipeline
+from advisor.facts.step.times import StepTimes
 
 
 def by_batch(
-    times: Mapping[int, StepTimes], pipelines: Mapping[int, Any], fetches: Mapping[int, Any]
+    times: Mapping[int, StepTimes], pipelines: Mapping[int, DataPipeline], fetches: Mapping[int, GetNext]
 ) -> dict[int, StepTimes]:
     """The times of a lone rank's only row, divided by the steps that it covers; everything else as it is.
 
-    `pipelines` are reductions with `mode` and `batches`, `fetches` those of GetNext. A sending thread runs ahead of the
-    device, so where batches are sunk GetNext on the device counts the steps. A recording with collectives stays one
-    row: what is known of those is per recording, too.
+    A sending thread runs ahead of the device, so where batches are sunk GetNext on the device counts the steps. A
+    recording with collectives stays one row: what is known of those is per recording, too.
     """
     if len(times) != 1:
         return dict(times)

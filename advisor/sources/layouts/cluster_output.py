@@ -239,12 +239,11 @@ def read_communication(
     reference: TableRef, columns: Sequence[str] | None, note: Note
 ) -> dict[str, pd.DataFrame | None]:
     """This rank's operations, transports and packets in cluster_communication.json."""
-    from advisor.sources.text.jsonfiles import collectives_frame, transports_frames
+    from advisor.sources.text.jsonfiles import communication_frames
 
     del columns
-    file, own = str(reference.paths[0]), _for_rank(reference, note)
-    transports, packets = transports_frames(own, file, note)
-    return {"collectives": collectives_frame(own, file, None, note), "transports": transports, "packets": packets}
+    frames = communication_frames(_for_rank(reference, note), str(reference.paths[0]), note)
+    return dict(zip(("collectives", "transports", "packets"), frames, strict=True))
 
 
 @reader("cluster.links")

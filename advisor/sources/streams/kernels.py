@@ -12,7 +12,6 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,17 +222,8 @@ def _grown(array: Floats, size: int) -> Floats:
 
 def load_kernels(rank: Rank) -> Kernels | None:
     """The rank's kernels, read once and kept until the rank forgets; None where there are none."""
-    key = ("kernels", "compact")
-    if key not in rank._cache:
-        reference = rank.tables.get("kernels")
-        rank._cache[key] = None
-        if reference is not None:
-
-            def note(path: str, text: str) -> None:
-                rank.note(rank.relative(Path(path)), text)
-
-            rank._cache[key] = _load(reference, note)
-    return rank._cache[key]
+    reference = rank.tables.get("kernels")
+    return None if reference is None else rank.once(load_kernels, lambda: _load(reference, rank.note_path))
 
 
 def _load(reference: TableRef, note: Note) -> Kernels | None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import cast
-
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.database.trace_database import read_trace
@@ -23,15 +20,12 @@ def trace_source(rank: Rank) -> Source | None:
 
 def load_trace(rank: Rank) -> Trace | None:
     """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
-    key = ("trace", "compact")
-    if key not in rank._cache:
+    return rank.once(load_trace, lambda: _read(rank))
 
-        def note(path: str, text: str) -> None:
-            rank.note(rank.relative(Path(path)), text)
 
-        rank._cache[key] = None
-        if rank.has("trace"):
-            rank._cache[key] = stream_trace(rank.tables["trace"].paths, note)
-        elif trace_source(rank) is not None:
-            rank._cache[key] = read_trace(rank.tables["kernels"].paths, note)
-    return cast("Trace | None", rank._cache[key])
+def _read(rank: Rank) -> Trace | None:
+    if rank.has("trace"):
+        return stream_trace(rank.tables["trace"].paths, rank.note_path)
+    if trace_source(rank) is not None:
+        return read_trace(rank.tables["kernels"].paths, rank.note_path)
+    return None

@@ -80,8 +80,10 @@ class Listed:
         """These of the operations."""
         if len(places) == len(self.keys):
             return self
-        columns = (self.steps, self.sections, self.keys, self.contents)
-        return Listed(*([column[i] for i in places] for column in columns))
+        return Listed(
+            [self.steps[i] for i in places], [self.sections[i] for i in places], [self.keys[i] for i in places],
+            [self.contents[i] for i in places], self.filled,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

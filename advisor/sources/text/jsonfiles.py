@@ -90,18 +90,21 @@ def _operations(data: Any, file: str, note: Note) -> Listed:
     return listed
 
 
-def collectives_frame(data: Any, file: str, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """One row per operation and step of a communication file's content."""
+Communication = tuple["pd.DataFrame | None", "pd.DataFrame | None", "pd.DataFrame | None"]
+"""(collectives, transports, packets): one row per operation and step, one per transport that moved something of it,
+one per packet size of that."""
+
+
+def communication_frames(data: Any, file: str, note: Note) -> Communication:
+    """The tables of a communication file's content, whatever it is."""
     listed = _operations(data, file, note)
-    listed = listed.chosen([i for i, content in enumerate(listed.contents) if isinstance(content.get(_TIME), dict)])
-    times = [content[_TIME] for content in listed.contents]
+    timed = listed.chosen([i for i, content in enumerate(listed.contents) if isinstance(content.get(_TIME), dict)])
+    times = [content[_TIME] for content in timed.contents]
     cells = {column: [each.get(heading) for each in times] for column, heading in _TIMES.items()}
-    return _collectives(listed, cells, file, columns, note)
+    return _collectives(timed, cells, file, note), *_found_transports(listed, file, note)
 
 
-def _collectives(
-    listed: Listed, cells: dict[str, list[Any]], file: str, columns: Sequence[str] | None, note: Note
-) -> pd.DataFrame | None:
+def _collectives(listed: Listed, cells: dict[str, list[Any]], file: str, note: Note) -> pd.DataFrame | None:
     split = [*map(split_operation, listed.keys)]
     rows: dict[str, Any] = {
         "step": listed.steps,
@@ -110,14 +113,12 @@ def _collectives(
         "kind": [kind_of(section, name) for section, (name, _) in zip(listed.sections, split, strict=True)],
         **cells,
     }
-    return _finish("collectives", rows, dict.fromkeys(_TIMES, US_PER_MS), _TIMES, file, columns, note)
+    return _finish("collectives", rows, dict.fromkeys(_TIMES, US_PER_MS), _TIMES, file, None, note)
 
 
-def transports_frames(data: Any, file: str, note: Note) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """(transports, packets): one row per operation, step and transport that moved something, one per packet size."""
+def _found_transports(listed: Listed, file: str, note: Note) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
     packets: dict[str, list[Any]] = {column.name: [] for column in TABLES["packets"].columns}
-    listed = _operations(data, file, note)
     for step, key, content in zip(listed.steps, listed.keys, listed.contents, strict=True):
         bandwidth = content.get(_BANDWIDTH)
         for transport, entry in bandwidth.items() if isinstance(bandwidth, dict) else ():
@@ -175,7 +176,7 @@ def add_transport(
 def _transports(
     listed: Listed, moved: Transports, file: str, note: Note
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """As `transports_frames`, of columns that are all as expected."""
+    """As `_found_transports`, of columns that are all as expected."""
     import numpy as np
 
     split = [*map(split_operation, listed.keys)]
@@ -316,7 +317,7 @@ def read_communication(
     return {name: _stack([part[place] for part in parts]) for place, name in enumerate(names)}
 
 
-def _read_communication(path: Path, note: Note) -> tuple[pd.DataFrame | None, ...]:
+def _read_communication(path: Path, note: Note) -> Communication:
     file = str(path)
     listed = decode_communication(path)
     moved = None if listed is None else transports_of(listed.contents)
@@ -324,17 +325,17 @@ def _read_communication(path: Path, note: Note) -> tuple[pd.DataFrame | None, ..
         data = load_json(path, note)
         if data is None:
             return None, None, None
-        frame, found = collectives_frame(data, file, None, note), transports_frames(data, file, note)
+        frame, *found = communication_frames(data, file, note)
         anything = isinstance(data, dict) and bool(data)
     else:
         timed = listed.chosen([i for i, operation in enumerate(listed.contents) if operation.times is not None])
         cells = {column: [getattr(each.times, column) for each in timed.contents] for column in _TIMES}
-        frame, found = _collectives(timed, cells, file, None, note), _transports(listed, moved, file, note)
+        frame, *found = _collectives(timed, cells, file, note), *_transports(listed, moved, file, note)
         anything = listed.filled
     for part, what in ((frame, "collectives"), (found[0], "transports")):
         if part is None and anything:  # not what its name says; an empty object is just empty
             note(file, f"holds no {what}")
-    return frame, *found
+    return frame, found[0], found[1]
 
 
 @reader("json.links")

@@ -35,7 +35,7 @@ def compared(term):
     return compared(right) if name in COMPARISONS else (name, right)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_every_conjunction_is_of_the_safe_form(seed):
     """Type first, joined properties exist, the always-true join last, nothing but conjunctions of plain terms: what
@@ -66,7 +66,7 @@ def test_every_conjunction_is_of_the_safe_form(seed):
                     assert [t for t in terms[-len(joins) :] if "$ex" in t] == []
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32))
 def test_shards_stay_below_the_limits(seed):
     """No fact meets more tests or carries more properties than durable-rules can take, and no rule is lost."""

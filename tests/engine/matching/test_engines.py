@@ -43,7 +43,7 @@ def pair(*joins, key="R"):
 
 
 @each_engine
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_hits_are_those_of_the_contract(make, case):
     """Each record brings exactly the hits, in exactly the order, that trying every combination brings."""
@@ -53,7 +53,7 @@ def test_hits_are_those_of_the_contract(make, case):
 
 
 @pytest.mark.skipif(DurableEngine is None, reason="durable-rules cannot be imported")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_both_engines_agree(seed):
     """A report does not depend on the engine: many rules, many records, a second run in another order."""

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from advisor.facts.cluster.link_gain import put_together
 from advisor.facts.collectives.link_speed import fit, hosts_of
-from advisor.facts.collectives.parallelism import Partition
 from advisor.model import Subject
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault, simulate
@@ -93,12 +92,8 @@ def test_small_messages_do_not_look_slow(tmp_path):
 
 def test_hosts_without_names_are_told_by_their_inner_links():
     """Ranks that HCCS joins are of one host, also where no folder is named after one; RDMA joins none."""
-
-    class Nameless:
-        _partition = Partition(host={})
-
     keys = [(0, 1, "HCCS"), (2, 1, "HCCS"), (4, 5, "HCCS"), (2, 4, "RDMA")]
-    hosts = hosts_of(Nameless(), keys)
+    hosts = hosts_of({}, keys)
     assert hosts == {0: "host-of-0", 1: "host-of-0", 2: "host-of-0", 4: "host-of-4", 5: "host-of-4"}
 
 

@@ -35,7 +35,7 @@ def accounts(stall, cause):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.floats(20, 40)), min_size=1, max_size=8),
     st.sampled_from(["data", "compute", "host"]),
@@ -52,7 +52,7 @@ def test_each_step_names_its_last_rank(stalls, cause):
     assert [last.alone_us for last in found] == pytest.approx([us for _, us in stalls])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.0, 0.0, 30.0]), min_size=6, max_size=6), min_size=5, max_size=5))
 def test_the_gain_is_the_stalls_that_lengthen_steps(rows):
     """Where less than half of all entries stall, what steps gain is a stall for every step that has one."""

@@ -30,7 +30,7 @@ def pipelines(draw):
     return operations, pairs, stages
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pipelines())
 def test_every_send_finds_its_receive(case):
     """Clocks of different hosts and communicators of many ranks do not mislead."""

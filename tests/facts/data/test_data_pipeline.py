@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.facts.base import FactSet, Run
-from advisor.facts.data.loading import DataPipeline
+from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline
 from advisor.facts.data.pipeline import measure, reduce
 from advisor.model import RUN, Confidence, Role, Subject
 from advisor.pipeline import advise
@@ -36,7 +36,8 @@ def facts_of(folder: Path) -> tuple[DataPipeline, FactSet, Rank]:
     rank = Rank(0, folder, find_minddata(folder, 0), base=folder)
     data = reduce(rank)
     assert data is not None
-    run = Run(Profile(str(folder), [rank]), {0: {"data_pipeline": data}})
+    run = Run(Profile(str(folder), [rank]))
+    run.keep(0, {DATA_PIPELINE: data})
     facts = FactSet()
     for fact in measure(run, facts):
         facts.add(fact)
@@ -88,7 +89,9 @@ def test_like_ranks_share_one_operation_and_an_odd_one_stands_alone(tmp_path: Pa
         ops["op_info"][0]["num_workers"] = 8 if number == 2 else 1
         (folder / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps(ops))
         ranks.append(Rank(number, folder, find_minddata(folder, number), base=folder))
-    run = Run(Profile("x", ranks), {rank.rank: {"data_pipeline": reduce(rank)} for rank in ranks})
+    run = Run(Profile("x", ranks))
+    for rank in ranks:
+        run.keep(rank.rank, {DATA_PIPELINE: reduce(rank)})
     subjects = {fact.subject for fact in measure(run, FactSet()) if fact.subject.kind == "pipeline_op"}
     assert subjects == {Subject("pipeline_op", "Map(0)", (0, 1)), Subject("pipeline_op", "Map(0)", (2,))}
 
@@ -198,3 +201,20 @@ def test_a_sender_that_never_waits_exonerates_the_pipeline(tmp_path: Path) -> No
     verdicts = {finding.verdict for finding in report.findings if finding.role is not Role.SYMPTOM}
     assert "data-sending-bottleneck" in verdicts
     assert "data-processing-bottleneck" not in verdicts
+
+
+def test_unlike_ranks_give_the_run_one_queue(tmp_path: Path) -> None:
+    """The run's queue was measured once for each group of like ranks; now it is the first group's, and no other."""
+    ranks = []
+    for number, held in enumerate((4, 12)):
+        queue = {"output_queue": {"length": 16, "size": [held] * 9}}
+        op = {"op_id": 0, "op_type": "MapOp", "num_workers": 1 + number, "metrics": queue}
+        folder = tmp_path / str(number)
+        (folder / "FRAMEWORK").mkdir(parents=True)
+        (folder / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"op_info": [op]}))
+        ranks.append(Rank(number, folder, find_minddata(folder, number), base=folder))
+    run = Run(Profile("x", ranks))
+    for rank in ranks:
+        run.keep(rank.rank, {DATA_PIPELINE: reduce(rank)})
+    shares = [fact.value for fact in measure(run, FactSet()) if fact.name == "queue.host_used_share"]
+    assert shares == [0.25]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from advisor.facts.base import FactSet, Run
-from advisor.facts.data.getnext import FAMILIES, GetNext, reduce
+from advisor.facts.data.getnext import FAMILIES, GET_NEXT, GetNext, reduce
 from advisor.model import Fact, Role, Severity, Subject
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
@@ -41,7 +41,8 @@ def test_without_kernels_the_ai_cpu_table_tells_the_time_only() -> None:
 
 def test_the_share_counts_every_execution_of_a_step() -> None:
     """Two GetNext a step count twice."""
-    run = Run(Profile("x", []), {0: {"getnext": GetNext(20, 500.0, None, ())}})
+    run = Run(Profile("x", []))
+    run.keep(0, {GET_NEXT: GetNext(20, 500.0, None, ())})
     of_rank = Subject("rank", "0", (0,))
     facts = FactSet([Fact("step.time_us", of_rank, 10_000.0), Fact("step.count", of_rank, 10)])
     measured = {fact.name: fact.value for fact in FAMILIES[0].measure(run, facts)}

@@ -47,7 +47,7 @@ def facts_of(rank: FakeRank) -> FactSet:
         assert family.reduce is not None
         reduced = family.reduce(rank)
         if reduced is not None:
-            run.reductions.setdefault(0, {})[family.name] = reduced
+            run.keep(0, {family.reduce.key: reduced})
         for fact in family.measure(run, facts):
             facts.add(fact)
     return facts

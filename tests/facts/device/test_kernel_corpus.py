@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from advisor.facts.base import Measured
+from advisor.facts.step.from_kernels import KERNEL_STEPS
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, measure
 
@@ -27,8 +29,9 @@ def test_recomputed_steps_agree_with_the_profilers_own() -> None:
     """Interval unions of the kernels against step_trace_time.csv of the same rank: within a microsecond."""
     result = measured("pt-text-ddp-alexnet-level1")
     assert result.run is not None
-    for rank, found in result.run.each("kernels").items():
-        times = result.run.reductions[rank]["steps"]
+    told = result.run.each(STEPS)
+    for rank, found in result.run.each(KERNEL_STEPS).items():
+        times = told[rank]
         (step,) = found.steps
         assert step.computing_us == pytest.approx(times.phases["computing"][0], abs=1)
         assert step.exposed_us == pytest.approx(times.phases["exposed"][0], abs=1)

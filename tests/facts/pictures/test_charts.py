@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from advisor.facts.base import FactSet, Run
+from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.pictures.series import MATRIX_RANKS, STEPS_DRAWN, charts
 from advisor.facts.pictures.spans import RESOLUTION, SPANS_DRAWN, _coarse
-from advisor.facts.step.steps import StepTimes
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import Fact, Subject
 from advisor.sources.base import Profile
 
@@ -27,7 +28,7 @@ def _run(ranks: int, steps: int, slow: int | None = None) -> Run:
         if slow is not None:
             parts["idle"][slow] = 12.0
         names = tuple(str(i) for i in range(steps))
-        run.reductions[rank] = {"steps": StepTimes(names, sum(parts.values()), parts, "steps")}
+        run.keep(rank, {STEPS: StepTimes(names, sum(parts.values()), parts, "steps")})
     return run
 
 
@@ -79,13 +80,13 @@ def test_lateness_only_where_somebody_is_late():
 
 def test_memory_keeps_its_peak():
     """The curve is thinned; the moment that matters must stay on it."""
-    from advisor.facts.device.memory import DRAWN, _curve
+    from advisor.facts.device.memory import DRAWN, MEMORY, _curve
 
     time = np.arange(10_000) * 1e6
     allocated = np.full(10_000, 10e9)
     allocated[7_777] = 50e9
     run = Run(Profile("p"))
-    run.reductions[0] = {"memory": SimpleNamespace(curve=_curve(time, allocated + 1e9, allocated), capacity=64e9)}
+    run.keep(0, {MEMORY: SimpleNamespace(curve=_curve(time, allocated + 1e9, allocated), capacity=64e9)})
     curve = charts(run, FactSet())["memory"][0]
     assert len(curve["time_us"]) == DRAWN and max(curve["allocated_bytes"]) == 50e9
     assert curve["time_us"] == sorted(curve["time_us"]) and curve["capacity_bytes"] == 64e9
@@ -94,7 +95,7 @@ def test_memory_keeps_its_peak():
 def test_one_broken_picture_costs_no_other():
     """Verdicts and other pictures stand without it."""
     run = _run(2, 3)
-    run.reductions[0]["data_pipeline"] = SimpleNamespace(operations=1, wait_us=None)
+    run.keep(0, {DATA_PIPELINE: SimpleNamespace(operations=1, wait_us=None)})
     assert {"breakdown_steps", "breakdown_ranks"} <= set(charts(run, FactSet()))
 
 

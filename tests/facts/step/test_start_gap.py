@@ -7,7 +7,7 @@ import pytest
 from clusters import SMALL, facts_of
 
 from advisor.facts.step.start_gap import settle
-from advisor.facts.step.steps import StepTimes
+from advisor.facts.step.times import StepTimes
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault, simulate
@@ -20,6 +20,7 @@ class Course:
     steps: tuple[str, ...]
     lead_us: np.ndarray
     computing_us: np.ndarray
+    span_us: np.ndarray
 
 
 def rank(preparing, exposed=10.0, free=0.0, computing=90.0, steps=4, first=1):
@@ -31,11 +32,28 @@ def rank(preparing, exposed=10.0, free=0.0, computing=90.0, steps=4, first=1):
     return StepTimes(tuple(str(first + i) for i in range(steps)), time, phases, "steps")
 
 
-def test_torch_rows_leave_the_wait_out():
-    """The row is the span of the kernels; the step is longer by the wait before them."""
-    (found,) = settle({0: rank(40)}, {}, {0: "pytorch"}).values()
+def test_torch_rows_hold_the_wait_of_the_step_after_them():
+    """A row runs to the next step's first kernel: `Preparing` is inside already, and only the last row lacks it."""
+    (found,) = settle({0: rank([900, 40, 40, 40], free=[45, 45, 45, 5])}, {}, {0: "pytorch"}).values()
+    assert found.time == pytest.approx([145] * 4)
+    assert found.phases["idle"] == pytest.approx([45] * 4)
+    assert found.phases["start_gap"] == pytest.approx([40] * 4)
+
+
+def test_a_pause_between_two_steps_is_counted_once():
+    """What lies between two steps stands in one row, and goes to the step that it delays."""
+    table = rank([40, 40, 440, 40], free=[45, 445, 45, 5])
+    course = Course(tuple("1234"), np.array([np.nan, 40, 440, 40.0]), np.full(4, 90.0), np.full(4, 105.0))
+    for kernels in ({}, {0: course}):
+        (found,) = settle({0: table}, kernels, {0: "pytorch"}).values()
+        assert found.time == pytest.approx([145, 145, 545, 145])
+
+
+def test_kernels_tell_rows_that_end_with_the_steps_own_kernels():
+    """Where the row is the span of the step's own kernels, the step is longer by the wait before them."""
+    course = Course(tuple("1234"), np.array([np.nan, 40, 40, 40.0]), np.full(4, 90.0), np.full(4, 100.0))
+    (found,) = settle({0: rank(40)}, {0: course}, {0: "pytorch"}).values()
     assert found.time == pytest.approx([140] * 4)
-    assert found.phases["idle"] == pytest.approx([40] * 4)
     assert found.phases["start_gap"] == pytest.approx([40] * 4)
 
 
@@ -65,14 +83,15 @@ def test_ranks_that_wait_differently_tell_what_is_part_of_the_step():
 
 def test_kernels_decide_where_there_are_some():
     """The device's own idle time stands before what the host's clock says."""
-    course = Course(("1", "2", "3", "4"), np.array([np.nan, 3.0, 4.0, 3.0]), np.full(4, 90.0))
+    course = Course(("1", "2", "3", "4"), np.array([np.nan, 3.0, 4.0, 3.0]), np.full(4, 90.0), np.full(4, 100.0))
     (found,) = settle({0: rank(95)}, {0: course}, {0: "pytorch"}).values()
     assert found.phases["start_gap"] == pytest.approx([3, 3, 4, 3])
 
 
 def test_time_nobody_recorded_is_no_wait():
     """Between steps 2 and 11 lie eight that the schedule skipped."""
-    course = Course(("1", "2", "11", "12"), np.array([np.nan, 3.0, 9e5, 3.0]), np.full(4, 90.0))
+    lead = np.array([np.nan, 3.0, 9e5, 3.0])
+    course = Course(("1", "2", "11", "12"), lead, np.full(4, 90.0), np.full(4, 100.0))
     one = replace(rank(5), steps=("1", "2", "11", "12"))
     (found,) = settle({0: one}, {0: course}, {0: "pytorch"}).values()
     assert found.phases["start_gap"] == pytest.approx([3, 3, 3, 3])

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet, Run
-from advisor.facts.step.steps import StepTimes, exclude_odd_ends, excluded_steps, measure, steady
+from advisor.facts.step.steps import exclude_odd_ends, excluded_steps, measure, steady
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
 from advisor.sources.base import Profile
 
@@ -20,7 +21,8 @@ def times(computing, exposed, idle, names=None):
 
 def run_of(**ranks):
     run = Run(Profile("p"))
-    run.reductions = {int(name[1:]): {"steps": exclude_odd_ends(value)} for name, value in ranks.items()}
+    for name, value in ranks.items():
+        run.keep(int(name[1:]), {STEPS: exclude_odd_ends(value)})
     return run
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.facts.data.getnext import GetNext
 from advisor.facts.host.graph_calls import own_code_us
-from advisor.facts.step.steps import StepTimes
+from advisor.facts.step.times import StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.streams.trace import Spans, Trace
 

@@ -49,7 +49,7 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(reports)
 def test_any_report_becomes_a_well_formed_page_without_foreign_markup(report):
     """Whatever a profile calls its operators, the page has our tags and our attributes only."""

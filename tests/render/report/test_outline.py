@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fake_reports import cluster, data_bound, reports
-from hypothesis import given, settings
+from hypothesis import given
 
 from advisor.model import Role
 from advisor.render.report.outline import branches, next_collection
 
 
-@settings(deadline=None)
 @given(reports)
 def test_every_finding_stands_in_one_place(report):
     """Whatever findings claim about each other, none is lost and none is told twice."""

@@ -82,7 +82,7 @@ def test_keeps_to_the_width(width):
         assert max(map(cell_len, lines)) <= max(40, min(width, 120))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(reports)
 def test_nothing_moves_the_cursor(report):
     """An operator's name must not be able to repaint the terminal or reverse the reading direction."""

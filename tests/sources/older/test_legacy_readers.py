@@ -323,7 +323,7 @@ def test_rubbish_is_noted_and_never_raises(tmp_path: Path, table: str, content: 
         assert notes or table == "step_phases_average"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(*[st.integers(0, 10**8)] * 2, st.integers(1, 10**8)), min_size=2, max_size=8
@@ -346,7 +346,7 @@ def test_step_phases_add_up_to_the_step(steps: list[tuple[int, int, int]], start
     assert abs(frame["total_us"].sum() - (at - start) * 0.01) < 1e-2
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 400))
 def test_a_trace_cut_anywhere_keeps_its_whole_rows(cut: int) -> None:
     """Cutting a file loses at most the rows after the cut, and never alters a row before it."""

@@ -103,7 +103,7 @@ def test_every_wrapping_gives_the_same_events(tmp_path: Path, shape: str) -> Non
 
 
 @given(cut=st.integers(min_value=700, max_value=60_000), block=st.sampled_from([256, 4096, 1 << 21]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_cut_file_gives_every_event_before_the_cut(
     tmp_path_factory: pytest.TempPathFactory, cut: int, block: int
 ) -> None:

@@ -169,7 +169,7 @@ def test_every_heading_of_the_tables_is_matched_by_its_own_column():
                 assert split_heading(heading)[0]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.one_of(st.binary(max_size=300), st.text(alphabet='",\n\r\t;01e.-aé\x00', max_size=200)), head=st.booleans()
 )
@@ -181,7 +181,7 @@ def test_no_bytes_crash_the_reader(tmp_path, notes, data, head):
     assert list(frame.columns) == list(STEPS.names) if frame is not None else notes
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(times=st.lists(st.integers(0, 2**62), min_size=1, max_size=20))
 def test_exact_times_survive_writing_and_reading(tmp_path, notes, times):
     """Any nanosecond written as µs with three decimals comes back as itself."""

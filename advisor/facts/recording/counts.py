@@ -1,0 +1,62 @@
+"""Two witnesses of which kernels ran: the kernels one by one, and the profiler's own statistic by type."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from advisor.facts.recording.limits import section
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import Kernels, operator_name
+
+
+def is_cut(rank: Rank, kernels: Kernels) -> bool:
+    """Whether the statistic counts clearly more kernels than stand one by one: then it counts, and the rest of a cut
+    table shows neither shares nor gaps nor shapes. The difference is noted once."""
+    return bool(rank.once(is_cut, lambda: _compare(rank, kernels)))
+
+
+def _compare(rank: Rank, kernels: Kernels) -> bool:
+    if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
+        return False
+    frame = rank.read("operator_types", ("type", "count"))
+    if frame is None or "count" not in frame:
+        return False
+    counted: Counter[str] = Counter()
+    for name, count in zip(frame["type"], frame["count"], strict=True):
+        if isinstance(name, str) and count == count:
+            counted[name] += int(count)
+    types, type_of = types_of(kernels)
+    at_hand = Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True)))
+    lost, total = sum((counted - at_hand).values()), sum(counted.values())
+    if not lost:
+        return False
+    file = rank.relative(rank.tables["kernels"].paths[0])
+    statistic = rank.tables["operator_types"].paths[0].name
+    cut = lost > section("witness")["cut_share"] * total
+    text = f"holds {lost} kernels fewer than {statistic} counts: rows are missing"
+    if cut:
+        text += (
+            f"; times by operator type come from {statistic}, and no idle time, step or shape is judged from the rest"
+        )
+    rank.note(file, text)
+    return cut
+
+
+def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
+    """(type names, type of each kernel). Level 0 names no types: the device kernel's name stands for it."""
+    index: dict[str, int] = {}
+    of_signature = np.array(
+        [index.setdefault(s.type, len(index)) if s.type else -1 for s in kernels.signatures], np.int64
+    )
+    result = of_signature[kernels.signature]
+    if (result < 0).any():
+        of_name = np.array([index.setdefault(_bare(name), len(index)) for name in kernels.names], np.int64)
+        result = np.where(result < 0, of_name[kernels.name], result)
+    return list(index), result
+
+
+def _bare(name: str) -> str:
+    last = name.rpartition("/")[2] if "/" in name else operator_name(name)
+    return last.rstrip("0123456789_").removesuffix("-op") or last or "unknown"

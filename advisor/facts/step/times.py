@@ -1,0 +1,69 @@
+"""The steps of one rank with their phases: what every family that speaks of steps works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.base import Reduction
+from advisor.model import Source
+
+Series = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """One rank's steps, microseconds. Phases that the files do not tell are absent from `phases`.
+
+    `computing + exposed + idle = time` where all three are known; `start_gap` is the part of `idle` before the first
+    kernel (see start_gap.py), `preparing` what the files say of it. `interval + fp_bp + tail = time` in the older step
+    trace. `computing` of the older cluster trace includes idle time (`computing_has_idle`).
+    """
+
+    steps: tuple[str, ...]
+    time: Series
+    phases: dict[str, Series]
+    table: str
+    sources: tuple[Source, ...] = ()
+    excluded: tuple[tuple[str, str, float], ...] = ()
+    """(step, reason, its time in microseconds)"""
+    computing_has_idle: bool = False
+    gap_from: str = ""
+    """What `start_gap` rests on: kernels or preparing."""
+    covers: int = 1
+    """Steps that each row is the average of."""
+
+    @property
+    def recorded(self) -> int:
+        """Steps of the recording, those left out with them."""
+        return self.covers * len(self.steps) + len(self.excluded)
+
+    def without(self, names: Iterable[str], reason: str) -> StepTimes:
+        """The same without these steps, which are noted as excluded."""
+        drop = {name for name in names if name in self.steps}
+        if not drop or len(drop) == len(self.steps):
+            return self
+        keep = np.array([name not in drop for name in self.steps])
+        gone = tuple((n, reason, float(t)) for n, t in zip(self.steps, self.time, strict=True) if n in drop)
+        return replace(
+            self,
+            steps=tuple(n for n in self.steps if n not in drop),
+            time=self.time[keep],
+            phases={name: values[keep] for name, values in self.phases.items()},
+            excluded=self.excluded + gone,
+        )
+
+    def share(self, phase: str) -> float | None:
+        """Part of the summed step time that this phase takes; None where it is not known."""
+        values = self.phases.get(phase)
+        if values is None or not np.isfinite(values).any() or self.time.sum() <= 0:
+            return None
+        known = np.isfinite(values)
+        return float(values[known].sum() / self.time[known].sum())
+
+
+STEPS = Reduction("steps", StepTimes)
+"""Each rank's steps as its best table tells them. For facts, ask `steady(run)`: these are not settled yet."""
