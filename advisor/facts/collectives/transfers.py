@@ -197,7 +197,7 @@ def _covered(intervals: Intervals, begin: Floats, end: Floats) -> Floats:
 
 def _compare(exchanges: Exchanges, usable: Mask, covered: Floats) -> tuple[float, float | None]:
     size, lasts = exchanges.size_bytes[usable], exchanges.transport_us[usable]
-    kinds = np.array([hash_small(k) for k in exchanges.kind])[exchanges.name[usable]]
+    kinds = np.array([*map(hash_small, exchanges.kind)])[exchanges.name[usable]]
     classes = np.stack([exchanges.group[usable], kinds, np.floor(np.log2(size))]).astype(float)
     return _ratio(size / lasts, lasts, classes, covered >= ON, covered <= OFF)
 
