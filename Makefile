@@ -1,4 +1,5 @@
-# `make advise [PROFILE=path]`: environment, installation, report.   `make test`: all tests.   `make check`: lint and types.
+# `make advise [PROFILE=path]`: environment, installation, report.   `make test`: all tests.   `make check`: lint, types,
+# generated documents.
 # `make quick`: lint and a core of the tests in half a minute, for the loop of an edit.
 PYTHON ?= python3
 VENV ?= .venv
@@ -32,7 +33,8 @@ advise: $(VENV)/.installed
 	@$(BIN)/advisor advise "$(PROFILE)" --format text --format "html:$(REPORT)"
 	@echo "Report: $$(realpath "$(REPORT)")"
 
-test: $(VENV)/.installed-dev
+# The generated documents first: what `advisor rules new` has just written belongs in them.
+test: docs
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 quick: $(VENV)/.installed-dev
@@ -44,6 +46,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/generate.py

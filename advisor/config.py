@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import ConfigError
+from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-SEVERITIES = ("low", "medium", "high", "critical")
-ENGINES = ("auto", "durable", "python")
-LANGUAGES = ("en", "zh")
 _RULE_KEYS = ("extend", "select", "ignore", "rules", "params", "severities")
 _KEYS = (*_RULE_KEYS, "extractors", "lang", "engine", "models", "gate")
 

@@ -13,7 +13,6 @@ from importlib import metadata
 from typing import Any
 
 from advisor.basics.errors import UsageError
-from advisor.basics.jsonout import shield_json
 from advisor.conformity import require
 from advisor.model import (
     RUN,
@@ -49,28 +48,6 @@ def tool_version() -> str:
         return metadata.version("advisor")
     except metadata.PackageNotFoundError:
         return "0"
-
-
-def render_json(report: Report, lang: str = "en", *, facts: str = "compared", **_: Any) -> str:
-    """The report as JSON text. `facts` says which facts go along: "none", those of the "run", these and what
-    `advisor compare` explains a change with ("compared"), or "all".
-
-    Indented for reading, but for the series of pictures: one line each, or they would bury the findings.
-    """
-    document = report_to_json(report, facts=facts)
-    entries = []
-    for key in sorted(document):
-        if key == "charts" and document[key]:
-            series = [f"    {_dump(name)}: {_dump(document[key][name])}" for name in sorted(document[key])]
-            text = "{\n" + ",\n".join(series) + "\n  }"
-        else:
-            text = _dump(document[key], indent=2).replace("\n", "\n  ")
-        entries.append(f"  {_dump(key)}: {text}")
-    return "{\n" + ",\n".join(entries) + "\n}\n"
-
-
-def _dump(value: Any, indent: int | None = None) -> str:
-    return shield_json(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]:

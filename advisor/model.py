@@ -23,6 +23,9 @@ class Severity(str, Enum):
         return list(Severity).index(self)
 
 
+SEVERITIES = tuple(severity.value for severity in Severity)
+
+
 class Confidence(str, Enum):
     LOW = "low"
     MEDIUM = "medium"
@@ -38,6 +41,9 @@ class Direction(str, Enum):
     SCHEDULING = "scheduling"
     COMMUNICATION = "communication"
     EVIDENCE = "evidence"
+
+
+DIRECTIONS = tuple(direction.value for direction in Direction)
 
 
 class Role(str, Enum):
@@ -68,6 +74,11 @@ SUBJECT_KINDS = (
     "host",
     "collection",
 )
+
+LANGUAGES = ("en", "zh")
+"""Languages that every text comes in."""
+ENGINES = ("auto", "durable", "python")
+"""Engines to choose from: durable-rules, the plain loop, or the first of them that can be used."""
 
 Value = float | int | str | bool | tuple
 """What a fact may hold: a finite number, a text, a truth value, or a tuple of those (a list in JSON)."""

@@ -19,6 +19,7 @@ from advisor.sources.base import Profile, Rank, say_once
 
 if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
+    from advisor.sources.archives import Opened
 
 log = logging.getLogger("advisor")
 
@@ -51,11 +52,13 @@ def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None 
     """Analyses one profiler result. Where nothing was recognised the report has no ranks, and says what was sought."""
     from advisor.engine.judge import judge
     from advisor.facts.pictures.series import charts
+    from advisor.sources.archives import opened
 
     options = options or Options()
-    measured = measure(paths, rules.uses_facts(), options, allow_empty=True)
-    report = judge(measured, rules, options.engine)
-    return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
+    with opened(paths) as given:
+        measured = _measured(given, rules.uses_facts(), options, allow_empty=True)
+        report = judge(measured, rules, options.engine)
+        return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
 
 
 def judge_saved(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
@@ -74,12 +77,19 @@ def measure(
 ) -> Measured:
     """Reads a profile and measures these facts (None: every fact there is). Raises NoVerdict where nothing was
     recognised, unless that is allowed."""
+    from advisor.sources.archives import opened
+
+    with opened(paths) as given:
+        return _measured(given, names, options or Options(), allow_empty)
+
+
+def _measured(given: Opened, names: Iterable[str] | None, options: Options, allow_empty: bool) -> Measured:
     from advisor.basics.errors import NoVerdict
     from advisor.facts.step.info import describe
     from advisor.sources.discover import load_profile
 
-    options = options or Options()
-    profile = load_profile(paths)
+    profile = load_profile(given.paths, shown=given.shown)
+    profile.problems += given.problems
     if not profile.ranks and not allow_empty:
         raise NoVerdict(
             "; ".join(p.problem for p in profile.problems[:3]) or "nothing recognised",

@@ -1,10 +1,12 @@
-"""Writes docs/rules.md, docs/facts.md and docs/coverage.md from rules/, the catalogue and knowledge_base/.
+"""Writes docs/rules.md, docs/facts.md, docs/coverage.md and docs/architecture.md from rules/, the catalogue,
+knowledge_base/ and the code.
 
 `python docs/generate.py` writes, `--check` only compares and ends with 1 where a file is out of date.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,7 +29,12 @@ def pages() -> dict[str, str]:
     rules = load_rules([resource("rules")], catalogue=catalogue(), strict=False)
     return {
         name: NOTE + "\n".join(lines) + "\n"
-        for name, lines in (("rules.md", _rules(rules)), ("facts.md", _facts()), ("coverage.md", _coverage(rules)))
+        for name, lines in (
+            ("rules.md", _rules(rules)),
+            ("facts.md", _facts()),
+            ("coverage.md", _coverage(rules)),
+            ("architecture.md", _architecture()),
+        )
     }
 
 
@@ -127,6 +134,100 @@ def _coverage(rules: RuleSet) -> Iterator[str]:
         for check in checks:
             yield _row(check["check"], _ours(check), _remark(check))
         yield ""
+
+
+FLOW = (
+    ("profile folder", "advisor.sources.discover"),
+    ("source", "advisor.sources.base"),
+    ("table", "advisor.tables"),
+    ("fact", "advisor.facts.base"),
+    ("finding", "advisor.engine.judge"),
+    ("report", "advisor.render"),
+)
+"""The way of a profile, and the module that stands for each of its stages."""
+PACKAGE = resource("rules").parent / "advisor"
+
+
+def _architecture() -> Iterator[str]:
+    known = {room: _knows(room) for room in sorted(_rooms())}
+    yield "# Architecture\n"
+    yield "The way of a profile. A later stage never reads an earlier stage's files, an earlier one never knows a later"
+    yield "one; `advisor/pipeline.py` is the one place that knows the whole way.\n"
+    yield "```mermaid"
+    yield "flowchart LR"
+    for index, (stage, module) in enumerate(FLOW):
+        path = PACKAGE.parent.joinpath(*module.split("."))
+        if not path.with_suffix(".py").is_file() and not path.is_dir():
+            raise ValueError(f"FLOW names {module}, which does not exist")
+        yield f'  s{index}["{stage}<br/>{module.removeprefix("advisor.")}"]'
+    yield "  " + " --> ".join(f"s{index}" for index in range(len(FLOW)))
+    yield "```\n"
+    yield "## Rooms\n"
+    yield "An arrow leads to a room that is imported; what follows from other arrows is not drawn."
+    yield "`tests/test_architecture.py` holds which room may know which.\n"
+    yield "```mermaid"
+    yield "flowchart TD"
+    yield from (f"  {room}" for room in known)
+    for room, others in known.items():
+        implied = {further for other in others for further in _reached(other, known)}
+        yield from (f"  {room} --> {other}" for other in sorted(others - implied))
+    yield "```\n"
+    yield from _table("room", "what it is for", "imports")
+    for room, others in known.items():
+        yield _row(f"`{room}`", _purpose(room), ", ".join(sorted(others)))
+    yield "\n## Rooms with rooms of their own\n"
+    yield from _table("room", "what it is for")
+    for path in sorted(PACKAGE.glob("*/*/__init__.py")):
+        if "_data" not in path.parts:
+            yield _row(f"`{path.parent.relative_to(PACKAGE).as_posix()}`", _said_first(path))
+
+
+def _rooms() -> set[str]:
+    """Folders and loose modules of the package."""
+    return {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} | {
+        path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")
+    }
+
+
+def _purpose(room: str) -> str:
+    folder = PACKAGE / room / "__init__.py"
+    return _said_first(folder if folder.is_file() else PACKAGE / f"{room}.py")
+
+
+def _said_first(path: Path) -> str:
+    """The first paragraph of a module's docstring. Raises ValueError where it has none: every room says what it is."""
+    told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    if not told:
+        raise ValueError(f"{path} has no docstring")
+    return " ".join(told.partition("\n\n")[0].split())
+
+
+def _knows(room: str) -> set[str]:
+    """The rooms whose modules are imported while the program runs, wherever in a file; not those only types need."""
+    folder = PACKAGE / room
+    found = set()
+    for path in folder.rglob("*.py") if folder.is_dir() else [PACKAGE / f"{room}.py"]:
+        for node in _running(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "advisor":
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("advisor."):
+                found.add(node.module.split(".")[1])
+    return (found & _rooms()) - {room}
+
+
+def _running(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from _running(node)
+
+
+def _reached(room: str, known: Mapping[str, set[str]], seen: frozenset[str] = frozenset()) -> set[str]:
+    """Rooms that this one imports, directly or through others."""
+    found = set(known[room])
+    for other in known[room] - seen:
+        found |= _reached(other, known, seen | {room})
+    return found
 
 
 def _links(ids: list[str]) -> str:

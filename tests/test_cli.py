@@ -8,6 +8,7 @@ import time
 import pytest
 
 from advisor.cli.main import main
+from advisor.render import formats_of
 
 HEADER = (
     "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
@@ -81,7 +82,7 @@ def test_verbose_tells_what_was_read_on_standard_error(profile, capsys):
     assert "1 ranks" in out.err and "facts measured" in out.err
 
 
-@pytest.mark.parametrize("form", ["text", "json", "html", "markdown", "sarif", "junit", "github"])
+@pytest.mark.parametrize("form", formats_of("report"))
 def test_a_file_holds_what_standard_output_would(profile, tmp_path, capsys, form):
     """Byte for byte, with the last line ended."""
     _, out = run(capsys, "advise", profile, "--format", form, "--format", f"{form}:{tmp_path / 'out'}")

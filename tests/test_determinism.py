@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.main import main
+from advisor.render import FORMATS
 
 ROOT = Path(__file__).parent.parent
-FORMATS = ("json", "html", "markdown", "sarif", "junit", "github", "text")
 
 
 @pytest.fixture(scope="module")

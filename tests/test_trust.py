@@ -62,7 +62,7 @@ def plant(folder: Path, text: str, ran: Path) -> None:
     "command",
     [["advise", "."], ["doctor", "."], ["facts", "."], ["rules", "lint", "."], ["rules", "list"], ["facts", "list"],
      ["gate", "."], ["baseline", "add", ".", "--baseline", "kept#main"], ["compare", ".", "."],
-     ["explain", "COMM001", "--profile", "."], ["collect", "--for", "."],
+     ["explain", "COMM070", "--profile", "."], ["collect", "--for", "."],
      ["advise", ".", "--config", "advisor.toml"]],
     ids=" ".join,
 )  # fmt: skip

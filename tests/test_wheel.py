@@ -43,3 +43,12 @@ def test_the_installed_command_reports_from_another_folder(installed, tmp_path):
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert str(installed) in where.stdout
+
+
+def test_the_wheel_carries_its_licences_and_its_types(installed):
+    """Who ships it on has the texts of the licences, who imports it has its types checked."""
+    metadata = next(installed.glob("advisor-*.dist-info"))
+    carried = {path.relative_to(metadata / "licenses").as_posix() for path in metadata.rglob("licenses/**/*.txt")}
+    assert "Apache License" in (metadata / "licenses" / "LICENSE").read_text(encoding="utf-8")
+    assert carried == {"reports/templates/vendor/LICENSE.txt"}
+    assert (installed / "advisor" / "py.typed").is_file()

@@ -1,0 +1,1 @@
+"""For writers of rules: lint, cases, new rules, and what encodes which statement of the documents."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from advisor.basics.errors import UsageError
 from advisor.basics.files import write_atomically
 from advisor.facts.base import FactKind
 from advisor.knowledge.verdicts import verdict_words
-from advisor.knowledge.words import LANGUAGES, both, word
+from advisor.knowledge.words import both, word
+from advisor.model import LANGUAGES, Text
 from advisor.ruleset.language.scopes import SINGLE, fact_kind
 
 OPERATORS = (">", ">=", "<", "<=")
@@ -48,7 +49,7 @@ def write_rule(spec: NewRule, folder: Path, catalogue: Mapping[str, FactKind]) -
             f"there is no verdict {spec.verdict!r}", hint=f"a word of your own has a prefix: acme/{spec.verdict}"
         )
     kind = fact_kind(spec.fact, catalogue)
-    subject = spec.subject_kind or kind.scopes[0]
+    subject = spec.subject_kind or _subject_kind(spec, kind, word.subjects if word else kind.scopes)
     direction = spec.direction or (word.direction if word else "computation")
     path = folder / f"{spec.id}-{_slug(spec.title)}.yaml"
     tests = cases_path(path)
@@ -61,6 +62,18 @@ def write_rule(spec: NewRule, folder: Path, catalogue: Mapping[str, FactKind]) -
     return path, tests
 
 
+def _subject_kind(spec: NewRule, kind: FactKind, subjects: Sequence[str]) -> str:
+    """What both the fact and the verdict are about."""
+    for scope in kind.scopes:
+        if scope in subjects:
+            return scope
+    raise UsageError(
+        f"{spec.fact} is measured for each {' or '.join(kind.scopes)}, {spec.verdict} is about a "
+        f"{' or '.join(subjects)}",
+        hint="another fact (`advisor facts list`), or a verdict of your own such as acme/slow-save",
+    )
+
+
 def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-") or "rule"
 
@@ -69,10 +82,11 @@ def _rule_text(spec: NewRule, kind: FactKind, subject: str, direction: str) -> s
     quote = lambda text: json.dumps(text, ensure_ascii=False)  # noqa: E731
     origin = spec.origin or word(LANGUAGES[0], "rules.new_origin")
     value, limit = f"{{{{ {spec.fact} }}}}", "{{ param.limit }}"
-    message = both("rules.new_message", fact=kind.name, value=value, limit=limit)
+    title = Text(spec.title, spec.title_zh or spec.title)
+    message = both("rules.new_message", title=title, value=value, limit=limit)
     worse = "" if spec.op.startswith(">") else "\n  worse: lower"
     return f"""id: {spec.id}
-title: {{en: {quote(spec.title)}, zh: {quote(spec.title_zh or spec.title)}}}
+title: {{en: {quote(title.en)}, zh: {quote(title.zh)}}}
 verdict: {spec.verdict}
 direction: {direction}
 kind: symptom                  # cause | symptom | contributing

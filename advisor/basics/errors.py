@@ -4,9 +4,7 @@ from __future__ import annotations
 
 
 class AdvisorError(Exception):
-    """Base of every error a user can cause; `exit_status` is what the command line ends with."""
-
-    exit_status = 2
+    """Base of every error a user can cause."""
 
     def __init__(self, message: str, *, place: str = "", hint: str = "") -> None:
         self.message, self.place, self.hint = message, place, hint
@@ -31,5 +29,3 @@ class RuleError(AdvisorError):
 
 class NoVerdict(AdvisorError):
     """Nothing readable, nothing comparable: neither good nor bad can be said."""
-
-    exit_status = 3

@@ -1,7 +1,7 @@
 """What a change did (S42): metrics, findings, and whether each remedy had the effect it promised.
 
 `compare` is pure: two reports in, one `Comparison` out. `read_report` brings a profile, a JSON report or saved facts
-into the form it takes; `advisor/render/comparison/text.py` writes the result.
+into the form it takes; `advisor/render/comparison/` writes the result.
 """
 
 from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle

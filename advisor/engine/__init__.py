@@ -1,0 +1,1 @@
+"""Rules on facts: which rules match, and what follows from their matches."""

@@ -58,12 +58,15 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     kinds = known_facts()
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
+    missing = missing_evidence(verdicts.checks, kinds, measured.tables)
     return Report(
         profile=measured.info,
-        summary=summarise(verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable),
+        summary=summarise(
+            verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable, missing
+        ),
         findings=tuple(verdicts.findings),
         checked=tuple(verdicts.checks),
-        missing_evidence=missing_evidence(verdicts.checks, kinds, measured.tables),
+        missing_evidence=missing,
         problems=tuple(problems),
         facts=tuple(measured.facts),
         engine=verdicts.engine,

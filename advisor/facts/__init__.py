@@ -1,0 +1,1 @@
+"""What is measured in a profile: families of facts by theme, their catalogue, saved facts."""

@@ -1,0 +1,1 @@
+"""May this go in: samples, baselines, statistics, policy, the decision."""

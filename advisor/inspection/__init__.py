@@ -1,0 +1,1 @@
+"""`advisor doctor` and `advisor explain`: what was recognised, and why a rule fired or not."""

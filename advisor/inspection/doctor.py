@@ -14,11 +14,14 @@ from advisor.engine.judge import rule_needs
 from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
 from advisor.knowledge.words import word
+from advisor.render.escaping import printable
 from advisor.sources.base import Profile, say_once
+from advisor.sources.folders import Walk
 from advisor.tables import FILES, TABLES
 
 if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
+    from advisor.sources.archives import Opened
 
 FOLDERS_SHOWN = 20
 RANKS_SHOWN = 8
@@ -47,15 +50,25 @@ class Diagnosis:
     unparsed: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     """Folders that no layout recognised, and why; only where nothing was recognised at all."""
+    empty: bool = False
+    """There is no file at all."""
     engine: str = ""
 
 
 def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
     """Looks at the profile's folders and file names; opens nothing but metadata."""
+    from advisor.sources.archives import opened
+
+    with opened(paths) as given:
+        return _examined(given, rules)
+
+
+def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
     from advisor.engine.matching.select import make_engine
     from advisor.sources.discover import load_profile
 
-    profile = load_profile(paths)
+    profile = load_profile(given.paths, shown=given.shown)
+    profile.problems += given.problems
     tables = {table for rank in profile.ranks for table in rank.tables}
     ranks: list[dict[str, object]] = [
         {
@@ -81,7 +94,8 @@ def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
         missing=_missing(tables, rules, catalogue()),
         problems=[{"file": p.file, "problem": p.problem} for p in say_once(problems)],
         unparsed=_unparsed(profile),
-        passed_over=[] if profile.ranks else _passed_over(paths),
+        passed_over=[] if profile.ranks else _passed_over(given.paths),
+        empty=not profile.ranks and not any(_holds_files(path) for path in given.paths),
         engine=make_engine([], "auto").name,
     )
 
@@ -109,6 +123,10 @@ def _passed_over(paths: Sequence[str | Path]) -> list[str]:
     ]
 
 
+def _holds_files(path: str | Path) -> bool:
+    return not Path(path).is_dir() or any(listing.files for listing in Walk(Path(path)))
+
+
 def _unparsed(profile: Profile) -> list[str]:
     return [rank.relative(path) for rank in profile.ranks for path in rank.unparsed]
 
@@ -119,6 +137,8 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         document = {**vars(diagnosis), "missing": [vars(m) for m in diagnosis.missing]}
         return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
     say = partial(word, lang)
+    if diagnosis.empty:
+        return printable(say("doctor.empty", path=diagnosis.path)) + "\n"
     lines = [_recognised(diagnosis, lang)]
     for rank in diagnosis.ranks[:RANKS_SHOWN]:
         evidence = rank["evidence"]
@@ -135,7 +155,7 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         lines.append(
             "  mindspore.profiler.profiler.analyse(<folder>)   /   torch_npu.profiler.profiler.analyse(<folder>)"
         )
-    if diagnosis.missing:
+    if diagnosis.missing and diagnosis.recognised:
         lines.append(say("doctor.missing"))
         for m in diagnosis.missing:
             rules = ", ".join(m.rules[:6]) + (" …" if len(m.rules) > 6 else "")
@@ -147,7 +167,7 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         lines.append(say("doctor.problems"))
         lines += ["  " + say("doctor.problem", **problem) for problem in diagnosis.problems]
     lines.append(say("doctor.engine", engine=diagnosis.engine))
-    return "\n".join(_printable(line) for line in lines) + "\n"
+    return "\n".join(printable(line) for line in lines) + "\n"
 
 
 def _recognised(diagnosis: Diagnosis, lang: str) -> str:
@@ -157,7 +177,3 @@ def _recognised(diagnosis: Diagnosis, lang: str) -> str:
         lang, "doctor.recognised", path=diagnosis.path, framework=diagnosis.framework, layout=diagnosis.layout,
         ranks=len(diagnosis.ranks), world=diagnosis.world_size or len(diagnosis.ranks),
     )  # fmt: skip
-
-
-def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in line)

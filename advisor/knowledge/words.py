@@ -8,9 +8,8 @@ from functools import cache
 from typing import Any
 
 from advisor.basics.resources import resource
-from advisor.model import Text
+from advisor.model import LANGUAGES, Text
 
-LANGUAGES = ("en", "zh")
 _SLOT = re.compile(r"\{(\w+)\}")
 
 

@@ -1,25 +1,43 @@
-"""Writes a `Report` in the format wanted. One module per format; nothing here reads a profile."""
+"""Writes what was found in the format wanted: a report, a gate's decision, a comparison of two reports.
+
+`FORMATS` is the one place that lists formats. A new one is a module with a function `render_<format>(result, lang,
+**options)` and its entry here; `advise`, `gate` and `compare`, their help and the tests read it from here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 from advisor.basics.errors import UsageError
-from advisor.model import Report
 
-_HOME = {"json": "advisor.exchange"}
+FORMATS: Mapping[str, Mapping[str, str]] = {
+    "text": {"report": "report.text", "decision": "decision.text", "comparison": "comparison.text"},
+    "json": {"report": "report.document", "decision": "decision.text", "comparison": "comparison.text"},
+    "html": {"report": "report.html", "decision": "decision.html", "comparison": "comparison.html"},
+    "markdown": {"report": "report.markdown", "decision": "decision.markdown", "comparison": "comparison.text"},
+    "sarif": {"report": "report.sarif", "decision": "decision.services"},
+    "junit": {"report": "report.junit", "decision": "decision.services"},
+    "github": {"report": "report.github", "decision": "decision.services"},
+}
+"""format -> kind of result (the type's name in lower case) -> the module of this folder that writes it."""
 
-FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "github")
+
+def formats_of(kind: str) -> tuple[str, ...]:
+    """The formats in which this kind of result can be shown: "report", "decision" or "comparison"."""
+    return tuple(name for name, modules in FORMATS.items() if kind in modules)
 
 
-def render(report: Report, format: str, lang: str = "en", **options: Any) -> str:
-    """The report in one of `FORMATS`, in `lang` ("en" or "zh") where the format is for people.
+def render(result: Any, format: str, lang: str = "en", **options: Any) -> str:
+    """A Report, Decision or Comparison in one of its formats, in `lang` ("en" or "zh") where that is for people.
 
-    Options a format does not know are ignored, so that a caller can pass one set to all:
-    `color` and `width` (text), `facts` (json: "none", "run", "compared" or "all").
+    Options a format does not know are ignored, so that a caller can pass one set to all: `color` and `width` (text),
+    `facts` (a report as json: "none", "run", "compared" or "all"), `sides` (a comparison as html: its two reports).
     """
-    if format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}", hint=f"one of {', '.join(FORMATS)}")
-    module = import_module(_HOME.get(format, f"advisor.render.report.{format}"))
-    return str(getattr(module, f"render_{format}")(report, lang, **options))
+    kind = type(result).__name__.lower()
+    known = formats_of(kind)
+    if format not in known:
+        raise UsageError(f"unknown format {format!r}", hint=f"one of {', '.join(known)}")
+    module = import_module(f"{__name__}.{FORMATS[format][kind]}")
+    return str(getattr(module, f"render_{format}")(result, lang, **options))

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import cache
 
 from advisor.basics.units import rank_list, show
-from advisor.knowledge.words import LANGUAGES, both, word, words
+from advisor.knowledge.words import both, word, words
 from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject
 from advisor.render.escaping import shorten
 
 __all__ = [
-    "LANGUAGES", "both", "breakdown", "change", "check", "expected", "extent", "gain", "meaning", "measured", "promise",
+    "both", "breakdown", "change", "check", "expected", "extent", "gain", "meaning", "measured", "promise",
     "telling", "where", "word", "words",
 ]  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Rules as data: their language, their files, their truth."""

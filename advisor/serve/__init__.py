@@ -1,0 +1,1 @@
+"""Saved reports of many runs in a browser."""

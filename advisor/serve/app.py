@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.basics.errors import UsageError
-from advisor.render.wording import LANGUAGES, both, word
+from advisor.model import LANGUAGES
+from advisor.render.wording import both, word
 from advisor.serve.runs import Metric, RunFolder, SavedRun, metrics, trend
 
 if TYPE_CHECKING:
@@ -111,11 +112,11 @@ class _Pages:
         if before is None or after is None:
             return self.missing(request)
         from advisor.compare import compare
-        from advisor.render.comparison.html import render_comparison
+        from advisor.render import render
 
         found = compare(before.report, after.report)
-        names = (before.name, after.name)
-        return _answer(render_comparison(found, before.report, after.report, self._lang, names=names, home=True))
+        sides, names = (before.report, after.report), (before.name, after.name)
+        return _answer(render(found, "html", self._lang, sides=sides, names=names, home=True))
 
     def missing(self, request: Request, error: Exception | None = None) -> Response:
         return self._page("missing", word(self._lang, "serve.not_found"), status=404)

@@ -1,0 +1,1 @@
+"""Files of every profiler and version, read into one set of tables."""

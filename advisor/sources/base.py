@@ -145,6 +145,8 @@ class Profile:
     layout: str = "files"
     framework: str = "unknown"
     world_size: int | None = None
+    world_is_told: bool = False
+    """The size was read somewhere; else it is the highest rank at hand, and more may have taken part."""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     parallelism: Parallelism = field(default_factory=Parallelism)
     versions: dict[str, str] = field(default_factory=dict)

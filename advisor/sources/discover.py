@@ -42,8 +42,8 @@ class Recognition:
         return any(judgement.recognised for judgement in self.judgements)
 
 
-def load_profile(paths: Sequence[str | Path]) -> Profile:
-    """Everything recognised under these files and folders; no table is read yet.
+def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
+    """Everything recognised under these files and folders; no table is read yet. `shown` is what reports call them.
 
     Raises UsageError where a path does not exist. Where nothing is recognised the profile has no ranks, and its
     problems say what was looked for.
@@ -52,7 +52,7 @@ def load_profile(paths: Sequence[str | Path]) -> Profile:
     if not roots:
         raise UsageError("no profile given", hint="name a profiler result: a folder of ranks, a rank folder or a file")
     base = roots[0] if len(roots) == 1 and roots[0].is_dir() else _common_base(roots)
-    profile = Profile(", ".join(str(path) for path in paths))
+    profile = Profile(shown or ", ".join(str(path) for path in paths))
     found: list[Rank] = []
     for root in roots:
         if root.is_dir():
@@ -320,6 +320,7 @@ def _summarise(profile: Profile) -> None:
     if ranks:
         sizes.append(resolve_groups(ranks, profile.groups, max(sizes)))
         profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
+        profile.world_is_told = _is_closed(ranks) or any(sizes[1:])
     for number, members in enumerate(stages):
         profile.groups[f"stage {number}"] = members
     if stated is None:

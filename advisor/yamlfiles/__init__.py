@@ -1,0 +1,1 @@
+"""YAML with places: documents that know the line of every key, and faults that point there."""

@@ -33,7 +33,8 @@ from advisor.model import (
     Text,
     Verify,
 )
-from advisor.render.comparison.text import FORMATS, comparison_to_json, render_comparison
+from advisor.render import formats_of, render
+from advisor.render.comparison.text import comparison_to_json
 
 SAME = Text("x", "x")
 PROFILE = ProfileInfo(
@@ -148,7 +149,7 @@ def test_what_else_differs_is_named(change, what, blocks):
     assert [(o.what, o.blocks) for o in comparison.obstacles] == [(what, blocks)]
     assert comparison.comparable is not blocks
     assert comparison.outcome == ("incomparable" if blocks else "faster")
-    assert what in render_comparison(comparison)
+    assert what in render(comparison, "text")
 
 
 def test_another_profiler_level_is_not_comparable():
@@ -201,10 +202,11 @@ def test_every_format_in_both_languages_says_the_same_numbers():
         {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0},
         (finding("exposed-communication", saving=400.0, verify=verify),),
     )
-    comparison = compare(before, report({"step.time_us": 600.0, "step.exposed_communication_us": 100.0}))
+    after = report({"step.time_us": 600.0, "step.exposed_communication_us": 100.0})
+    comparison = compare(before, after)
     for lang in ("en", "zh"):
-        for form in FORMATS:
-            assert "-40" in render_comparison(comparison, form, lang) or form == "json"
+        for form in formats_of("comparison"):
+            assert "-40" in render(comparison, form, lang, sides=(before, after)) or form in ("json", "html")
     document = json.loads(json.dumps(comparison_to_json(comparison), allow_nan=False))
     assert document["outcome"] == "faster"
     assert document["effects"][0]["gained_us_per_step"] == 400.0

@@ -13,8 +13,8 @@ import pytest
 
 from advisor.basics.resources import resource
 from advisor.model import Severity, Subject
+from advisor.render import formats_of, render
 from advisor.render.decision.markdown import LIMIT, render_markdown
-from advisor.render.decision.text import FORMATS, render
 from advisor.render.wording import words
 from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
 
@@ -42,8 +42,8 @@ def _decisions():
     return {
         "pass": judge(HISTORY[:5], HISTORY),
         "fail": judge(SLOW, HISTORY),
-        "confirmed": judge(SLOW, HISTORY, confirming=SLOW[:1]),
-        "not confirmed": judge(SLOW, HISTORY, confirming=HISTORY[:1]),
+        "confirmed": judge(SLOW, HISTORY, confirming=runs_of(107.1, name="again")),
+        "not confirmed": judge(SLOW, HISTORY, confirming=runs_of(100.1, name="again")),
         "not comparable": judge(SLOW, other),
         "few": judge(SLOW[:1], HISTORY),
         "alone": judge(SLOW[:1], baseline=None),
@@ -60,7 +60,7 @@ DECISIONS = _decisions()
 
 
 @pytest.mark.parametrize("name", DECISIONS)
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", formats_of("decision"))
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_format_says_the_verdict_in_both_languages(name, form, lang):
     """A pipeline shows one of them; none may fail or lack the answer."""
@@ -133,7 +133,7 @@ def test_github_shows_nine_of_a_kind_and_a_pointer():
     assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", formats_of("decision"))
 def test_names_from_a_profile_are_harmless(form):
     """An operator's name must not close a tag, move a cursor or start a command."""
     text = render(DECISIONS["findings"], form) + render(DECISIONS["not comparable"], form)

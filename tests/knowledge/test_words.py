@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.knowledge.words import LANGUAGES, both, word, words
-from advisor.model import Text
+from advisor.knowledge.words import both, word, words
+from advisor.model import LANGUAGES, Text
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "advisor").rglob("*.py"))
 HAN = re.compile("[\u3000-\u9fff\uff00-\uffef]")
 ELSEWHERE = {
     "advisor/render/escaping.py": "a class of characters that nobody sees, some of them from Asian scripts",
-    "advisor/gate/decision.py": "its one word moves with the gate",
 }
 """Modules with such letters that are no sentence, and why."""
 ASKING = ("word", "both", "say")

@@ -8,11 +8,11 @@ from fake_reports import cluster, data_bound, healthy, hostile
 
 from advisor.compare import compare
 from advisor.model import RUN, Fact, Subject
-from advisor.render.comparison.html import render_comparison
+from advisor.render import render
 
 
 def _page(before, after, lang="en"):
-    return render_comparison(compare(before, after), before, after, lang)
+    return render(compare(before, after), "html", lang, sides=(before, after))
 
 
 def test_shows_both_sides_with_pictures_and_findings():

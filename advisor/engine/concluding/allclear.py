@@ -1,8 +1,13 @@
-"""Whether the evidence suffices to call a profile without findings healthy (knowledge_base/all_clear.yaml)."""
+"""Where the lost time goes, and whether the evidence suffices to call a profile without findings healthy
+(knowledge_base/all_clear.yaml).
+
+Less evidence never looks better: healthy is a claim about all three directions and about all ranks that took part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -10,36 +15,107 @@ from advisor.basics.units import show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.model import RUN, Finding, Text
+from advisor.model import RUN, Finding, Subject, Text
 
 
-def objection(facts: FactSet, findings: Sequence[Finding] = ()) -> Text | None:
+@dataclass(frozen=True)
+class Doubt:
+    """Why a profile cannot be called healthy, and the evidence that would tell."""
+
+    why: Text
+    tells: Text | None
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Time of a step in which no computation ran, as a share of it."""
+
+    direction: str
+    share: float
+    name: Text
+
+
+def losses(facts: FactSet) -> list[Loss]:
+    """Lost time by direction, the largest first; a direction of which nothing was measured is not among them."""
+    found = []
+    for direction, entry in terms()["lost"].items():
+        shares = [share for name in entry["facts"] if (share := facts.number(name, RUN)) is not None]
+        if direction == "communication" and _bubble_is_unknown(facts):
+            continue
+        if shares:
+            found.append(Loss(direction, shares[0], both(f"lost.{direction}")))
+    return sorted(found, key=lambda loss: -loss.share)
+
+
+def _bubble_is_unknown(facts: FactSet) -> bool:
+    """Whether exposed communication may be a pipeline's unavoidable bubble, of which nothing is told."""
+    return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and facts.value("pipeline.bubble_share", RUN) is None
+
+
+def leading_loss(facts: FactSet) -> Loss | None:
+    """The largest loss that has a direction of its own."""
+    found = losses(facts)
+    return found[0] if found and found[0].share >= terms()["named"]["value"] else None
+
+
+def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:
     """Why this profile cannot be called healthy although no finding has weight; None where it can."""
-    terms = _terms()
-    doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms["doubted"]["value"]]
+    doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         share = show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
-        return both("all_clear.doubted", share=share, title=doubted[0].title)
-    for direction, names in terms["measured"].items():
-        alone = direction == "communication" and (facts.number("run.world_size", RUN) or 1) <= 1
-        if not alone and all(facts.value(name, RUN) is None for name in names):
-            return both(f"all_clear.unmeasured_{direction}")
-    waiting = facts.number("data.wait_share", RUN) or 0.0
-    if waiting >= terms["waiting"]["value"]:
-        return both("all_clear.waiting", share=show(waiting, "ratio"))
-    lost = _unexplained(facts)
-    return None if lost < terms["unexplained"]["value"] else both("all_clear.unexplained", share=show(lost, "ratio"))
+        return Doubt(both("all_clear.doubted", share=share, title=doubted[0].title), None)
+    return _absent_ranks(facts, ranks) or _few_steps(facts) or _unmeasured(facts, ranks)
 
 
-def _unexplained(facts: FactSet) -> float:
-    """Share of the step: exposed communication less bubble and sharded layers' own, plus idle."""
-    exposed = facts.number("communication.exposed_without_bubble_share", RUN)
-    if exposed is None:
-        exposed = facts.number("step.exposed_communication_share", RUN) or 0.0
-    sharded = facts.number("communication.redistribution_share", RUN) or 0.0
-    return max(exposed - sharded, 0.0) + (facts.number("step.idle_share", RUN) or 0.0)
+def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
+    world, missing = facts.number("run.world_size", RUN) or 1, facts.number("run.missing_ranks", RUN) or 0
+    if missing > 0:
+        here = facts.number("run.rank_count", RUN) or len(ranks)
+        return Doubt(both("all_clear.ranks", here=int(here), all=int(world)), both("all_clear.ranks_tell"))
+    numbers_have_holes = bool(ranks) and sorted(ranks) != list(range(len(ranks)))
+    if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
+        return Doubt(both("all_clear.world"), both("all_clear.world_tells"))
+    return None
+
+
+def _few_steps(facts: FactSet) -> Doubt | None:
+    steps = facts.number("step.count", RUN)
+    if steps is None or steps >= terms()["steps"]["value"]:
+        return None
+    return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
+
+
+def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
+    lost = {loss.direction: loss.share for loss in losses(facts)}
+    device = any(facts.value(name, RUN) is not None for name in ("step.idle_share", "step.exposed_communication_share"))
+    state = {
+        "always": True,
+        "together": (facts.number("run.world_size", RUN) or 1) > 1,
+        "device": device,
+        "host": not device,
+    }
+    least = {direction: entry["accounted"]["value"] for direction, entry in terms()["lost"].items()}
+    if _bubble_is_unknown(facts):
+        lost["bubble"] = facts.number("step.exposed_communication_share", RUN) or 0.0
+        least["bubble"] = least["communication"]
+    for direction, share in lost.items():
+        state[direction] = share >= least[direction]
+    for entry in terms()["needed"]:
+        if state.get(entry["where"], False) and not _measured(facts, entry, ranks):
+            part = show(lost.get(entry["where"], 0.0), "ratio")
+            return Doubt(both(f"lacks.{entry['lacks']}", share=part), Text(entry["tells"], entry["tells"]))
+    return None
+
+
+def _measured(facts: FactSet, entry: Mapping[str, Any], ranks: Sequence[int]) -> bool:
+    names = entry["any"]
+    if entry["of"] == "any":
+        return any(facts.has(name) for name in names)
+    subjects = [Subject("rank", str(rank), (rank,)) for rank in ranks] if entry["of"] == "rank" and ranks else [RUN]
+    return all(any(facts.value(name, subject) is not None for name in names) for subject in subjects)
 
 
 @lru_cache(maxsize=1)
-def _terms() -> dict[str, Any]:
+def terms() -> dict[str, Any]:
+    """The document's limits and words."""
     return dict(document("all_clear.yaml"))

@@ -6,10 +6,24 @@ from collections.abc import Sequence
 from functools import reduce
 
 from advisor.basics.units import rank_list, show
-from advisor.engine.concluding.allclear import objection
+from advisor.engine.concluding.allclear import Doubt, leading_loss, objection
 from advisor.facts.base import FactSet
-from advisor.knowledge.words import LANGUAGES, both, words
-from advisor.model import COLLECTION, RUN, Check, Direction, Finding, Outcome, Role, Severity, Subject, Summary, Text
+from advisor.knowledge.words import both, words
+from advisor.model import (
+    COLLECTION,
+    LANGUAGES,
+    RUN,
+    Check,
+    Direction,
+    Finding,
+    MissingEvidence,
+    Outcome,
+    Role,
+    Severity,
+    Subject,
+    Summary,
+    Text,
+)
 
 _BREAKDOWN = ("computing", "exposed_communication", "idle")
 
@@ -20,11 +34,13 @@ def summarise(
     facts: FactSet,
     ranks: Sequence[int] = (),
     unusable: Sequence[str] = (),
+    missing: Sequence[MissingEvidence] = (),
 ) -> Summary:
-    """Direction of the root cause with the largest saving; healthy or undetermined where there is none.
+    """Direction of the root cause with the largest saving, else of the lost time; healthy or undetermined where there
+    is neither.
 
     `ranks` are those of the profile, `unusable` its damaged files that gave nothing: a profile is not healthy because
-    steps or files could not be read.
+    steps or files could not be read. `missing` is the evidence that was not collected, the most wanted first.
     """
     top = leading(findings)
     step_us = step_time(facts)
@@ -39,8 +55,16 @@ def summarise(
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
-    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, objection(facts, findings))
-    if direction == "healthy" and unusable:
+    loss = leading_loss(facts)
+    if loss is not None and step_us is not None:
+        said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
+        said = _sentences(said, both("summary.step", time=show(step_us, "us")))
+        return Summary(loss.direction, _with_wanted(said, _most_wanted(missing)), step_us, breakdown)
+    doubt = objection(facts, findings, ranks)
+    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, doubt)
+    if direction == "undetermined":
+        headline = _with_wanted(headline, (doubt.tells if doubt else None) or _most_wanted(missing))
+    if unusable and (direction == "healthy" or doubt is not None):
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
         headline = both("summary.unread_files", files=names)
@@ -84,6 +108,21 @@ def _headline(top: Finding, step_us: float | None) -> Text:
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 
 
+def _most_wanted(missing: Sequence[MissingEvidence]) -> Text | None:
+    """The evidence that most rules wait for, with the setting that brings it."""
+    if not missing:
+        return None
+    first = missing[0]
+    if not first.setting:
+        return Text(first.evidence, first.evidence)
+    return both("summary.evidence", file=first.evidence, setting=first.setting)
+
+
+def _with_wanted(headline: Text, what: Text | None) -> Text:
+    """The headline, and what would tell."""
+    return headline if what is None else _sentences(headline, both("summary.would_tell", what=what))
+
+
 def _sentences(*said: Text) -> Text:
     return reduce(lambda first, second: both("summary.sentences", first=first, second=second), said)
 
@@ -107,7 +146,7 @@ def _without_cause(
     step_us: float | None,
     breakdown: dict[str, float],
     unread: Sequence[int],
-    doubt: Text | None,
+    doubt: Doubt | None,
 ) -> tuple[str, Text]:
     serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
@@ -119,7 +158,7 @@ def _without_cause(
         names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
         return "undetermined", both("summary.unread_ranks", ranks=names)
     if doubt is not None:
-        return "undetermined", both("summary.no_all_clear", doubt=doubt)
+        return "undetermined", both("summary.no_all_clear", doubt=doubt.why)
     whole = "computing" in breakdown or "exposed_communication" in breakdown
     headline = both("summary.healthy" if whole else "summary.healthy_host", checks=judged)
     return "healthy", _sentences(headline, both("summary.no_data", count=blind)) if blind else headline

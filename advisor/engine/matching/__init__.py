@@ -1,0 +1,1 @@
+"""Matching and chaining: durable-rules, and the built-in engine of the same contract."""

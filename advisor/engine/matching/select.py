@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from advisor.basics.errors import ConfigError
 from advisor.engine.matching.base import MAX_HITS, CompiledRule, Engine, EngineFailure
-
-CHOICES = ("auto", "durable", "python")
+from advisor.model import ENGINES
 
 
 def make_engine(rules: Sequence[CompiledRule], choice: str = "auto", max_hits: int = MAX_HITS) -> Engine:
@@ -17,8 +16,8 @@ def make_engine(rules: Sequence[CompiledRule], choice: str = "auto", max_hits: i
     "durable" insists and raises `ConfigError` instead. `RuleError` where a rule is malformed. A run that ends in
     `EngineFailure` on the durable engine is to be repeated with "python".
     """
-    if choice not in CHOICES:
-        raise ConfigError(f"unknown engine {choice!r}", hint=f"choose one of {', '.join(CHOICES)}")
+    if choice not in ENGINES:
+        raise ConfigError(f"unknown engine {choice!r}", hint=f"choose one of {', '.join(ENGINES)}")
     reason = "chosen by configuration"
     if choice != "python":
         try:

@@ -1,0 +1,1 @@
+"""Collective operations of a rank: exchanges, transfers, exposure, partition of the model."""

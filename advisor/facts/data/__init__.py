@@ -1,0 +1,1 @@
+"""The data pipeline: operations, queues, loading, GetNext, the host's processors."""

@@ -1,0 +1,1 @@
+"""The device over time: kernels, memory, speed."""

@@ -1,0 +1,1 @@
+"""Kernels by type: time, shapes, cores, patterns, compilation."""

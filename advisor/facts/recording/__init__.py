@@ -1,0 +1,1 @@
+"""What kind of recording this is, and how far its witnesses agree."""

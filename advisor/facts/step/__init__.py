@@ -1,0 +1,1 @@
+"""Steps: their times and parts, the gap before them, how they were recorded."""

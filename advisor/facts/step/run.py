@@ -13,6 +13,7 @@ KINDS = (
     kind("run.rank_count", "count", "run", "ranks whose files are at hand"),
     kind("run.world_size", "count", "run", "ranks that took part in the training",
          formula="metadata, communication groups or links; at least the ranks at hand, and two where they communicate"),
+    kind("run.world_is_told", "bool", "run", "that number was read somewhere; else more may have taken part"),
     kind("run.missing_ranks", "count", "run", "ranks that took part and left no files here"),
     kind("run.framework", "text", "run", "mindspore, pytorch or unknown"),
     kind("run.layout", "text", "run", "how the files are laid out (contract: profile.layout)"),
@@ -29,6 +30,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     world = max(profile.world_size or 0, present, partners)
     yield from fact("run.rank_count", RUN, present)
     yield from fact("run.world_size", RUN, world)
+    yield from fact("run.world_is_told", RUN, profile.world_is_told)
     yield from fact("run.missing_ranks", RUN, world - present)
     yield from fact("run.framework", RUN, profile.framework)
     yield from fact("run.layout", RUN, profile.layout)

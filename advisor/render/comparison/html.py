@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.basics.units import show
 from advisor.model import Report, Text
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 TYPES_SHOWN = 16
 
 
-def render_comparison(
-    comparison: Comparison, before: Report, after: Report, lang: str = "en", *, names: tuple[str, str] | None = None,
-    home: bool = False,
+def render_html(
+    comparison: Comparison, lang: str = "en", *, sides: tuple[Report, Report], names: tuple[str, str] | None = None,
+    home: bool = False, **_: Any,
 ) -> str:  # fmt: skip
-    """The comparison of these two reports as one HTML document. `names` say what the sides are called (default:
+    """The comparison of two reports, its `sides`, as one HTML document. `names` say what they are called (default:
     their profiles' paths), `home` links to the list of runs."""
+    before, after = sides
     figures = [*_breakdowns(before, after), *_operator_types(before, after)]
     return render_page(
         "comparison.html",

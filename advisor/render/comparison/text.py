@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from advisor.basics.jsonout import shield_json
@@ -12,28 +12,29 @@ from advisor.basics.units import show
 from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle
 from advisor.knowledge.words import both, word
 from advisor.model import Finding, Value
+from advisor.render.escaping import printable
 
 SCHEMA_VERSION = "1.0"
-FORMATS = ("text", "markdown", "json")
 
 
-def render_comparison(comparison: Comparison, form: str = "text", lang: str = "en") -> str:
-    """The comparison in one of `FORMATS`."""
-    if form == "json":
-        return (
-            shield_json(
-                json.dumps(
-                    comparison_to_json(comparison), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False
-                )
-            )
-            + "\n"
-        )
-    lines = _markdown(comparison, lang) if form == "markdown" else _text(comparison, lang)
-    return "\n".join(_printable(line) for line in lines) + "\n"
+def render_text(comparison: Comparison, lang: str = "en", **_: Any) -> str:
+    """The comparison for a terminal."""
+    return _joined(_text(comparison, lang))
 
 
-def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in line)
+def render_markdown(comparison: Comparison, lang: str = "en", **_: Any) -> str:
+    """The comparison for a comment on a change."""
+    return _joined(_markdown(comparison, lang))
+
+
+def render_json(comparison: Comparison, lang: str = "en", **_: Any) -> str:
+    """The comparison as a JSON document."""
+    document = comparison_to_json(comparison)
+    return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False)) + "\n"
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(printable(line) for line in lines) + "\n"
 
 
 def _value(value: Value | None, unit: str) -> str:

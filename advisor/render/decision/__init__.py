@@ -1,0 +1,1 @@
+"""The gate's decision in every format."""

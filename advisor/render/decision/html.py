@@ -16,20 +16,25 @@ from advisor.basics.units import show
 from advisor.exchange import tool_version
 from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.sample import Sample
-from advisor.model import RUN, Finding, Text
+from advisor.model import LANGUAGES, RUN, Finding, Text
 from advisor.render.decision import phrases as wording
 from advisor.render.escaping import printable, shorten
-from advisor.render.wording import LANGUAGES, both, where, word
+from advisor.render.wording import both, where, word
 
 _BADGES = {
     Result.PASS: "healthy", Result.FAIL: "critical", Result.NOT_CONFIRMED: "medium", Result.WAIVED: "medium",
     Result.WATCHED: "plain", Result.NOT_JUDGED: "plain",
 }  # fmt: skip
-_VERDICTS = {Verdict.PASS: "healthy", Verdict.FAIL: "critical", Verdict.INCONCLUSIVE: "medium"}
+_VERDICTS = {
+    Verdict.PASS: "healthy",
+    Verdict.FAIL: "critical",
+    Verdict.INCONCLUSIVE: "medium",
+    Verdict.RECORDED: "plain",
+}
 _PARTS = ("computing", "exposed_communication", "idle")
 
 
-def render_html(decision: Decision, lang: str = "en") -> str:
+def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
     """The decision as one HTML document; `lang` is the language it opens in."""
     language = lang if lang in LANGUAGES else "en"
     environment = Environment(
@@ -57,7 +62,13 @@ def render_html(decision: Decision, lang: str = "en") -> str:
         after=_side(decision.runs),
         differences=decision.differences,
         rows=[_row(judgement) for judgement in shown],
-        causes=[_two(lambda code, c=c: wording.cause(c, code)) for c in decision.changes],  # type: ignore[misc]
+        causes=[
+            (indent, _two(lambda code, i=i: wording.causes(decision, code)[i][1]))  # type: ignore[misc]
+            for i, (indent, _) in enumerate(wording.causes(decision, language))
+        ],
+        failed=[_failed(judgement) for judgement in decision.of(Result.FAIL) if judgement.finding is not None][:20],
+        unsteady=[_two(lambda code, u=u: wording.unsteady(u, code)) for u in decision.unsteady],  # type: ignore[misc]
+        unreadable=decision.unreadable[:50],
         before_findings=_findings(decision.history),
         after_findings=_findings(decision.runs),
         open=[_open(judgement) for judgement in decision.of(Result.NOT_JUDGED)],
@@ -77,7 +88,14 @@ def _two(tell: Callable[[str], str]) -> Text:
 
 
 def _open(judgement: Judgement) -> Text:
-    return _two(lambda code: f"{wording.name_of(judgement, code)}: {wording.reason(judgement, code)}")
+    return _two(lambda code: wording.about(wording.name_of(judgement, code), wording.reason(judgement, code), code))
+
+
+def _failed(judgement: Judgement) -> dict[str, Any]:
+    finding = judgement.finding
+    assert finding is not None
+    told = [wording.details(finding, code) for code in LANGUAGES]
+    return {"name": _two(lambda code: wording.name_of(judgement, code)), "lines": list(map(Text, *told))}
 
 
 def _row(judgement: Judgement) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The report: text, HTML, Markdown, SARIF, JUnit, GitHub, and its figures."""

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from advisor.basics.resources import resource
 from advisor.basics.units import rank_list, show
 from advisor.exchange import tool_version
-from advisor.model import Finding, Outcome, Report, Text
+from advisor.model import LANGUAGES, Finding, Outcome, Report, Text
 from advisor.render import wording
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figures import figures
@@ -66,7 +66,7 @@ def render_page(template: str, lang: str, specs: Mapping[str, Any], **values: An
         _environment()
         .get_template(template)
         .render(
-            lang=lang if lang in wording.LANGUAGES else "en",
+            lang=lang if lang in LANGUAGES else "en",
             style=Markup(style),
             script=Markup(script),
             style_hash=Markup(_hash(style)),
@@ -112,7 +112,7 @@ def _finalize(value: Any) -> Any:
 
 
 def _two(say: Callable[[Any, str], str], value: Any) -> Text:
-    return Text(*(say(value, lang) for lang in wording.LANGUAGES))
+    return Text(*(say(value, lang) for lang in LANGUAGES))
 
 
 def _anchor(identity: str) -> str:
@@ -159,7 +159,7 @@ def _direction_class(report: Report) -> str:
 
 
 def _extent(report: Report) -> list[Text]:
-    pairs = zip(*(wording.extent(report, lang) for lang in wording.LANGUAGES), strict=True)
+    pairs = zip(*(wording.extent(report, lang) for lang in LANGUAGES), strict=True)
     return [Text(*pair) for pair in pairs]
 
 

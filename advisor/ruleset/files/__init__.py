@@ -1,0 +1,1 @@
+"""Rule files and packs: schema, loading, building."""

@@ -1,0 +1,1 @@
+"""Expressions and conditions: reading them, their units, their scopes."""

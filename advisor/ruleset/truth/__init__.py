@@ -1,0 +1,1 @@
+"""A rule on facts: evaluation, populations, texts, and the trace of every clause."""

@@ -1,0 +1,1 @@
+"""SQLite files of profilers and analysis tools."""

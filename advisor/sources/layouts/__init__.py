@@ -1,0 +1,1 @@
+"""How folders of profilers look: one file a layout."""

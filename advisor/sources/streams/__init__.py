@@ -1,0 +1,1 @@
+"""Large files, read block by block: traces and kernels."""

@@ -10,7 +10,6 @@ from fake_reports import SAMPLES, data_bound
 
 from advisor.compare import compare
 from advisor.render import render
-from advisor.render.comparison.html import render_comparison
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -49,7 +48,7 @@ def pages(tmp_path_factory):
         addresses[name] = path.as_uri()
     before, after = SAMPLES["data_bound"](), SAMPLES["cluster"]()
     path = folder / "comparison.html"
-    path.write_text(render_comparison(compare(before, after), before, after), encoding="utf-8")
+    path.write_text(render(compare(before, after), "html", sides=(before, after)), encoding="utf-8")
     addresses["comparison"] = path.as_uri()
     return addresses
 

@@ -1,0 +1,73 @@
+"""`collect`: profiler configurations, written and checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from advisor.cli.exits import DONE, FAILED
+from advisor.cli.options import LANG, load_ruleset, tell_notes
+from advisor.cli.terminal import check_outputs, print_text
+
+
+@click.command()
+@click.option("--for", "profile", metavar="PROFILE", help="Ask for what its rules lack most.")
+@click.option(
+    "--evidence", multiple=True, metavar="NAME", help="steps, operators, communication, data, memory, …; repeatable."
+)
+@click.option("--framework", type=click.Choice(["mindspore", "pytorch"]), default=None)
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["call", "callback", "dynamic", "environment"]),
+    default="call",
+    help="Python call, MindSpore callback, profiler_config.json, or MS_PROFILER_OPTIONS.",
+)
+@click.option("--steps", type=click.IntRange(min=1), default=None, help="Steps to record.")
+@click.option("--start", type=click.IntRange(min=0), default=None, help="First step to record.")
+@click.option("--output-path", default="./profile", help="Where the profiler is to write.")
+@click.option(
+    "--check", "checked", type=click.Path(), metavar="FILE", help="Check a script, profiler_config.json or options."
+)
+@click.option(
+    "--total-steps", type=click.IntRange(min=1), default=None, help="Steps that the training runs, for --check."
+)
+@click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks that take part, for --check.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE")
+@LANG
+def collect(profile: str | None, checked: str | None, **given: Any) -> int:
+    """Writes a profiler configuration, or checks one.
+
+    Without --for and --evidence: what most diagnoses need. --check ends with 1 where something is wrong.
+    """
+    from advisor import collect as collecting
+
+    check_outputs([given["output"]])
+    lang = given["lang"] or "en"
+    if checked:
+        faults = collecting.check_file(checked, total_steps=given["total_steps"], ranks=given["ranks"])
+        for fault in faults:
+            click.echo(fault.show(lang))
+        click.echo(f"{len(faults)} defects" if faults else "no defects", err=True)
+        return FAILED if any(fault.level == "error" for fault in faults) else DONE
+    evidence, framework = tuple(given["evidence"]), given["framework"]
+    if profile:
+        report = _report(profile)
+        framework = framework or (report.profile.framework if report.profile.framework != "unknown" else None)
+        click.echo(collecting.next_collection(report).get(lang), err=True)
+        evidence = evidence or collecting.next_evidence(report)
+    text = collecting.write_configuration(
+        evidence, framework or "mindspore", given["form"], steps=given["steps"], start=given["start"],
+        path=given["output_path"], lang=lang,
+    )  # fmt: skip
+    print_text(text, given["output"])
+    return DONE
+
+
+def _report(profile: str) -> Any:
+    from advisor.pipeline import advise
+
+    rules = load_ruleset({}, [profile])[1]
+    tell_notes(rules)
+    return advise([profile], rules)

@@ -1,0 +1,110 @@
+"""What commands write: results to files and to standard output, progress and log to standard error."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from advisor.render import FORMATS, formats_of
+
+if TYPE_CHECKING:
+    from advisor.pipeline import Progress
+
+Output = tuple[str, str]
+"""(format, path); the path - is standard output."""
+
+
+def outputs(formats: Sequence[str], kind: str) -> list[Output]:
+    """What --format asks for, of the formats that can show this kind of result; text where nothing was asked for.
+    Raises UsageError for what could not be written after the analysis."""
+    known = formats_of(kind)
+    found: list[Output] = []
+    for item in formats or ("text",):
+        name, _, path = item.partition(":")
+        if name not in known:
+            what = "cannot show this" if name in FORMATS else "unknown format"
+            raise click.UsageError(f"--format {item}: {what} {name!r}; known: {', '.join(known)}")
+        found.append((name, "-" if path in ("", *_STANDARD_OUTPUT) else path))
+    check_outputs([path for _, path in found])
+    return found
+
+
+_STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
+def check_outputs(paths: Sequence[str | None]) -> None:
+    """Raises UsageError where two outputs go to one place, or one to a folder that does not exist: better before an
+    analysis than after it."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path is None:
+            continue
+        if path != "-":
+            from advisor.basics.files import check_target
+
+            check_target(path)
+        target = Path(path).resolve()
+        if target in seen and (path == "-" or target.is_file() or not target.exists()):
+            where = "standard output" if path == "-" else path
+            raise click.UsageError(f"two outputs go to {where}; write each to a file of its own: --format json:FILE")
+        seen.add(target)
+
+
+def write(result: Any, outputs: Sequence[Output], lang: str, **options: Any) -> None:
+    """A report, decision or comparison in every format asked for."""
+    from advisor.basics.files import write_atomically
+    from advisor.render import render
+
+    for name, path in outputs:
+        if path == "-":
+            text = render(result, name, lang, color=_colour(), width=_width(), **options)
+            click.echo(text, nl=not text.endswith("\n"), color=True)
+        else:
+            text = render(result, name, lang, **options)
+            write_atomically(path, text if text.endswith("\n") else text + "\n")
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _width() -> int | None:
+    import shutil
+
+    return shutil.get_terminal_size((100, 40)).columns if sys.stdout.isatty() else 100
+
+
+def print_text(text: str, output: str | None = None) -> None:
+    """Text as it is, to a file where one is named."""
+    if output is None or output == "-":
+        click.echo(text, nl=False)
+        return
+    from advisor.basics.files import write_atomically
+
+    write_atomically(output, text)
+
+
+def progress(quiet: bool) -> AbstractContextManager[Progress | None]:
+    """A bar on standard error where that is a terminal and nobody asked for silence."""
+    from advisor.cli.progress import progress as show
+
+    return show(sys.stderr.isatty() and not quiet and not os.environ.get("CI"))
+
+
+def start_log(verbose: int = 0, quiet: bool = False) -> None:
+    """Warnings, and more as `verbose` asks, to standard error."""
+    level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.basicConfig(level=level, format="advisor: %(message)s", stream=sys.stderr, force=True)
+
+
+def say(message: str, status: int) -> int:
+    """Tells what went wrong, and hands on what to end with."""
+    print(f"advisor: {message}", file=sys.stderr)
+    return status

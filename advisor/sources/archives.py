@@ -1,0 +1,338 @@
+"""Archives (.tar.gz, .tgz, .tar, .zip, or one of them on standard input): unpacked into a temporary folder, as the
+work of a stranger. Only plain files and folders leave an archive, only into that folder, and only so many bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import logging
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from advisor.basics.errors import NoVerdict, UsageError
+from advisor.model import Problem
+
+log = logging.getLogger("advisor")
+
+STANDARD_INPUT = "-"
+_SAID_INPUT = "(standard input)"
+MOST_BYTES = 50_000_000_000
+"""Of all files of an archive; profiles of many ranks have tens of gigabytes."""
+MOST_GROWTH = 200
+"""Times the archive's own size; tables and timelines shrink to a thirtieth at best."""
+ALWAYS_BYTES = 500_000_000
+"""So much may leave any archive, however small."""
+SPARE_BYTES = 500_000_000
+"""So much must stay free where it is unpacked."""
+MOST_ENTRIES = 100_000
+DEEPEST = 16
+_LONGEST_READ = 16_000_000
+"""A name, a header or a directory of an archive is shorter."""
+_BLOCK = 1 << 16
+_LONGEST_NAME = 255
+_TOLD = 20
+"""Entries left out that are told one by one."""
+_DAMAGE = (EOFError, OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, zlib.error, NotImplementedError,
+           RuntimeError, UnicodeError)  # fmt: skip
+
+
+@dataclass
+class Opened:
+    """Paths to read in place of those that the user named."""
+
+    paths: list[str | Path] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    shown: str = ""
+
+
+def is_archive(path: str | Path) -> bool:
+    """Whether a user who names this means an archive."""
+    name = str(path).lower()
+    return name == STANDARD_INPUT or (name.endswith((".tar.gz", ".tgz", ".tar", ".zip")) and not Path(path).is_dir())
+
+
+@contextmanager
+def opened(paths: Sequence[str | Path]) -> Iterator[Opened]:
+    """The paths with a temporary folder for each archive among them; the folders are gone afterwards.
+
+    Raises UsageError where an archive does not exist, NoVerdict where it cannot be read or is larger than it should be.
+    """
+    result = Opened(shown=", ".join(_SAID_INPUT if str(path) == STANDARD_INPUT else str(path) for path in paths))
+    with ExitStack() as stack:
+        for path in paths:
+            if not is_archive(path):
+                result.paths.append(path)
+                continue
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="advisor-")))
+            archive = _spooled(folder) if str(path) == STANDARD_INPUT else Path(path).expanduser()
+            result.paths.append(_unpack(archive, folder, str(path), result.problems))
+        yield result
+
+
+def _spooled(folder: Path) -> Path:
+    """Standard input as a file."""
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None or sys.stdin.isatty():
+        raise UsageError("there is nothing on standard input", hint="ssh node tar cz profile | advisor advise -")
+    target, budget = folder / "standard-input", _Budget(folder, MOST_BYTES)
+    with target.open("wb") as file:
+        while block := stream.read(_BLOCK):
+            budget.take(len(block))
+            file.write(block)
+    return target
+
+
+def _unpack(archive: Path, folder: Path, shown: str, problems: list[Problem]) -> Path:
+    """Unpacks into a new folder below this one and returns it; what is left out becomes a problem."""
+    name = archive.name.partition(".")[0] or "archive"
+    target = folder / (f"{name}-unpacked" if (folder / name).exists() else name)
+    target.mkdir(mode=0o700)
+    place = _SAID_INPUT if shown == STANDARD_INPUT else shown
+    try:
+        state = archive.stat()
+        if not archive.is_file():
+            raise UsageError("is no file", place=place, hint="name an archive, or `-` for one on standard input")
+        writer = _Writer(target, _Budget(folder, max(ALWAYS_BYTES, MOST_GROWTH * state.st_size)))
+        with archive.open("rb") as stream:
+            _unpack_stream(stream, writer)
+    except FileNotFoundError:
+        raise UsageError("no such file", place=place, hint="check the path of the archive") from None
+    except _TooMuch as error:
+        hint = "if it is no bomb, unpack it yourself and name the folder"
+        raise NoVerdict(f"{error}; it was not unpacked", place=place, hint=hint) from None
+    except _DAMAGE as error:
+        if not writer.files:
+            raise NoVerdict(f"cannot be unpacked: {error or type(error).__name__}", place=place) from None
+        problems.append(Problem(place, f"is damaged or cut off after {writer.files} files; the rest was not read"))
+    problems += [Problem(f"{place}: {name}", reason) for name, reason in writer.left_out[:_TOLD]]
+    if len(writer.left_out) > _TOLD:
+        problems.append(Problem(place, f"{len(writer.left_out) - _TOLD} further entries were left out"))
+    log.info("%s: %d files, %d bytes unpacked", place, writer.files, writer.budget.taken)
+    inside = list(target.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else target
+
+
+def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
+    head = stream.read(4)
+    stream.seek(0)
+    if head[:2] == b"\x1f\x8b":
+        with gzip.GzipFile(fileobj=stream) as plain:
+            _unpack_tar(plain, writer)
+    elif head == b"PK\x03\x04" or head == b"PK\x05\x06":
+        _unpack_zip(stream, writer)
+    else:
+        _unpack_tar(stream, writer)
+
+
+def _unpack_tar(stream: Any, writer: _Writer) -> None:
+    forward = _Forward(stream, writer.budget)
+    with tarfile.open(fileobj=forward, mode="r:") as archive:  # type: ignore[call-overload]
+        while (entry := archive.next()) is not None:
+            archive.members.clear()  # type: ignore[attr-defined,unused-ignore]
+            if entry.isdir():
+                writer.count(entry.name)
+            elif not entry.isreg() or entry.sparse is not None:
+                writer.leave_out(entry.name, _kind(entry))
+            elif (source := archive.extractfile(entry)) is not None:
+                writer.write(entry.name, source, counted=True)
+    if forward.header != bytes(tarfile.BLOCKSIZE):  # tarfile ends without a word at a damaged header
+        raise EOFError
+    while forward.read(_BLOCK):  # to the end, where the checksum stands
+        pass
+
+
+def _kind(entry: tarfile.TarInfo) -> str:
+    if entry.issym() or entry.islnk():
+        return "is a link, which may lead anywhere; it was not unpacked"
+    return "is no plain file; it was not unpacked"
+
+
+def _unpack_zip(stream: IO[bytes], writer: _Writer) -> None:
+    with zipfile.ZipFile(_Bounded(stream)) as archive:
+        for entry in archive.infolist():
+            mode = entry.external_attr >> 16
+            if entry.is_dir():
+                writer.count(entry.filename)
+            elif mode and mode & 0o170000 not in (0, 0o100000):
+                writer.leave_out(entry.filename, "is a link or no plain file; it was not unpacked")
+            elif entry.flag_bits & 1:
+                writer.leave_out(entry.filename, "is encrypted; it was not unpacked")
+            elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                writer.leave_out(entry.filename, "is packed in an unusual way; it was not unpacked")
+            else:
+                _unpack_zipped(archive, entry, writer)
+
+
+def _unpack_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, writer: _Writer) -> None:
+    """Entries of a zip file stand for themselves: a damaged one costs no other."""
+    try:
+        with archive.open(entry) as source:
+            writer.write(entry.filename, source)
+    except _TooMuch:
+        raise
+    except _DAMAGE as error:
+        writer.leave_out(entry.filename, f"is damaged: {error or type(error).__name__}")
+
+
+class _TooMuch(Exception):
+    """An archive that holds more than it should."""
+
+
+class _Budget:
+    """How many bytes may still be written or skipped."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.limit = min(limit, MOST_BYTES)
+        self.room = shutil.disk_usage(folder).free - SPARE_BYTES
+        self.taken = 0
+
+    def take(self, count: int) -> None:
+        self.taken += count
+        if self.taken > self.limit:
+            raise _TooMuch(f"it holds more than {self.limit / 1e9:.1f} GB, far more than its own size")
+        if self.taken > self.room:
+            raise _TooMuch(f"more than the {max(self.room, 0) / 1e9:.1f} GB that are free in {tempfile.gettempdir()}")
+
+
+class _Writer:
+    """Puts entries below one folder, each under the name it claims where that stays inside."""
+
+    def __init__(self, folder: Path, budget: _Budget) -> None:
+        self.folder, self.budget = folder, budget
+        self.files = self.entries = 0
+        self.left_out: list[tuple[str, str]] = []
+
+    def count(self, name: str) -> None:
+        self.entries += 1
+        if self.entries > MOST_ENTRIES:
+            raise _TooMuch(f"it holds more than {MOST_ENTRIES} entries")
+
+    def leave_out(self, name: str, reason: str) -> None:
+        self.count(name)
+        self.left_out.append((name[:_LONGEST_NAME], reason))
+
+    def write(self, name: str, source: IO[bytes], *, counted: bool = False) -> None:
+        """Copies one file; `counted` where its bytes are taken from the budget as they are read."""
+        parts = _inside(name)
+        if parts is None:
+            self.leave_out(name, "its name leads out of the archive; it was not unpacked")
+            return
+        self.count(name)
+        target = self.folder.joinpath(*parts)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = target.open("xb")
+        except OSError as error:
+            reason = "is there twice; the first one is used" if target.is_file() else error.strerror or str(error)
+            self.left_out.append((name[:_LONGEST_NAME], reason))
+            return
+        try:
+            with file:
+                while block := source.read(_BLOCK):
+                    if not counted:
+                        self.budget.take(len(block))
+                    _write(file, block)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        self.files += 1
+
+
+def _write(file: IO[bytes], block: bytes) -> None:
+    try:
+        file.write(block)
+    except OSError as error:
+        raise _TooMuch(f"the temporary folder cannot hold it: {error.strerror or error}") from None
+
+
+def _inside(name: str) -> tuple[str, ...] | None:
+    """The parts of a name that stays below the folder it is put in; None for any other."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    parts = [part for part in path.parts if part != "."]
+    if path.is_absolute() or not parts or len(parts) > DEEPEST:
+        return None
+    longest = max(len(part.encode("utf-8", "surrogatepass")) for part in parts)
+    if longest > _LONGEST_NAME or any(part == ".." or ":" in part or "\0" in part for part in parts):
+        return None
+    return tuple(parts)
+
+
+class _Bounded(io.RawIOBase):
+    """A file of which nobody reads much at once: lengths in it are a stranger's."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            size = self._rest()
+        if size > _LONGEST_READ:
+            raise _TooMuch("its directory is larger than that of any profile")
+        return self._stream.read(size)
+
+    def _rest(self) -> int:
+        here = self._stream.tell()
+        end = self._stream.seek(0, os.SEEK_END)
+        self._stream.seek(here)
+        return end - here
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+
+class _Forward:
+    """A stream that only goes forward (and one byte back, as tarfile does), every byte of it taken from a budget."""
+
+    def __init__(self, stream: Any, budget: _Budget) -> None:
+        self._stream, self._budget = stream, budget
+        self._position, self._last, self._back = 0, b"", False
+        self.header = b""
+        """What was read last as a header."""
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _LONGEST_READ:
+            raise _TooMuch("one of its headers is larger than that of any profile")
+        if size == 0:
+            return b""
+        first = self._last if self._back else b""
+        self._back = False
+        block = first + (self._stream.read(size - len(first)) if size > len(first) else b"")
+        self._budget.take(len(block) - len(first))
+        self._position += len(block)
+        self._last = block[-1:] or self._last
+        if size == tarfile.BLOCKSIZE:
+            self.header = block
+        return block
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if offset == self._position - 1 and self._last and not self._back:
+            self._position, self._back = offset, True
+        elif offset < self._position:
+            raise tarfile.ReadError("its headers lead backwards")
+        while self._position < offset:
+            if not self.read(min(_BLOCK, offset - self._position)):
+                break
+        return self._position

@@ -1,0 +1,181 @@
+"""Takes evidence away from profiles and looks whether the answer ever gets better for it, or anybody new is accused.
+
+    python -m benchmarks.less_evidence [--count 2000] [--first 0] [--seed 0] [--faults 2] [--cuts ranks,columns]
+                                       [--jobs 2] [--replay 17,204] [--keep DIR]
+
+The law: with ranks, files, tables, columns, rows, steps or members gone, the answer may become undetermined; it is
+never healthy where the whole profile was not, and no verdict is a root cause of weight that the whole profile did not
+reach. Originals are the mutants' intact profiles, simulated runs with every fault and, with ADVISOR_CORPUS set, the
+real profiles there. Each reduced profile is drawn from the seed and its number alone. Ends with 1 where the law broke.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+
+from benchmarks.accuracy import draw as draw_scenario
+from benchmarks.mutants.cuts import CUTS
+from benchmarks.mutants.profiles import write_originals
+from benchmarks.simulator import simulate, write_profile
+from benchmarks.simulator.scenario import FAULTS
+
+SERIOUS = ("medium", "high", "critical")
+LARGEST_WORLD = 8
+"""Simulated runs of more ranks are drawn again: two thousand profiles are copied and judged."""
+EXAMPLE = Path(__file__).parent.parent / "examples" / "slow-rank-pipeline"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a report says, reduced to what the law is about."""
+
+    direction: str
+    reached: frozenset[str]
+    """Verdicts of weight, in whatever role, that blame the training."""
+    roots: frozenset[str]
+    """Those of them that are root causes."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """One profile with something taken away, and its answer; `taken` is None where the cut did not apply."""
+
+    number: int
+    original: str
+    cuts: tuple[str, ...]
+    taken: str | None
+    answer: Answer | None
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.original} {'+'.join(self.cuts)}: without {self.taken}"
+
+
+def answer(folder: Path) -> Answer:
+    """Judges a profile in this process."""
+    from advisor.pipeline import Options, advise
+
+    report = advise([folder], _rules(), Options(jobs=1))
+    serious = [f for f in report.findings if f.severity in SERIOUS and f.direction != "evidence"]
+    roots = frozenset(f.verdict for f in serious if f.role == "root_cause")
+    return Answer(report.summary.direction, frozenset(f.verdict for f in serious), roots)
+
+
+@lru_cache(maxsize=1)
+def _rules():  # type: ignore[no-untyped-def]
+    from advisor.ruleset.files.loader import load_rules
+
+    return load_rules(strict=False)
+
+
+def violations(whole: Answer, part: Answer) -> Iterator[tuple[str, str]]:
+    """(kind, text) of every breach of the law."""
+    if part.direction == "healthy" and whole.direction != "healthy":
+        yield "healthy", f"was {whole.direction}: {', '.join(sorted(whole.roots)) or 'no cause'}"
+    for verdict in sorted(part.roots - whole.reached):
+        yield "accusation", verdict
+
+
+def reduce_profile(number: int, seed: int, originals: dict[str, Path], kinds: tuple[str, ...], keep: Path) -> Reduced:
+    """Copies the original that the number draws below `keep`, cuts the copy, judges what is left."""
+    draw = Random(f"{seed}/{number}")
+    original = draw.choice(sorted(originals))
+    cuts = tuple(draw.choice(kinds) for _ in range(draw.choice((1, 1, 2))))
+    target = keep / str(number) / originals[original].name
+    shutil.copytree(originals[original], target, symlinks=True)
+    taken = [done for name in cuts if (done := CUTS[name](target, draw)) is not None]
+    if not taken:
+        return Reduced(number, original, cuts, None, None)
+    try:
+        return Reduced(number, original, cuts, "; ".join(taken), answer(target))
+    except Exception as error:
+        return Reduced(number, original, cuts, "; ".join(taken), None, f"{type(error).__name__}: {error}")
+
+
+def write_all(folder: Path, faults: int, first: int = 0) -> dict[str, Path]:
+    """name -> folder of every original: the mutants', the bundled example, simulated runs with each fault."""
+    originals = write_originals(folder)
+    shutil.copytree(EXAMPLE, folder / "example")
+    originals["example"] = folder / "example"
+    for kind in ("healthy", *FAULTS):
+        written, seed = 0, first
+        while written < faults and seed < first + 40:
+            drawn = draw_scenario(kind, seed, 1.0)
+            seed += 1
+            if drawn is None or drawn[0].world_size > LARGEST_WORLD:
+                continue
+            name = f"{kind}-{seed}"
+            write_profile(simulate(replace(drawn[0])), folder / name, trace=written % 2 == 1)
+            originals[name] = folder / name
+            written += 1
+    return originals
+
+
+def _job(given: tuple[int, int, dict[str, Path], tuple[str, ...], Path, bool]) -> Reduced:
+    number, seed, originals, kinds, keep, kept = given
+    try:
+        return reduce_profile(number, seed, originals, kinds, keep)
+    finally:
+        if not kept:
+            shutil.rmtree(keep / str(number), ignore_errors=True)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first reduced profile")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--faults", type=int, default=2, help="simulated runs of each fault")
+    parser.add_argument("--cuts", default="", help=f"of {', '.join(CUTS)}")
+    parser.add_argument("--profiles", default="", help="beginnings of originals' names, with commas")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--replay", default="", help="numbers, with commas")
+    parser.add_argument("--keep", type=Path, help="keep the reduced profiles below this folder")
+    given = parser.parse_args()
+    kinds = tuple(name for name in given.cuts.split(",") if name) or tuple(CUTS)
+    numbers = [int(n) for n in given.replay.split(",") if n] or range(given.first, given.first + given.count)
+    broken: Counter[str] = Counter()
+    judged: Counter[str] = Counter()
+    directions: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="less-evidence-") as temporary:
+        originals = write_all(Path(temporary) / "originals", given.faults)
+        wanted = [name for name in given.profiles.split(",") if name]
+        originals = {k: v for k, v in originals.items() if not wanted or any(k.startswith(w) for w in wanted)}
+        keep = given.keep or Path(temporary) / "reduced"
+        started = time.monotonic()
+        with ProcessPoolExecutor(given.jobs) as pool:
+            whole = dict(zip(originals, pool.map(answer, originals.values()), strict=True))
+            jobs = [(n, given.seed, originals, kinds, keep, given.keep is not None) for n in numbers]
+            for reduced in pool.map(_job, jobs, chunksize=4):
+                if reduced.taken is None:
+                    continue
+                if reduced.answer is None:
+                    broken["error"] += 1
+                    print(f"error: {reduced.error} [{reduced}]", flush=True)
+                    continue
+                judged.update(reduced.cuts)
+                directions[reduced.answer.direction] += 1
+                for kind, text in violations(whole[reduced.original], reduced.answer):
+                    broken[kind] += 1
+                    print(f"{kind}: {text} [{reduced}]", flush=True)
+        print(f"\n{directions.total()} reduced profiles of {len(originals)} in {time.monotonic() - started:.0f} s")
+        print("whole:", dict(Counter(each.direction for each in whole.values())))
+        print("reduced:", dict(directions), "cuts:", dict(judged))
+        print("breaches:", {kind: broken[kind] for kind in ("healthy", "accusation", "error")})
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
