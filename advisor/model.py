@@ -82,7 +82,7 @@ LANGUAGES = ("en", "zh")
 ENGINES = ("auto", "durable", "python")
 """Engines to choose from: durable-rules, the plain loop, or the first of them that can be used."""
 
-Value = float | int | str | bool | tuple
+Value = float | int | str | bool | tuple[Any, ...]
 """What a fact may hold: a finite number, a text, a truth value, or a tuple of those (a list in JSON)."""
 
 
