@@ -53,7 +53,10 @@ class Report(model.Report):
             "id", "rule", "verdict", "direction", "role", "severity", "confidence", "subject_kind", "subject", "ranks",
             "title", "message", "saving_us", "saving_share", "because", "explains", "remedies",
         )  # fmt: skip
-        return pd.DataFrame([_finding_row(finding, lang) for finding in self.findings], columns=list(names))
+        frame: pd.DataFrame = pd.DataFrame(
+            [_finding_row(finding, lang) for finding in self.findings], columns=list(names)
+        )
+        return frame
 
     def facts_frame(self) -> pandas.DataFrame:
         """One row a fact that the rules asked for: name, subject, value, unit, samples, and where it was read."""
@@ -68,7 +71,8 @@ class Report(model.Report):
              kinds[f.name].unit if f.name in kinds else "", f.samples, tuple(source.file for source in f.sources))
             for f in self.facts
         ]  # fmt: skip
-        return pd.DataFrame(rows, columns=list(names))
+        frame: pd.DataFrame = pd.DataFrame(rows, columns=list(names))
+        return frame
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the HTML report in a frame of its own, so that neither changes the other's looks."""
