@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.terminal import hush
 from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 from advisor.render import formats_of
 
@@ -46,6 +47,10 @@ CLUSTER = click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, t
 ENGINE = click.option("--engine", type=click.Choice(ENGINES), help="Inference engine.")
 VERBOSE = click.option("-v", "--verbose", count=True, help="Say more; twice: debug.")
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress, no log.")
+HUSH = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, is_eager=True, callback=hush, help="Results and errors only."
+)
+"""`-q` of commands that have neither progress nor log."""
 
 
 def options(*chosen: Callable[..., Any]) -> Callable[..., Any]:

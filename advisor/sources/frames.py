@@ -301,4 +301,5 @@ def build_frame(
             note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}")
     import pandas as pd
 
-    return pd.DataFrame(result)
+    frame: pd.DataFrame = pd.DataFrame(result)
+    return frame

@@ -139,7 +139,8 @@ def _index(column: Any, values: tuple[str, ...]) -> Ints:
 def _floats(frame: Any, column: str) -> Floats:
     if column not in frame:
         return np.full(len(frame), np.nan)
-    return frame[column].to_numpy(float, na_value=np.nan)
+    values: Floats = frame[column].to_numpy(float, na_value=np.nan)
+    return values
 
 
 def _words(frame: Any, column: str, absent: str = "") -> list[str]:
@@ -208,7 +209,8 @@ class Joint:
     @property
     def pure_us(self) -> Floats:
         """The transfer without the waiting for ranks at hand: how long the last to arrive was inside."""
-        return np.nanmin(self.elapsed_us, axis=1)
+        pure: Floats = np.nanmin(self.elapsed_us, axis=1)
+        return pure
 
     @property
     def transfer_us(self) -> Floats:

@@ -217,10 +217,10 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     if again.any():
         note(str(reference.paths[0]), f"{int(again.sum())} rows of rank {reference.options['rank']} stand there twice; "
                                       "each was used once")  # fmt: skip
-    frame = frame[~again].reset_index(drop=True)
-    if "step" in frame:
-        frame["step"] = [to_step(name) for name in frame["step"]]
-    return frame
+    once: pd.DataFrame = frame[~again].reset_index(drop=True)
+    if "step" in once:
+        once["step"] = [to_step(name) for name in once["step"]]
+    return once
 
 
 def _for_rank(reference: TableRef, note: Note) -> dict[str, Any]:
