@@ -125,11 +125,10 @@ def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision,
 
 def _verdicts(config: Config) -> set[str]:
     """Verdict words and ids of all rules, also of those not selected now: what a waiver may name."""
-    from advisor.facts.registry import catalogue
     from advisor.knowledge.verdicts import verdict_words
     from advisor.ruleset.files.loader import load_rules
 
-    every = load_rules(config=replace(config, select=(), ignore=()), catalogue=catalogue(), strict=False)
+    every = load_rules(config=replace(config, select=(), ignore=()), strict=False)
     return {*verdict_words(), *every.by_id, *(rule.verdict for rule in every.rules)}
 
 

@@ -84,7 +84,6 @@ def extend_catalogue(config_file: str | None, allowed: Sequence[str] = (), profi
 def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[Config, RuleSet]:
     """The configuration as far as it may be in force for these data, and its rules with what is to be told of it."""
     from advisor.facts.extractors import load_extractors
-    from advisor.facts.registry import catalogue
     from advisor.ruleset.files.loader import load_rules
     from advisor.trust import settle
 
@@ -99,7 +98,7 @@ def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[C
         select=_words(given.get("select")) or config.select,
         ignore=(*config.ignore, *_words(given.get("ignore"))),
     )
-    rules = load_rules(config=config, catalogue=catalogue(), strict=False)
+    rules = load_rules(config=config, strict=False)
     return config, replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)
 
 
