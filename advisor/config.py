@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -51,6 +51,25 @@ class Config:
                 f"no section [models.{model}]", place=str(self.path or ""), hint=_near(model, self.models, "models")
             )
         return _merge(self, _rule_part(self.models[model], self.path, f"models.{model}."))
+
+    def with_options(
+        self,
+        *,
+        rules: Iterable[str | Path] = (),
+        select: Iterable[str] = (),
+        ignore: Iterable[str] = (),
+        lang: str | None = None,
+        engine: str | None = None,
+    ) -> Config:
+        """The configuration with what the command line adds: folders and `ignore` are appended, the rest replaces."""
+        return replace(
+            self,
+            rules=(*self.rules, *map(Path, rules)),
+            select=tuple(select) or self.select,
+            ignore=(*self.ignore, *ignore),
+            lang=lang or self.lang,
+            engine=engine or self.engine,
+        )
 
 
 def load_config(path: Path | None = None, start: Path | None = None) -> Config:

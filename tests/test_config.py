@@ -73,6 +73,14 @@ def test_a_model_has_its_own_thresholds() -> None:
         config.for_model("lama")
 
 
+def test_options_come_on_top() -> None:
+    """What the command line says adds to, or replaces, what files say."""
+    config = Config(ignore=("A1",), select=("COMM",)).with_options(
+        ignore=["B1"], select=["DATA"], rules=["x"], lang="zh"
+    )
+    assert (config.ignore, config.select, config.rules, config.lang) == (("A1", "B1"), ("DATA",), (Path("x"),), "zh")
+
+
 def test_a_pack_that_does_not_exist_is_told_with_the_file_that_names_it(tmp_path: Path) -> None:
     """The reader must know what to edit."""
     file = tmp_path / "advisor.toml"
