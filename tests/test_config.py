@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.basics.errors import ConfigError, RuleError
-from advisor.config import load_config, parse_config
+from advisor.config import Config, load_config, parse_config
 from advisor.ruleset.files.loader import load_rules
 
 
