@@ -105,6 +105,8 @@ class Decision:
     """Profiles in which no run could be read."""
     unsteady: tuple[Unsteady, ...] = ()
     recorded: Recorded | None = None
+    asked: tuple[str, ...] = ()
+    """Profiles that were named, where none was read."""
 
     def of(self, *results: Result) -> list[Judgement]:
         return [judgement for judgement in self.judgements if judgement.result in results]

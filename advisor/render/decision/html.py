@@ -34,9 +34,8 @@ _VERDICTS = {
 _PARTS = ("computing", "exposed_communication", "idle")
 
 
-def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
-    """The decision as one HTML document; `lang` is the language it opens in."""
-    language = lang if lang in LANGUAGES else "en"
+def render_page(template: str, lang: str, **values: Any) -> str:
+    """A template of the gate with its style in it, and a policy that allows nothing else."""
     environment = Environment(
         loader=FileSystemLoader(str(resource("reports", "templates"))),
         autoescape=True,
@@ -45,15 +44,22 @@ def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
         finalize=_finalize,
     )
     environment.globals.update(both=both, word=word)
+    environment.filters["truncated"] = lambda text, limit: shorten(printable(text), limit)
     style = "\n".join(environment.get_template(name).render().strip() for name in ("style.css", "gate.css"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.get_template("gate.html")
+    return environment.get_template(template).render(
+        lang=lang, style=Markup(style), style_hash=Markup(f"'sha256-{digest}'"), version=tool_version(), **values
+    )
+
+
+def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
+    """The decision as one HTML document; `lang` is the language it opens in."""
+    language = lang if lang in LANGUAGES else "en"
     shown = [j for j in decision.judgements if j.result is not Result.NOT_JUDGED]
-    return page.render(
+    return render_page(
+        "gate.html",
+        language,
         decision=decision,
-        lang=language,
-        style=Markup(style),
-        style_hash=Markup(f"'sha256-{digest}'"),
         badge=_VERDICTS[decision.verdict],
         headline=_two(lambda code: wording.headline(decision, code)),
         next_step=_two(lambda code: wording.next_step(decision, code)),
@@ -74,7 +80,6 @@ def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
         open=[_open(judgement) for judgement in decision.of(Result.NOT_JUDGED)],
         notes=[_two(lambda code, i=i: wording.notes(decision, code)[i]) for i in range(len(decision.notes))],  # type: ignore[misc]
         problems=decision.problems[:50],
-        version=tool_version(),
     )
 
 
