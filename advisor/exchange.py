@@ -82,7 +82,8 @@ def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]
         "engine": report.engine,
         "charts": report.charts,
     }
-    return _plain(document)
+    plain: dict[str, Any] = _plain(document)
+    return plain
 
 
 def _kept(report: Report, which: str) -> list[Fact]:

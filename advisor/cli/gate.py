@@ -18,6 +18,7 @@ from advisor.cli.exits import DONE, FAILED, NO_VERDICT
 from advisor.cli.options import (
     ALLOW_CODE,
     CONFIG,
+    HUSH,
     JOBS,
     LANG,
     MODEL,
@@ -124,11 +125,10 @@ def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision,
 
 def _verdicts(config: Config) -> set[str]:
     """Verdict words and ids of all rules, also of those not selected now: what a waiver may name."""
-    from advisor.facts.registry import catalogue
     from advisor.knowledge.verdicts import verdict_words
     from advisor.ruleset.files.loader import load_rules
 
-    every = load_rules(config=replace(config, select=(), ignore=()), catalogue=catalogue(), strict=False)
+    every = load_rules(config=replace(config, select=(), ignore=()), strict=False)
     return {*verdict_words(), *every.by_id, *(rule.verdict for rule in every.rules)}
 
 
@@ -200,6 +200,7 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
 @CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @LANG
+@HUSH
 def list_(folder: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """The baselines in a folder: runs, kinds of run, newest, frozen or not."""
     from advisor.render.decision.history import list_text
@@ -216,6 +217,7 @@ def list_(folder: str | None, config_file: str | None, form: str, lang: str | No
 @CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @LANG
+@HUSH
 def show(reference: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """The runs of a baseline, their level and noise, and from where on the gate would fail."""
     from advisor.render.decision.history import show_text
@@ -251,6 +253,7 @@ def trend(reference: str | None, metric: str | None, config_file: str | None, fo
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.option("--reason", required=True, help="Why the new level is right; kept with the baseline.")
+@HUSH
 def promote(source: str, target: str, reason: str) -> int:
     """Makes the runs of FROM the new level of TO: an intended change. Earlier runs stay on disk, uncounted."""
     from advisor.gate.history.baselines import parse_reference
@@ -265,6 +268,7 @@ def promote(source: str, target: str, reason: str) -> int:
 @click.argument("reference", metavar="REF")
 @click.option("--reason", default="", help="Shown to whoever tries to add a run.")
 @click.option("--thaw", is_flag=True, help="Open it again.")
+@HUSH
 def freeze(reference: str, reason: str, thaw: bool) -> int:
     """Closes a baseline to further runs, so that slow drift cannot carry it away."""
     from advisor.gate.history.baselines import freeze as run_freeze

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,11 @@ def load(path: str | Path) -> Measured:
 
 
 def catalogue_text(form: str) -> str:
-    """The catalogue of fact kinds as JSON or as a Markdown table."""
+    """The catalogue of fact kinds as a table for people, as JSON or as a Markdown table."""
     kinds = catalogue()
+    if form == "text":
+        return table([("fact", "unit", "of", "meaning"), *((k.name, k.unit, ", ".join(k.scopes), k.meaning) for k in
+                     sorted(kinds.values(), key=lambda k: k.name))]) + f"{len(kinds)} facts\n"  # fmt: skip
     if form == "json":
         rows = [
             {
@@ -79,6 +82,12 @@ def catalogue_text(form: str) -> str:
         for k in sorted(kinds.values(), key=lambda k: k.name)
     ]
     return "\n".join(lines) + "\n"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows in columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
 
 
 def subject_to_json(subject: Subject) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Recorded:
     needed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decision:
     """The whole answer of the gate."""
 
@@ -107,6 +107,10 @@ class Decision:
     recorded: Recorded | None = None
     asked: tuple[str, ...] = ()
     """Profiles that were named, where none was read."""
+
+    def __repr__(self) -> str:
+        judged = f"{len(self.judgements)} judged, {len(self.of(Result.FAIL))} failed"
+        return f"Decision({self.verdict.value}, {judged}, runs {len(self.runs)}, history {len(self.history)})"
 
     def of(self, *results: Result) -> list[Judgement]:
         return [judgement for judgement in self.judgements if judgement.result in results]

@@ -159,8 +159,13 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
         values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
     )
     snippet = spec.snippet.get(framework) or spec.snippet.get("any") or next(iter(spec.snippet.values()), "")
-    lenient = lambda text: render(text, scope_variables, lenient=True)  # noqa: E731
-    both = lambda text: Text(lenient(text.en), lenient(text.zh))  # noqa: E731
+
+    def lenient(text: str) -> str:
+        return render(text, scope_variables, lenient=True)
+
+    def both(text: Text) -> Text:
+        return Text(lenient(text.en), lenient(text.zh))
+
     return Remedy(
         id=spec.id,
         title=both(spec.title),

@@ -65,7 +65,7 @@ def _lost_collectives(database: Database) -> int:
     known = database.rows(f"SELECT COUNT(*) FROM {database.name('CommAnalyzerTime')}")[0][0]
     there = database.has("COMMUNICATION_OP", "startNs", "endNs")
     found = database.rows(f"SELECT COUNT(*) FROM {database.name('COMMUNICATION_OP')}")[0][0] if there else 0
-    return max(known - found, 0)
+    return max(int(known) - int(found), 0)
 
 
 def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, int]]:

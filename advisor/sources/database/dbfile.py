@@ -37,6 +37,7 @@ _NEEDS: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = (
     ("host_api", "db.host_api", (frozenset({"cann_api"}),)),
     ("collectives", "db.collectives", (frozenset({"commanalyzertime"}), frozenset({"communication_op"}))),
     ("transports", "db.transports", (frozenset({"commanalyzerbandwidth"}),)),
+    ("packets", "db.transports", (frozenset({"commanalyzerbandwidth"}),)),
     ("links", "db.links", (frozenset({"commanalyzermatrix"}),)),
     ("memory", "db.memory", (frozenset({"memory_record"}), frozenset({"npu_mem"}))),
     ("operator_memory", "db.operator_memory", (frozenset({"op_memory"}),)),
