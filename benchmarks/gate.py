@@ -5,7 +5,7 @@ drifts: a random walk of 0.1 % a run on top of a trend of 0.05 % a run. The cand
 the same noise and disturbances. Drift is doubled in the rows that say so.
 
 The gate on step times alone gets its own table: a run is a training log of 200 steps (2 % from step to step, one in a
-hundred 2 to 6 times as long: a checkpoint or an evaluation; the first ten compile), condensed as `--steps-only` does it.
+hundred 2 to 6 times as long: a checkpoint, an evaluation; the first ten compile), condensed as `--steps-only` does it.
 
     python -m benchmarks.gate [--trials 20000] [--write]
 """

@@ -235,6 +235,7 @@ def show(reference: str | None, config_file: str | None, form: str, lang: str | 
 @CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @LANG
+@HUSH
 def trend(reference: str | None, metric: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """Each metric over the runs: level, limit, accepted changes, findings that came and went, unsteady runs.
 

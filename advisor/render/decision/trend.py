@@ -14,13 +14,15 @@ from advisor.gate.history.trend import Event, Line, Point, Trend, follow, metric
 from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
 from advisor.model import LANGUAGES, Finding, Text
-from advisor.render.decision.history import alike, counted_in_gate, heading, load, say
+from advisor.render.decision.history import alike, heading, load, say
 from advisor.render.decision.html import render_page
-from advisor.render.decision.phrases import signed
-from advisor.render.escaping import printable, shorten
+from advisor.render.decision.phrases import counted, signed
+from advisor.render.escaping import printable
 from advisor.render.wording import where, word
 
 _BAR = 24
+_NAME = 40
+"""Characters of a run's name; the end of a path tells runs apart."""
 _NAMED = 3
 """Findings named of those that came or went with a run."""
 _WIDTH, _HEIGHT, _EDGE = 900, 180, 12
@@ -64,23 +66,27 @@ def _rows(line: Line, trend: Trend, lang: str) -> list[str]:
     rows = []
     for (run, point, event), text in zip(shown, texts, strict=True):
         told = word(lang, "gate.separator").join(remarks(point, event, lang))
-        rows.append(f"{when(run)}  {text:>{width}}  {_bar(point, low, high)}  {shorten(name_of(run), 40)}  {told}")
+        rows.append(f"{when(run)}  {text:>{width}}  {_bar(point, low, high)}  {name_of(run)}  {told}")
     return rows
 
 
 def _bar(point: Point, low: float, high: float) -> str:
     """Where the value lies between the lowest and the highest, with the limit that held for it."""
-    place = lambda value: round((value - low) / (high - low) * (_BAR - 1)) if high > low else 0  # noqa: E731
     cells = [" "] * _BAR
     if point.limit is not None and low <= point.limit <= high:
-        cells[place(point.limit)] = "┊"
-    cells[place(point.value)] = "○" if point.unsteady else "●"
+        cells[_cell(point.limit, low, high)] = "┊"
+    cells[_cell(point.value, low, high)] = "○" if point.unsteady else "●"
     return "".join(cells)
+
+
+def _cell(value: float, low: float, high: float) -> int:
+    return round((value - low) / (high - low) * (_BAR - 1)) if high > low else 0
 
 
 def name_of(run: Sample) -> str:
     """Its commit where that was kept, else its profile."""
-    return run.metadata.get("commit") or run.info.path
+    name = run.metadata.get("commit") or run.info.path
+    return name if len(name) <= _NAME else "…" + name[1 - _NAME :]
 
 
 def when(run: Sample) -> str:
@@ -174,7 +180,7 @@ def _kind(trend: Trend, baseline: Baseline) -> dict[str, Any]:
     ]
     return {
         "label": Text(*(heading(trend.history, baseline.histories, lang) for lang in LANGUAGES)),
-        "runs": Text(*(counted_in_gate(lang, "runs", len(trend.runs)) for lang in LANGUAGES)),
+        "runs": Text(*(counted(lang, "runs", len(trend.runs)) for lang in LANGUAGES)),
         "drawings": [_drawing(line, trend) for line in trend.lines],
         "rows": [
             {
@@ -191,24 +197,38 @@ def _drawing(line: Line, trend: Trend) -> Drawing:
     unit = line.metric.unit
     points = [(index, point) for index, point in enumerate(line.points) if point is not None]
     values = [v for _, point in points for v in (point.value, point.level, point.limit) if v is not None]
-    low, high = min(values), max(values)
-    x = lambda index: round(_EDGE + (_WIDTH - 2 * _EDGE) * (index / max(1, len(line.points) - 1)), 1)  # noqa: E731
-    y = lambda value: round(  # noqa: E731
-        _HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * ((value - low) / (high - low) if high > low else 0.5), 1
-    )
-    path = lambda name: " ".join(  # noqa: E731
-        f"{x(index)},{y(value)}" for index, point in points if (value := getattr(point, name)) is not None
-    )
+    frame = _Frame(len(line.points), min(values), max(values))
+    dots = [
+        (frame.x(index), frame.y(p.value), p.unsteady, f"{name_of(trend.runs[index])}: {show(p.value, unit)}")
+        for index, p in points
+    ]
     return Drawing(
         title=line.metric.title,
         level=show(line.level, unit),
         width=_WIDTH,
         height=_HEIGHT,
-        dots=tuple(
-            (x(i), y(p.value), p.unsteady, f"{name_of(trend.runs[i])}: {show(p.value, unit)}") for i, p in points
-        ),
-        value_line=path("value"),
-        level_line=path("level"),
-        limit_line=path("limit") if line.metric.gates else "",
-        accepted=tuple(x(index) for index, event in enumerate(trend.events) if event.accepted is not None),
+        dots=tuple(dots),
+        value_line=frame.path([(index, point.value) for index, point in points]),
+        level_line=frame.path([(index, point.level) for index, point in points]),
+        limit_line=frame.path([(index, point.limit) for index, point in points]) if line.metric.gates else "",
+        accepted=tuple(frame.x(index) for index, event in enumerate(trend.events) if event.accepted is not None),
     )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Runs from left to right, values from bottom to top."""
+
+    runs: int
+    low: float
+    high: float
+
+    def x(self, index: int) -> float:
+        return round(_EDGE + (_WIDTH - 2 * _EDGE) * (index / max(1, self.runs - 1)), 1)
+
+    def y(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+        return round(_HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * share, 1)
+
+    def path(self, points: Sequence[tuple[int, float | None]]) -> str:
+        return " ".join(f"{self.x(index)},{self.y(value)}" for index, value in points if value is not None)
