@@ -60,6 +60,7 @@ def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]
             "direction": report.summary.direction,
             "headline": _text(report.summary.headline),
             "step_time_us": report.summary.step_time_us,
+            "recording_us": report.summary.recording_us,
             "breakdown": dict(report.summary.breakdown),
         },
         "findings": [_finding(finding) for finding in report.findings],
@@ -145,6 +146,8 @@ def _profile(profile: ProfileInfo) -> dict[str, Any]:
         },
         "devices": list(profile.devices),
         "versions": dict(profile.versions),
+        "recording": profile.recording,
+        "recording_reason": _text(profile.recording_reason),
     }
 
 
@@ -173,6 +176,8 @@ def _saving(saving: Saving) -> dict[str, Any]:
     return {
         "us_per_step": saving.us_per_step,
         "share_of_step": saving.share_of_step,
+        "us_of_recording": saving.us_of_recording,
+        "share_of_recording": saving.share_of_recording,
         "basis": saving.basis.en,
         "basis_zh": saving.basis.zh,
     }
@@ -253,12 +258,16 @@ def _read_report(data: Mapping[str, Any]) -> Report:
             parallelism=_read_parallelism(profile.get("parallelism") or {}),
             devices=tuple(profile.get("devices", ())),
             versions=dict(profile.get("versions", {})),
+            recording=profile.get("recording", "training_steps"),
+            recording_reason=_read_text(profile.get("recording_reason", {"en": "", "zh": ""})),
+            has_steps=summary.get("recording_us") is None,
         ),
         summary=Summary(
             direction=summary["direction"],
             headline=_read_text(summary["headline"]),
             step_time_us=summary.get("step_time_us"),
             breakdown=dict(summary.get("breakdown", {})),
+            recording_us=summary.get("recording_us"),
         ),
         findings=tuple(map(_read_finding, data["findings"])),
         checked=tuple(
@@ -316,7 +325,10 @@ def _read_value(value: Any) -> Any:
 
 def _read_saving(data: Mapping[str, Any]) -> Saving:
     basis = data["basis"]
-    return Saving(data["us_per_step"], data.get("share_of_step"), Text(basis, data.get("basis_zh", basis)))
+    return Saving(
+        data["us_per_step"], data.get("share_of_step"), Text(basis, data.get("basis_zh", basis)),
+        data.get("us_of_recording"), data.get("share_of_recording"),
+    )  # fmt: skip
 
 
 def _read_evidence(data: Mapping[str, Any]) -> Evidence:

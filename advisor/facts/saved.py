@@ -12,7 +12,7 @@ from advisor.basics.jsonout import shield_json
 from advisor.conformity import require
 from advisor.facts.base import FactSet, Measured
 from advisor.facts.registry import catalogue
-from advisor.model import Fact, Parallelism, Problem, ProfileInfo, Source, Subject
+from advisor.model import Fact, Parallelism, Problem, ProfileInfo, Source, Subject, Text
 
 SCHEMA_VERSION = "1.0"
 
@@ -126,6 +126,8 @@ def info_to_json(info: ProfileInfo) -> dict[str, Any]:
             "source": parallel.source,
         },
         "devices": list(info.devices), "versions": dict(sorted(info.versions.items())),
+        "recording": info.recording, "has_steps": info.has_steps,
+        "recording_reason": {"en": info.recording_reason.en, "zh": info.recording_reason.zh},
     }  # fmt: skip
 
 
@@ -135,4 +137,6 @@ def info_from_json(item: Mapping[str, Any]) -> ProfileInfo:
         world_size=item["world_size"], steps=tuple(item["steps"]),
         excluded_steps=tuple((e["step"], e["reason"]) for e in item["excluded_steps"]),
         parallelism=Parallelism(**item["parallelism"]), devices=tuple(item["devices"]), versions=dict(item["versions"]),
+        recording=item.get("recording", "training_steps"), has_steps=item.get("has_steps", True),
+        recording_reason=Text(**item.get("recording_reason", {"en": "", "zh": ""})),
     )  # fmt: skip

@@ -110,7 +110,7 @@ def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:
     ladder = rule.severity
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and saving is not None:
-        at_stake = saving.share_of_step
+        at_stake = saving.share
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
         return min(ladder.constant, allowed, key=lambda s: s.rank)

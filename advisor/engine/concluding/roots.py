@@ -69,7 +69,7 @@ def _by_id(remedies: Iterable) -> tuple:
 
 
 def _weight(finding: Finding) -> float:
-    return finding.saving.us_per_step if finding.saving else 0.0
+    return finding.saving.us if finding.saving else 0.0
 
 
 def _outweighs(cause: Finding, symptom: Finding) -> bool:

@@ -5,10 +5,12 @@ A profile is evidence about a recording, not about a training. Marks of steps ma
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +19,16 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, 
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.recording.counts import is_cut, types_of
-from advisor.facts.recording.limits import document, section
+from advisor.facts.recording.limits import patterns, section
 from advisor.facts.recording.windows import is_marked
+from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import load_kernels
 from advisor.sources.streams.rank_trace import load_trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS = (
     kind("recording.kind", "text", "run", "training_steps, inference, kernel_benchmark, unmarked or fragment",
@@ -73,7 +79,7 @@ RECORDING = Reduction("recording", Recording)
 
 @cache
 def _pattern(work: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in document()["work"][work]), re.IGNORECASE)
+    return re.compile("|".join(f"(?:{each})" for each in patterns(work)), re.IGNORECASE)
 
 
 def reduce(rank: Rank) -> Recording | None:
@@ -92,7 +98,8 @@ def reduce(rank: Rank) -> Recording | None:
         if there
     )
     cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole))
-    told: dict[str, object] = {"cut": cut, "timed": timeline is not None or rank.has("steps"), "marks": marks}
+    told: dict[str, object] = {"cut": cut, "marks": marks}
+    told["timed"] = rank.has("steps") or (timeline is not None and not cut)
     names: set[str] = set()
     if every is not None:
         names = {*every.names, *(s.type for s in every.signatures)}
@@ -104,6 +111,8 @@ def reduce(rank: Rank) -> Recording | None:
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
+            if table == "operator_types" and (cut or timeline is None):
+                told |= _of_statistic(frame)
             names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
             told["averaged"] = told.get("averaged") or table == "operators" or (
                 "steps" in frame and bool((frame["steps"] == 1).all())
@@ -118,6 +127,20 @@ def reduce(rank: Rank) -> Recording | None:
     serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
     named = bool(every is not None and not cut) or (every is None and bool(names))
     return Recording(trains=trains, serves=serves, named=named, **told)  # type: ignore[arg-type]
+
+
+def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
+    """The same from the statistic by type, where no kernels one by one are at hand, or a part of them."""
+    us = frame.groupby("type")["total_us"].sum().sort_values(ascending=False)
+    total = float(us.sum())
+    if not len(us) or not total > 0:
+        return {}
+    counts = frame.groupby("type")["count"].sum() if "count" in frame else None
+    count = 0 if counts is None or counts[us.index[0]] != counts[us.index[0]] else int(counts[us.index[0]])
+    return {
+        "type": str(us.index[0]), "type_share": float(us.iloc[0]) / total, "type_count": count,
+        "types": int((us > 0).sum()),
+    }  # fmt: skip
 
 
 def _of_time(timeline: Timeline) -> dict[str, object]:
@@ -159,73 +182,62 @@ class Told:
 def recording_of(run: Run) -> Told:
     """What all ranks' files say together."""
     found = list(run.each(RECORDING).values())
-    batches = [data for data in run.each(DATA_PIPELINE).values() if (data.batches or 0) > 1]
+    batches = run.each(DATA_PIPELINE)
     if not found:
-        return Told("training_steps", True, _reason("batches")) if batches else Told("fragment", False, _reason("no_course"))
+        return (
+            Told("training_steps", True, both("recording.batches"))
+            if batches
+            else Told("fragment", False, both("recording.no_course"))
+        )
     marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
     steps = bool(marks or batches)
     why: list[Text] = []
     if marks:
-        words = (document()["marks"][mark] for mark in marks)
-        why.append(_reason("marks", marks=_joined((Text(word["en"], word["zh"]) for word in words), "listed")))
+        names = (both(f"recording_marks.{mark}") for mark in marks)
+        why.append(both("recording.marks", marks=_joined(names, "recording.listed")))
     elif batches:
-        why.append(_reason("batches"))
+        why.append(both("recording.batches"))
     elif any(one.averaged for one in found):
-        return Told("training_steps", True, _reason("averages"))
+        return Told("training_steps", True, both("recording.averages"))
     else:
-        why.append(_reason("no_marks"))
+        why.append(both("recording.no_marks"))
     kind_of, because = _kind(found, steps)
     why += because
     before = float(np.median([one.set_up_us for one in found]))
     if not steps and before > 0:
-        why.append(_reason("set_up", time=show(before, "us")))
+        why.append(both("recording.set_up", time=show(before, "us")))
     if stray := sum(one.stray for one in found):
-        why.append(_reason("stray", count=str(stray)))
-    return Told(kind_of, steps, _joined(why, "joined"))
+        why.append(both("recording.stray", count=str(stray)))
+    return Told(kind_of, steps, _joined(why, "recording.joined"))
 
 
 def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     first = found[0]
     trains = any(one.trains for one in found)
     serves = next((one.serves for one in found if one.serves), "")
-    if not steps and all(one.cut for one in found):
-        return "fragment", [_reason("cut")]
-    if not steps and not any(one.timed for one in found):
-        return "fragment", [_reason("no_course")]
     limits = section("benchmark")
-    if not steps and not trains and first.executions and first.types <= limits["types"]:
-        if first.type_share >= limits["one_type_share"]:
-            share = show(first.type_share, "ratio")
-            return "kernel_benchmark", [_reason("one_kernel", type=first.type, share=share, count=str(first.type_count))]
+    again = first.type_count >= section("repetition")["executions"]
+    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
+    if not steps and not trains and again and alone:
+        share = show(first.type_share, "ratio")
+        because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)
+        return "kernel_benchmark", [because]
+    if not steps and not any(one.timed for one in found):
+        return "fragment", [both("recording.cut" if any(one.cut for one in found) else "recording.no_course")]
     repeats = (
-        [_reason("repeats", length=str(first.execution_kernels), count=str(first.executions))]
+        [both("recording.repeats", length=str(first.execution_kernels), count=str(first.executions))]
         if first.executions and not steps
         else []
     )
     if serves and not trains:
-        return "inference", [*repeats, _reason("serving", example=serves[:60])]
+        return "inference", [*repeats, both("recording.serving", example=serves[:60])]
     if steps and not trains and all(one.named for one in found):
-        return "inference", [_reason("forward")]
+        return "inference", [both("recording.forward")]
     return ("training_steps" if steps else "unmarked"), repeats
 
 
-def _reason(name: str, **values: str | Text) -> Text:
-    entry = document()["reasons"][name]
-    return Text(*(
-        entry[lang].format(**{k: v if isinstance(v, str) else v.get(lang) for k, v in values.items()})
-        for lang in ("en", "zh")
-    ))  # fmt: skip
-
-
 def _joined(parts: Iterable[Text], by: str) -> Text:
-    parts, mark = list(parts), document()[by]
-    return Text(mark["en"].join(part.en for part in parts), mark["zh"].join(part.zh for part in parts))
-
-
-def kind_name(kind_of: str) -> Text:
-    """What people call this kind of recording."""
-    name = document()["kinds"][kind_of]["name"]
-    return Text(name["en"], name["zh"])
+    return functools.reduce(lambda first, second: both(by, first=first, second=second), parts)
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

@@ -79,7 +79,9 @@ def place(rank: Rank, kernels: Kernels, whole: bool) -> Placed:
     low = int(kernels.start[order[steady.first]])
     high = int(kernels.end[order[steady.first : steady.last]].max())
     of = np.zeros(int(inside.sum()), np.int64)
-    return Placed(Windows(("0",), np.array([low]), np.array([high]), of), inside, "", steady, low - int(kernels.start[order[0]]))
+    return Placed(
+        Windows(("0",), np.array([low]), np.array([high]), of), inside, "", steady, low - int(kernels.start[order[0]])
+    )
 
 
 def is_marked(rank: Rank) -> bool:
