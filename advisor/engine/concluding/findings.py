@@ -158,7 +158,7 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
     scope_variables = variables.with_values(
         values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
     )
-    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or next(iter(spec.snippet.values()), "")
+    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or ""  # never another framework's
     lenient = lambda text: render(text, scope_variables, lenient=True)  # noqa: E731
     both = lambda text: Text(lenient(text.en), lenient(text.zh))  # noqa: E731
     return Remedy(

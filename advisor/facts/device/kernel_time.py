@@ -1,6 +1,7 @@
 """Kernels on the time axis: steps, unions, and the time in which a kernel runs alone.
 
-What ran before the steps, between and after them is left out. Removing a kernel saves at most the time in which nothing else ran; that is what "alone" means everywhere here.
+What ran before the steps, between and after them is left out. Removing a kernel saves at most the time in which nothing
+else ran; that is what "alone" means everywhere here.
 """
 
 from __future__ import annotations

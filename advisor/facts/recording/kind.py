@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 KINDS = (
     kind("recording.kind", "text", "run", "training_steps, inference, kernel_benchmark, unmarked or fragment",
          formula="marks of steps, names of kernels, and what repeats (knowledge_base/recording.yaml)"),
-    kind("recording.has_steps", "bool", "run", "something marks steps: facts `step.*` are about one step, else about the "
-         "whole recording that is judged"),
+    kind("recording.has_steps", "bool", "run", "something marks steps: facts `step.*` are about one step, "
+         "else about the whole recording that is judged"),
     kind("recording.set_up_us", "us", "run", "before it, up to the last first launch after a long gap: not judged",
          needs="kernels"),
-    kind("recording.executions", "count", "run", "how often the same sequence of kernels ran, where nothing marks steps",
+    kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
          needs="kernels"),
     kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
     kind("recording.stray_kernels", "count", "run", "kernels that belong to no step: before, between and after them",

@@ -208,8 +208,8 @@ def excluded_steps(run: Run) -> tuple[tuple[str, str], ...]:
 _SCOPES = "run rank"
 _STEP = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
-    kind("recording.time_us", "us", "run", "length of what is judged where nothing marks steps; middle rank; step.time_us "
-         "is the same then, and every figure of a step one of the recording", needs=_STEP),
+    kind("recording.time_us", "us", "run", "length of what is judged where nothing marks steps, middle rank: "
+         "step.time_us is the same then, and every figure of a step one of the recording", needs=_STEP),
     kind("step.count", "count", _SCOPES, "steady steps the other figures rest on", needs=_STEP),
     kind("step.excluded_count", "count", _SCOPES, "warm-up and incomplete steps left out", needs=_STEP),
     kind("step.time_us", "us", _SCOPES, "duration of a step, on average: what the run's time divides into",
