@@ -60,6 +60,8 @@ class Outcome(str, Enum):
     ERROR = "error"
 
 
+_SHORT = 60
+"""Characters of a path in a `repr`."""
 SUBJECT_KINDS = (
     "run",
     "rank",
@@ -80,7 +82,7 @@ LANGUAGES = ("en", "zh")
 ENGINES = ("auto", "durable", "python")
 """Engines to choose from: durable-rules, the plain loop, or the first of them that can be used."""
 
-Value = float | int | str | bool | tuple
+Value = float | int | str | bool | tuple[Any, ...]
 """What a fact may hold: a finite number, a text, a truth value, or a tuple of those (a list in JSON)."""
 
 
@@ -286,7 +288,7 @@ class Summary:
     """Length of what is judged, where nothing marks steps; `step_time_us` is None then."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The whole answer: what was read, what was found, what was fine, what could not be judged."""
 
@@ -302,3 +304,15 @@ class Report:
     """Compact series for pictures (see facts/pictures/series.py); plain lists and numbers only."""
     promised: frozenset[str] = field(default=frozenset(), compare=False)
     """Names of the facts by which remedies are checked: they go along in JSON, to hold a later run to them."""
+
+    def __repr__(self) -> str:
+        """One line for whoever looks at the object; the report itself is for `render`."""
+        step = self.summary.step_time_us
+        parts = [
+            self.profile.path if len(self.profile.path) <= _SHORT else f"…{self.profile.path[1 - _SHORT :]}",
+            self.summary.direction,
+            "" if step is None else f"step {step / 1000:.4g} ms",
+            f"ranks {len(self.profile.ranks)}",
+            f"findings {len(self.findings)}",
+        ]
+        return f"Report({', '.join(part for part in parts if part)})"

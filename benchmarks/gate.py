@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from advisor.gate.judging.statistics import Limits, compare
 from advisor.gate.policy import read_policy
-from advisor.gate.statistics import Limits, compare
 
 CV, DISTURBED, WALK, TREND = 0.015, 0.08, 0.001, 0.0005
 STEP_US = 100_000.0

@@ -6,6 +6,7 @@ The corpus is not part of the project; ADVISOR_CORPUS names its folder, without 
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,3 +123,16 @@ def test_what_is_known_is_said_and_the_contrary_is_not(name, rules):
         assert first.confidence.rank <= Confidence(known.confidence).rank, told
     if known.quiet:
         assert serious == [], told
+
+
+def test_waiting_for_the_lock_is_seen_without_a_pause_of_the_pipeline(tmp_path, rules):
+    """The recording ends before the pipeline rests: the loop's wait for the lock hides in its own time."""
+    folder = tmp_path / "gil"
+    shutil.copytree(CORPUS / "mindspore-map_py_gil_threads", folder)
+    (path,) = folder.rglob("dataset_iterator_profiling_0.txt")
+    lines = [line for line in path.read_text().splitlines() if int(line.split()[2]) <= 215]
+    path.chmod(0o644)
+    path.write_text("\n".join(lines) + "\n")
+    first = advise([folder], rules).findings[0]
+    assert (first.verdict, first.subject.id, first.role) == ("data-processing-bottleneck", "Map(1)", Role.ROOT_CAUSE)
+    assert 0.15 < first.saving.share_of_step < 0.5

@@ -45,6 +45,13 @@ def test_the_installed_command_reports_from_another_folder(installed, tmp_path):
     assert str(installed) in where.stdout
 
 
+def test_the_example_comes_along(installed, tmp_path):
+    """Whoever installed the package can try it without a profile of their own."""
+    assert advisor(installed, "example", "demo", cwd=tmp_path).returncode == 0
+    done = advisor(installed, "advise", "demo", "-q", cwd=tmp_path)
+    assert done.returncode == 0 and "4 ranks" in done.stdout, done.stderr
+
+
 def test_the_wheel_carries_its_licences_and_its_types(installed):
     """Who ships it on has the texts of the licences, who imports it has its types checked."""
     metadata = next(installed.glob("advisor-*.dist-info"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -40,6 +41,16 @@ def write_atomically(path: str | Path, text: str) -> None:
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copies a shipped folder to a place that is new or empty. Raises UsageError with the reason."""
+    if target.is_dir() and any(target.iterdir()):
+        raise UsageError("is not empty", place=str(target), hint="name a new folder")
+    try:
+        shutil.copytree(source, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror or error}", place=str(target)) from None
 
 
 def _write_through(device: Path, text: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from advisor.cli.exits import DONE, FAILED
-from advisor.cli.options import LANG, load_ruleset, tell_notes
-from advisor.cli.terminal import check_outputs, print_text
+from advisor.cli.options import HUSH, LANG, load_ruleset, tell_notes
+from advisor.cli.terminal import check_outputs, note, print_text, start_log
 
 
 @click.command()
@@ -36,26 +36,29 @@ from advisor.cli.terminal import check_outputs, print_text
 @click.option("--ranks", type=click.IntRange(min=1), default=None, help="Ranks that take part, for --check.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE")
 @LANG
+@HUSH
 def collect(profile: str | None, checked: str | None, **given: Any) -> int:
     """Writes a profiler configuration, or checks one.
 
     Without --for and --evidence: what most diagnoses need. --check ends with 1 where something is wrong.
     """
     from advisor import collect as collecting
+    from advisor.knowledge.words import word
 
+    start_log()
     check_outputs([given["output"]])
     lang = given["lang"] or "en"
     if checked:
         faults = collecting.check_file(checked, total_steps=given["total_steps"], ranks=given["ranks"])
         for fault in faults:
             click.echo(fault.show(lang))
-        click.echo(f"{len(faults)} defects" if faults else "no defects", err=True)
+        note(word(lang, "collect.defects" if faults else "collect.no_defects", count=len(faults)))
         return FAILED if any(fault.level == "error" for fault in faults) else DONE
     evidence, framework = tuple(given["evidence"]), given["framework"]
     if profile:
         report = _report(profile)
         framework = framework or (report.profile.framework if report.profile.framework != "unknown" else None)
-        click.echo(collecting.next_collection(report).get(lang), err=True)
+        note(collecting.next_collection(report).get(lang))
         evidence = evidence or collecting.next_evidence(report)
     text = collecting.write_configuration(
         evidence, framework or "mindspore", given["form"], steps=given["steps"], start=given["start"],

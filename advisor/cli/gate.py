@@ -1,4 +1,4 @@
-"""Commands of the gate: `gate`, and `baseline add / list / show / promote / freeze`."""
+"""Commands of the gate: `gate`, and `baseline add / list / show / trend / promote / freeze`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.advise import told_broken
+from advisor.basics.errors import AdvisorError
+from advisor.cli.advise import status_of_rules
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
 from advisor.cli.options import (
     ALLOW_CODE,
     CONFIG,
+    HUSH,
     JOBS,
     LANG,
     MODEL,
@@ -30,9 +33,12 @@ from advisor.cli.terminal import Output, outputs, progress, start_log, write
 
 if TYPE_CHECKING:
     from advisor.config import Config
-    from advisor.gate.baselines import Reference
+    from advisor.gate.flow import Sampler
+    from advisor.gate.history.baselines import Reference
     from advisor.gate.model import Decision
     from advisor.gate.policy import Policy
+    from advisor.pipeline import Options
+    from advisor.ruleset.files.loader import RuleSet
 
 log = logging.getLogger("advisor")
 
@@ -41,6 +47,10 @@ _PAIRS = "NAME=VALUE"
 
 def _described(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
+        click.option("--steps-only", is_flag=True, help="PROFILEs are step times from a log: CSV or JSON, one a run."),
+        click.option(
+            "--step-unit", type=click.Choice(["us", "ms", "s"]), help="Their unit, where the column does not say it."
+        ),
         click.option("--meta", multiple=True, metavar=_PAIRS, help="Kept with the run: commit, branch, …; repeatable."),
         click.option(
             "--key", multiple=True, metavar=_PAIRS,
@@ -55,31 +65,83 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("profiles", nargs=-1, metavar="PROFILE...")
 @click.option("--baseline", metavar="REF", help="FOLDER or FOLDER#NAME [default: `baseline` of the policy].")
 @click.option("--confirm", multiple=True, metavar="PROFILE", help="A run made to confirm a failure; repeatable.")
+@click.option("--record", is_flag=True, help="While the history is too short: record the runs, no verdict yet, exit 0.")
+@click.option(
+    "--allow-unreadable",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Judge the others where up to N runs cannot be read [0].",
+)
 @_described
 @judging
-def gate(profiles: tuple[str, ...], baseline: str | None, confirm: tuple[str, ...], **given: Any) -> int:
+def gate(profiles: tuple[str, ...], **given: Any) -> int:
     """Compares with a baseline, applies the policy, passes or fails.
 
     Each PROFILE is one run. Exit status: 0 passed, 1 failed, 2 wrong usage, 3 could not tell.
     """
-    from advisor.gate.baselines import parse_reference
-    from advisor.gate.flow import run_gate
-
     start_log(given["verbose"], given["quiet"])
     wanted = outputs(given["formats"], "decision")
     if not profiles:
         raise click.UsageError("name at least one PROFILE: each is one run")
-    key, metadata = _key(given), _pairs(given["meta"], "--meta")
-    config, rules = load_ruleset({**given, "required": ("gate",)}, (*profiles, *confirm))
+    try:
+        decision, rules, lang = _decide(profiles, given)
+    except (AdvisorError, click.ClickException) as error:
+        place = getattr(error, "place", "")
+        _write_stop(f"{place}: {error.message}" if place else error.message, profiles, wanted, given)
+        raise
+    except Exception as error:
+        _write_stop(f"{type(error).__name__}: {error}", profiles, wanted, given)
+        raise
+    _write(decision, wanted, lang)
+    status = {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT, "recorded": DONE}[decision.verdict.value]
+    return status_of_rules(rules, status)
+
+
+def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision, RuleSet, str]:
+    """The decision, the rules it was made with, and the language to tell it in."""
+    from advisor.gate.flow import run_gate
+    from advisor.gate.history.baselines import parse_reference
+    from advisor.gate.judging.waivers import check_waivers
+
+    paths = (*profiles, *given["confirm"])
+    config, rules = load_ruleset({**given, "required": ("gate",)}, paths)
     policy = _policy(config)
-    reference = baseline or _located(policy.baseline, config)
+    if policy.waivers:
+        check_waivers(policy, _verdicts(config), str(config.path or ""))
+    reference = given["baseline"] or _located(policy.baseline, config)
+    if given["steps_only"]:
+        if given["fail_on"]:
+            raise click.UsageError("--fail-on judges findings, and step times alone have none; name profiles")
+        policy = policy.for_step_times()
     with progress(given["quiet"]) as tell:
         decision = run_gate(
-            profiles, confirm, parse_reference(reference) if reference else None, policy, rules,
-            run_options(given, config, tell), key=key, metadata=metadata, fail_on=given["fail_on"],
+            profiles, given["confirm"], parse_reference(reference) if reference else None, policy,
+            _sampler(given, policy, rules, run_options(given, config, tell)), fail_on=given["fail_on"],
+            allow_unreadable=given["allow_unreadable"], record=given["record"],
         )  # fmt: skip
-    _write(decision, wanted, given["lang"] or config.lang or "en")
-    return told_broken(rules, {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT}[decision.verdict.value])
+    return decision, rules, given["lang"] or config.lang or "en"
+
+
+def _verdicts(config: Config) -> set[str]:
+    """Verdict words and ids of all rules, also of those not selected now: what a waiver may name."""
+    from advisor.knowledge.verdicts import verdict_words
+    from advisor.ruleset.files.loader import load_rules
+
+    every = load_rules(config=replace(config, select=(), ignore=()), strict=False)
+    return {*verdict_words(), *every.by_id, *(rule.verdict for rule in every.rules)}
+
+
+def _sampler(given: dict[str, Any], policy: Policy, rules: RuleSet, options: Options) -> Sampler:
+    """What makes a run of a path: its profile, or its step times."""
+    from advisor.gate.flow import profile_sampler
+
+    key, metadata = _key(given), _pairs(given["meta"], "--meta")
+    if not given["steps_only"]:
+        return profile_sampler(policy, rules, options, key, metadata)
+    from advisor.gate.steptimes import read_step_times
+
+    return lambda path: read_step_times(path, given["step_unit"], {**policy.key_values, **key}, metadata)
 
 
 @click.group()
@@ -95,29 +157,41 @@ def baseline() -> None:
 @ALLOW_CODE
 @MODEL
 @JOBS
+@LANG
 @QUIET
 @_described
 def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool, **given: Any) -> int:
-    """Adds runs, one a PROFILE: facts and verdicts, not traces."""
-    from advisor.gate.baselines import add_run
-    from advisor.gate.flow import take_samples
+    """Adds runs, one a PROFILE: facts and verdicts, not traces.
+
+    A run that is there already is not added again; one that cannot be compared with those there opens a history of its
+    own.
+    """
+    from advisor.basics.errors import NoVerdict
+    from advisor.gate.flow import refuse_parts, take_samples
+    from advisor.gate.history.baselines import add_runs
     from advisor.pipeline import Options
+    from advisor.render.decision.history import added_text
 
     start_log(0, quiet)
-    key, metadata = _key(given), _pairs(given["meta"], "--meta")
     config, rules = load_ruleset({**given, "required": ("gate",)}, profiles)
     tell_notes(rules)
     policy = _policy(config)
     target = _reference(reference, policy, config)
     with progress(quiet) as tell:
-        options = Options(jobs, None, config.engine, tell)
-        samples = take_samples(profiles, policy, rules, options, key, metadata)
-    for sample in samples:
-        _require_measured(sample)
+        samples, unreadable = take_samples(
+            profiles, _sampler(given, policy, rules, Options(jobs, None, config.engine, tell))
+        )
+    if unreadable:
+        raise NoVerdict(
+            f"{unreadable[0].problem}; nothing was added", place=unreadable[0].file,
+            hint="`advisor doctor` tells what is missing",
+        )  # fmt: skip
+    refuse_parts(samples)
     for sample in samples:
         for problem in sample.problems[:3]:
             log.warning("%s: %s: %s", sample.id, problem.file, problem.problem)
-        click.echo(f"{target}: {add_run(target, sample).name}  ({sample.id})")
+    added = add_runs(target, samples, policy.key_ignored)
+    click.echo(added_text(target, added, given["lang"] or config.lang or "en"), nl=False)
     return DONE
 
 
@@ -125,11 +199,16 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
 @click.argument("folder", required=False, type=click.Path(file_okay=False), metavar="[FOLDER]")
 @CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-def list_(folder: str | None, config_file: str | None, form: str) -> int:
-    """The baselines in a folder: runs, keys, newest, frozen or not."""
+@LANG
+@HUSH
+def list_(folder: str | None, config_file: str | None, form: str, lang: str | None) -> int:
+    """The baselines in a folder: runs, kinds of run, newest, frozen or not."""
     from advisor.render.decision.history import list_text
 
-    click.echo(list_text(_folder(folder, config_file), form), nl=False)
+    config = _configuration(config_file)
+    policy = _policy(config)
+    place = Path(folder) if folder else _reference(None, policy, config).folder
+    click.echo(list_text(place, form, lang or config.lang or "en", policy.key_ignored), nl=False)
     return DONE
 
 
@@ -138,6 +217,7 @@ def list_(folder: str | None, config_file: str | None, form: str) -> int:
 @CONFIG
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @LANG
+@HUSH
 def show(reference: str | None, config_file: str | None, form: str, lang: str | None) -> int:
     """The runs of a baseline, their level and noise, and from where on the gate would fail."""
     from advisor.render.decision.history import show_text
@@ -153,10 +233,11 @@ def show(reference: str | None, config_file: str | None, form: str, lang: str | 
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.option("--reason", required=True, help="Why the new level is right; kept with the baseline.")
+@HUSH
 def promote(source: str, target: str, reason: str) -> int:
     """Makes the runs of FROM the new level of TO: an intended change. Earlier runs stay on disk, uncounted."""
-    from advisor.gate.baselines import parse_reference
-    from advisor.gate.baselines import promote as run_promote
+    from advisor.gate.history.baselines import parse_reference
+    from advisor.gate.history.baselines import promote as run_promote
 
     count = run_promote(parse_reference(source), parse_reference(target), reason)
     click.echo(f"{parse_reference(target)}: {count} runs of {parse_reference(source)} are the new level")
@@ -167,10 +248,11 @@ def promote(source: str, target: str, reason: str) -> int:
 @click.argument("reference", metavar="REF")
 @click.option("--reason", default="", help="Shown to whoever tries to add a run.")
 @click.option("--thaw", is_flag=True, help="Open it again.")
+@HUSH
 def freeze(reference: str, reason: str, thaw: bool) -> int:
     """Closes a baseline to further runs, so that slow drift cannot carry it away."""
-    from advisor.gate.baselines import freeze as run_freeze
-    from advisor.gate.baselines import parse_reference
+    from advisor.gate.history.baselines import freeze as run_freeze
+    from advisor.gate.history.baselines import parse_reference
 
     run_freeze(parse_reference(reference), reason, thaw=thaw)
     click.echo(f"{parse_reference(reference)}: {'open again' if thaw else 'frozen'}")
@@ -208,7 +290,7 @@ def _located(reference: str | None, config: Config) -> str | None:
 
 
 def _reference(given: str | None, policy: Policy, config: Config) -> Reference:
-    from advisor.gate.baselines import parse_reference
+    from advisor.gate.history.baselines import parse_reference
 
     text = given or _located(policy.baseline, config)
     if not text:
@@ -225,23 +307,12 @@ def _configuration(config_file: str | None) -> Config:
     return settled.config
 
 
-def _folder(given: str | None, config_file: str | None) -> Path:
-    if given:
-        return Path(given)
-    config = _configuration(config_file)
-    return _reference(None, _policy(config), config).folder
+def _write_stop(message: str, profiles: Sequence[str], wanted: Sequence[Output], given: Any) -> None:
+    """The files asked for say why there is no decision; the terminal hears it as an error."""
+    from advisor.gate.decision import stopped
 
-
-def _require_measured(sample: Any) -> None:
-    from advisor.basics.errors import NoVerdict
-    from advisor.gate.metrics import defaults, value_of
-
-    if not any(value_of(sample.facts, name) is not None for name in defaults()["metrics"]):
-        raise NoVerdict(
-            "none of the gate's metrics could be measured; nothing was added",
-            place=sample.id,
-            hint="`advisor doctor` tells what is missing",
-        )
+    decision = stopped(message, given["baseline"], profiles)
+    _write(decision, [(name, path) for name, path in wanted if path != "-" or name != "text"], given["lang"] or "en")
 
 
 def _write(decision: Decision, outputs: Sequence[Output], lang: str) -> None:

@@ -11,6 +11,7 @@ from advisor.cli.exits import DONE, NO_VERDICT
 from advisor.cli.options import (
     ALLOW_CODE,
     CONFIG,
+    HUSH,
     JOBS,
     LANG,
     MODEL,
@@ -27,7 +28,7 @@ from advisor.cli.terminal import check_outputs, print_text, progress, start_log
 @click.command()
 @click.argument("profiles", nargs=-1, metavar="[list | PROFILE...]", required=True)
 @click.option("--save", type=click.Path(dir_okay=False), metavar="FILE", help="Write the facts to a file as well.")
-@click.option("--format", "form", type=click.Choice(["json", "md"]), default="json", help="For `list`.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "md"]), default="text", help="For `list`.")
 @JOBS
 @ALLOW_CODE
 @QUIET
@@ -66,6 +67,7 @@ def facts(
 @ALLOW_CODE
 @MODEL
 @LANG
+@HUSH
 def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
     """What was recognised, and what is missing.
 
@@ -89,6 +91,7 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
 @ALLOW_CODE
 @MODEL
 @LANG
+@HUSH
 def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int:
     """A rule, its thresholds and their origin.
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "collect": "collect",
     "compare": "compare",
     "doctor": "inspection",
+    "example": "example",
     "explain": "inspection",
     "facts": "inspection",
     "gate": "gate",

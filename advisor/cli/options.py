@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.terminal import hush
 from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 from advisor.render import formats_of
 
@@ -46,6 +46,10 @@ CLUSTER = click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, t
 ENGINE = click.option("--engine", type=click.Choice(ENGINES), help="Inference engine.")
 VERBOSE = click.option("-v", "--verbose", count=True, help="Say more; twice: debug.")
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress, no log.")
+HUSH = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, is_eager=True, callback=hush, help="Results and errors only."
+)
+"""`-q` of commands that have neither progress nor log."""
 
 
 def options(*chosen: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +83,6 @@ def extend_catalogue(config_file: str | None, allowed: Sequence[str] = (), profi
 def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[Config, RuleSet]:
     """The configuration as far as it may be in force for these data, and its rules with what is to be told of it."""
     from advisor.facts.extractors import load_extractors
-    from advisor.facts.registry import catalogue
     from advisor.ruleset.files.loader import load_rules
     from advisor.trust import settle
 
@@ -88,13 +91,10 @@ def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[C
         settled.require(key)
     config = settled.config.for_model(given.get("model"))
     warnings = load_extractors(config.extractors)
-    config = replace(
-        config,
-        rules=(*config.rules, *map(Path, given.get("directories") or ())),
-        select=_words(given.get("select")) or config.select,
-        ignore=(*config.ignore, *_words(given.get("ignore"))),
+    config = config.with_options(
+        rules=given.get("directories") or (), select=_words(given.get("select")), ignore=_words(given.get("ignore"))
     )
-    rules = load_rules(config=config, catalogue=catalogue(), strict=False)
+    rules = load_rules(config=config, strict=False)
     return config, replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.exits import DONE, FAILED, USAGE
-from advisor.cli.options import ALLOW_CODE, CONFIG, LANG, RULES, extend_catalogue, load_ruleset
-from advisor.cli.terminal import print_text
+from advisor.cli.options import ALLOW_CODE, CONFIG, HUSH, LANG, RULES, extend_catalogue, load_ruleset
+from advisor.cli.terminal import note, print_text, start_log
 from advisor.model import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def rules() -> None:
 @CONFIG
 @ALLOW_CODE
 @LANG
+@HUSH
 def list_rules(form: str, **given: Any) -> int:
     """Every rule: id, verdict, direction, what it judges, title."""
-
     config, ruleset = load_ruleset(given)
     print_text(_listed(ruleset, form, given["lang"] or config.lang or "en"))
     for error in (*ruleset.notes, *ruleset.errors):
@@ -67,6 +67,7 @@ def _listed(ruleset: RuleSet, form: str, lang: str) -> str:
 @CONFIG
 @ALLOW_CODE
 @LANG
+@HUSH
 def show(rule: str, **given: Any) -> int:
     """A rule as it is in force: thresholds with their origin, statements, remedies, and the file it stands in."""
     from advisor.inspection.explain import explain
@@ -94,10 +95,12 @@ def _folders(paths: Sequence[str]) -> list[Path]:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @CONFIG
 @ALLOW_CODE
+@HUSH
 def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allowed: tuple[str, ...]) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
     from advisor.authoring.lint import lint
 
+    start_log()
     extend_catalogue(config_file, allowed)
     found = lint(_folders(paths))
     if form == "json":
@@ -105,7 +108,7 @@ def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allow
     else:
         for error in found:
             click.echo(str(error))
-        click.echo(f"{len(found)} defects" if found else "no defects", err=True)
+        note(f"{len(found)} defects" if found else "no defects")
     return USAGE if any(error.level == "error" for error in found) else DONE
 
 
@@ -114,11 +117,13 @@ def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allow
 @click.option("-v", "--verbose", is_flag=True, help="Show the cases that hold as well.")
 @CONFIG
 @ALLOW_CODE
+@HUSH
 def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None, allowed: tuple[str, ...]) -> int:
     """Runs the cases beside the rules. Ends with 1 where one does not hold."""
     from advisor.authoring.cases import run_cases
-    from advisor.ruleset.files.loader import rule_files
+    from advisor.ruleset.files.found import rule_files
 
+    start_log()
     extend_catalogue(config_file, allowed)
     results = run_cases([file for folder in _folders(paths) for file in rule_files(folder)])
     failed = [result for result in results if not result.passed]
@@ -128,7 +133,7 @@ def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None, a
             click.echo(f"     {failure}")
         for line in result.near if result.failures else ():
             click.echo(f"       {line}")
-    click.echo(f"{len(results)} cases, {len(failed)} do not hold", err=True)
+    note(f"{len(results)} cases, {len(failed)} do not hold")
     return FAILED if failed else DONE
 
 
@@ -165,11 +170,13 @@ class _Asked(click.Option):
 @click.option("--title", cls=_Asked, prompt="Title in English")
 @click.option("--title-zh", cls=_Asked, prompt="Title in Chinese", default="")
 @ALLOW_CODE
+@HUSH
 def new(directory: str, name: str, allowed: tuple[str, ...], **answers: Any) -> int:
     """Writes a rule and its cases from a few answers; both load and pass as they are."""
     from advisor.authoring.new import NewRule, write_rule
     from advisor.facts.registry import catalogue
 
+    start_log()
     extend_catalogue(None, allowed)
     for path in write_rule(
         NewRule(id=name, **{**answers, "direction": answers["direction"] or ""}), Path(directory), catalogue()

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from advisor.cli.exits import DONE
+from advisor.cli.options import HUSH
+from advisor.cli.terminal import note
 from advisor.model import LANGUAGES
+
+TOKEN = "ADVISOR_TOKEN"
 
 
 @click.command()
 @click.argument("folder", default=".", type=click.Path())
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; there is no login.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8350, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--allow-remote",
+    is_flag=True,
+    help=f"Let other machines read, with a token: ${TOKEN}, or a new one that is printed.",
+)
 @click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language pages open in.")
-def serve(folder: str, host: str, port: int, lang: str) -> int:
+@HUSH
+def serve(folder: str, host: str, port: int, allow_remote: bool, lang: str) -> int:
     """Shows saved reports in a browser.
 
-    The JSON reports of a folder: list, search, trend, report, comparison.
+    The JSON reports of a folder: list, search, trend, report, comparison. Only this machine reads them unless another
+    --host is named with --allow-remote.
     """
+    from advisor.serve.access import is_loopback, make_token
     from advisor.serve.app import serve as run_server
 
-    click.echo(f"advisor: http://{host}:{port}/  (Ctrl-C ends it)", err=True)
-    run_server(folder, host, port, lang)
+    if not allow_remote and not is_loopback(host):
+        raise click.UsageError(
+            f"--host {host}: other machines could read every report below {folder}; "
+            "--allow-remote lets those in who have the token"
+        )
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    if not allow_remote:
+        note(f"advisor: {address}  (Ctrl-C ends it)")
+        run_server(folder, host, port, lang)
+        return DONE
+    token = make_token(os.environ.get(TOKEN))
+    note("advisor: other machines can read these reports, unencrypted; put a proxy with TLS before it outside of a lab")
+    click.echo(f"advisor: {address}?token={token}  (Ctrl-C ends it)", err=True)
+    run_server(folder, host, port, lang, token)
     return DONE

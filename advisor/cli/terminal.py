@@ -36,6 +36,7 @@ def outputs(formats: Sequence[str], kind: str) -> list[Output]:
     return found
 
 
+_QUIET = "advisor.quiet"
 _STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
@@ -98,8 +99,25 @@ def progress(quiet: bool) -> AbstractContextManager[Progress | None]:
     return show(sys.stderr.isatty() and not quiet and not os.environ.get("CI"))
 
 
+def hush(context: click.Context, _: click.Parameter, quiet: bool) -> None:
+    """Keeps for this command what `-q` asks for."""
+    context.meta[_QUIET] = quiet
+
+
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(_QUIET))
+
+
+def note(message: str) -> None:
+    """A remark beside the result, on standard error."""
+    if not _is_quiet():
+        click.echo(message, err=True)
+
+
 def start_log(verbose: int = 0, quiet: bool = False) -> None:
     """Warnings, and more as `verbose` asks, to standard error."""
+    quiet = quiet or _is_quiet()
     level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=level, format="advisor: %(message)s", stream=sys.stderr, force=True)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 
 from advisor.cli.exits import DONE
+from advisor.cli.options import HUSH
+from advisor.cli.terminal import note
 
 
 @click.command()
 @click.argument("folder", required=False, type=click.Path(), metavar="[DIR]")
 @click.option("--remove", is_flag=True, help="Trust it no longer.")
+@HUSH
 def trust(folder: str | None, remove: bool) -> int:
     """Trusts the configuration in DIR and the programs it names there.
 
@@ -22,5 +25,5 @@ def trust(folder: str | None, remove: bool) -> int:
             click.echo(str(each))
         return DONE
     chosen = trusting.trust(folder, withdraw=remove)
-    click.echo(f"{chosen}: {'no longer trusted' if remove else 'trusted'}", err=True)
+    note(f"{chosen}: {'no longer trusted' if remove else 'trusted'}")
     return DONE

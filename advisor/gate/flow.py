@@ -1,22 +1,43 @@
-"""The gate's whole flow on one page: profiles → samples → decision; and what `baseline` shows."""
+"""The gate's whole flow on one page: profiles or step times → samples → decision, and what is put into a baseline."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.basics.errors import NoVerdict, UsageError
-from advisor.gate.baselines import Reference, load_baseline
 from advisor.gate.decision import decide
-from advisor.gate.model import Case, Decision
+from advisor.gate.history.baselines import Reference, add_runs, load_baseline, refuse_frozen, require_baseline
+from advisor.gate.history.histories import apart
+from advisor.gate.judging.readings import value_of
+from advisor.gate.metrics import defaults
+from advisor.gate.model import Case, Decision, Verdict
 from advisor.gate.policy import Policy
-from advisor.gate.sample import Sample, differences, take_sample
+from advisor.gate.sample import Sample, take_sample
+from advisor.model import Problem
 
 if TYPE_CHECKING:
     from advisor.pipeline import Options
     from advisor.ruleset.files.loader import RuleSet
+
+Sampler = Callable[[str], Sample]
+"""Makes a sample of what a user named. Raises NoVerdict where nothing can be read there."""
+
+
+def profile_sampler(
+    policy: Policy,
+    rules: RuleSet,
+    options: Options,
+    key: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> Sampler:
+    """Measures a profile with everything that policy and rules ask for."""
+    given = {**policy.key_values, **(key or {})}
+    named = [*policy.table.metrics, *policy.table.budgets]
+    named += [name for when in policy.table.when for name in (*when.metrics, *when.budgets)]
+    return lambda path: take_sample(path, rules, options, given, metadata, named)
 
 
 def run_gate(
@@ -24,46 +45,63 @@ def run_gate(
     confirming: Sequence[str],
     baseline: Reference | None,
     policy: Policy,
-    rules: RuleSet,
-    options: Options,
+    sampler: Sampler,
     *,
-    key: Mapping[str, str] | None = None,
-    metadata: Mapping[str, str] | None = None,
     fail_on: str | None = None,
     today: datetime.date | None = None,
+    allow_unreadable: int = 0,
+    record: bool = False,
 ) -> Decision:
-    """Measures each profile as one run and judges them. Raises UsageError and NoVerdict."""
-    stored = load_baseline(baseline) if baseline is not None else None
-    samples = take_samples((*profiles, *confirming), policy, rules, options, key, metadata)
-    runs, again = samples[: len(samples) - len(confirming)], samples[len(samples) - len(confirming) :]
+    """Measures each profile as one run and judges them; with `record`, puts them into a baseline that is too short to
+    judge by. Raises UsageError and NoVerdict."""
+    if record and baseline is None:
+        raise UsageError("there is no baseline to record into", hint="name one: --baseline FOLDER#NAME")
+    if baseline is not None and record:
+        refuse_frozen(baseline)
+    elif baseline is not None:
+        require_baseline(baseline)
+    stored = load_baseline(baseline, policy.key_ignored) if baseline is not None else None
+    _refuse_doubles((*profiles, *confirming))
+    runs, unreadable = take_samples(profiles, sampler)
+    again, unread = take_samples(confirming, sampler)
+    if not runs:
+        told = "; ".join(f"{problem.file}: {problem.problem}" for problem in unreadable[:5])
+        raise NoVerdict(f"none of the runs could be read: {told}", hint="`advisor doctor PROFILE` says what is missing")
+    refuse_parts([*runs, *again])
+    _refuse_mixture([*runs, *again], policy)
     case = Case(
         tuple(runs),
         tuple(again),
         None if baseline is None else str(baseline),
-        stored.runs if stored else (),
+        stored.histories if stored else (),
         stored.problems if stored else (),
+        (*unreadable, *unread),
+        allow_unreadable,
+        record,
     )
     today = today or datetime.datetime.now(datetime.timezone.utc).date()
-    return decide(case, policy, today=today, fail_on=fail_on)
+    decision = decide(case, policy, today=today, fail_on=fail_on)
+    if baseline is not None and decision.verdict is Verdict.RECORDED and decision.recorded is not None:
+        add_runs(baseline, decision.recorded.runs, policy.key_ignored)
+    return decision
 
 
-def take_samples(
-    profiles: Sequence[str],
-    policy: Policy,
-    rules: RuleSet,
-    options: Options,
-    key: Mapping[str, str] | None = None,
-    metadata: Mapping[str, str] | None = None,
-) -> list[Sample]:
-    """One sample a profile. Raises UsageError where two are the same folder or look like ranks of one run, NoVerdict
-    where they cannot be compared with each other."""
-    _refuse_doubles(profiles)
-    given = {**policy.key_values, **(key or {})}
-    named = [*policy.table.metrics, *policy.table.budgets]
-    named += [name for when in policy.table.when for name in (*when.metrics, *when.budgets)]
-    samples = [take_sample(profile, rules, options, given, metadata, named) for profile in profiles]
-    _refuse_mixture(samples, policy)
-    return samples
+def take_samples(profiles: Sequence[str], sampler: Sampler) -> tuple[list[Sample], list[Problem]]:
+    """One sample a profile, and those in which no run could be read. Raises UsageError where there is no such file."""
+    samples: list[Sample] = []
+    unreadable: list[Problem] = []
+    for profile in profiles:
+        try:
+            sample = sampler(profile)
+        except NoVerdict as error:
+            unreadable.append(Problem(profile, error.message))
+            continue
+        if any(value_of(sample, name) is not None for name in defaults()["metrics"]):
+            samples.append(sample)
+        else:
+            told = "; ".join(f"{problem.file}: {problem.problem}" for problem in sample.problems[:2])
+            unreadable.append(Problem(profile, "none of the gate's metrics was measured" + (f" ({told})" * bool(told))))
+    return samples, unreadable
 
 
 def _refuse_doubles(profiles: Sequence[str]) -> None:
@@ -75,22 +113,27 @@ def _refuse_doubles(profiles: Sequence[str]) -> None:
         seen[where] = profile
 
 
-def _refuse_mixture(samples: Sequence[Sample], policy: Policy) -> None:
-    """All samples must be runs of the same thing."""
+def refuse_parts(samples: Sequence[Sample]) -> None:
+    """Raises UsageError where two samples look like ranks of one run."""
     first = samples[0]
     for other in samples[1:]:
-        apart = differences(first.key, other.key, policy.key_ignored)
-        if not apart:
-            continue
-        if set(first.info.ranks).isdisjoint(other.info.ranks):
+        if first.info.ranks and other.info.ranks and set(first.info.ranks).isdisjoint(other.info.ranks):
             raise UsageError(
                 f"has rank {other.key['ranks']}, {first.id} has rank {first.key['ranks']}",
                 place=other.id,
                 hint="each PROFILE is one whole run; for ranks of one run name the folder above them",
             )
-        told = "; ".join(f"{d.field}: {d.before or 'unknown'} and {d.after or 'unknown'}" for d in apart[:6])
-        raise NoVerdict(
-            f"cannot be compared with {first.id}: {told}",
-            place=other.id,
-            hint="runs that differ on purpose are judged one by one, or with that field in gate.key.ignore",
-        )
+
+
+def _refuse_mixture(samples: Sequence[Sample], policy: Policy) -> None:
+    """All samples must be runs of the same thing."""
+    first = samples[0]
+    for other in samples[1:]:
+        differences = apart(first, other, policy.key_ignored)
+        if differences:
+            told = "; ".join(f"{d.field}: {d.before or 'unknown'} and {d.after or 'unknown'}" for d in differences[:6])
+            raise NoVerdict(
+                f"cannot be compared with {first.id}: {told}",
+                place=other.id,
+                hint="runs that differ on purpose are judged one by one, or with that field in gate.key.ignore",
+            )

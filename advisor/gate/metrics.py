@@ -1,4 +1,4 @@
-"""Gate metrics: which facts of the run are compared, whither is worse, and how much counts (data: defaults.yaml)."""
+"""Metrics: which facts of the run are compared, whither is worse, how much counts (knowledge_base/gate.yaml)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from advisor.facts.base import FactSet
-from advisor.gate.statistics import Limits
-from advisor.model import RUN, Text
+from advisor.basics.resources import resource
+from advisor.gate.judging.statistics import Limits
+from advisor.model import Text
 
 _QUANTITY = re.compile(r"^\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)\s*$")
 _SCALES: Mapping[str, Mapping[str, float]] = {
@@ -38,11 +37,10 @@ class Metric:
 
 @cache
 def defaults() -> Mapping[str, Any]:
-    """The parsed defaults.yaml."""
+    """The parsed knowledge_base/gate.yaml."""
     import yaml
 
-    path = Path(__file__).with_name("defaults.yaml")
-    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return dict(yaml.safe_load(resource("knowledge_base", "gate.yaml").read_text(encoding="utf-8")))
 
 
 def read_quantity(value: object, unit: str) -> float | None:
@@ -58,23 +56,12 @@ def read_quantity(value: object, unit: str) -> float | None:
     return None if scale is None else float(match[1]) * scale
 
 
-def value_of(facts: FactSet, name: str, lower_is_better: bool = True) -> float | None:
-    """The run's value; of a fact that only parts of the run have (ranks, links, …) the worst one."""
-    for fact_name in facts_of(name):
-        whole = facts.value(fact_name, RUN)
-        values = [whole] if whole is not None else [fact.value for fact in facts.of(fact_name).values()]
-        numbers = [float(v) for v in values if isinstance(v, (int, float)) and math.isfinite(v)]
-        if numbers:
-            return max(numbers) if lower_is_better else min(numbers)
-    return None
-
-
 def facts_of(name: str) -> tuple[str, ...]:
     """Facts that a metric may be, the best first."""
     return tuple(defaults()["metrics"].get(name, {}).get("facts", (name,)))
 
 
 def title_of(name: str) -> Text:
-    """What people call the metric; its own name where defaults.yaml has no words for it."""
+    """What people call the metric; its own name where gate.yaml has no words for it."""
     entry = defaults()["metrics"].get(name, {})
     return Text(entry.get("en", name), entry.get("zh", name))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.facts.base import FactKind
+from advisor.gate.judging.statistics import Limits
 from advisor.gate.metrics import Metric, defaults, read_quantity, title_of
-from advisor.gate.statistics import Limits
 from advisor.gate.tables import (
     BudgetTable,
     PolicyTable,
@@ -66,6 +66,10 @@ class Policy:
         return tuple(self.table.waivers)
 
     @property
+    def waiver_days(self) -> int | None:
+        return self.table.waiver_days
+
+    @property
     def key_values(self) -> dict[str, str]:
         return {name: as_word(value) for name, value in self.table.key.values.items()}
 
@@ -73,12 +77,32 @@ class Policy:
     def key_ignored(self) -> tuple[str, ...]:
         return tuple(self.table.key.ignore)
 
+    def for_step_times(self) -> Policy:
+        """What of the policy step times alone can answer: the step time, its budget, and no findings. Fewer runs
+        suffice where the policy says nothing."""
+        narrowed: dict[str, Any] = {
+            "fail_on": "never",
+            "min_runs": self.table.min_runs or int(defaults()["step_times"]["min_runs"]),
+            "metrics": {**dict.fromkeys(defaults()["metrics"], False), STEP: self.table.metrics.get(STEP) or True},
+            "budgets": _only_step(self.table.budgets),
+            "when": [
+                when.model_copy(
+                    update={"fail_on": None, "metrics": _only_step(when.metrics), "budgets": _only_step(when.budgets)}
+                )
+                for when in self.table.when
+            ],
+        }
+        return replace(self, table=self.table.model_copy(update=narrowed))
+
     def for_run(self, attributes: Mapping[str, str], fail_on: str | None = None) -> Judging:
         """What applies to a run with these attributes: the sections of `when` that match, later ones over earlier
         ones. `fail_on` of the command line wins."""
         layers: list[RulesTable] = [self.table]
         layers += [when for when in self.table.when if _matches(when.match, attributes)]
-        last = lambda name: next((v for t in reversed(layers) if (v := getattr(t, name)) is not None), None)  # noqa: E731
+
+        def last(name: str) -> Any:
+            return next((v for layer in reversed(layers) if (v := getattr(layer, name)) is not None), None)
+
         severity = fail_on or last("fail_on")
         min_runs = last("min_runs") or int(defaults()["statistics"]["min_runs"])
         findings = defaults()["findings"]
@@ -95,6 +119,13 @@ class Policy:
             min_history=last("min_history") or min_runs,
             worth=metrics[0].limits.relative,
         )
+
+
+STEP = "step.time_us"
+
+
+def _only_step(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in entries.items() if name == STEP}
 
 
 def read_policy(table: Mapping[str, Any], kinds: Mapping[str, FactKind], path: Path | None = None) -> Policy:

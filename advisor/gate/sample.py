@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.basics.errors import UsageError
 from advisor.basics.units import rank_list
+from advisor.compare.facts import FactTable
 from advisor.facts.base import FactSet
 from advisor.gate.metrics import defaults, facts_of
 from advisor.model import Check, Finding, Problem, ProfileInfo, Report, Summary
@@ -20,11 +23,13 @@ if TYPE_CHECKING:
     from advisor.facts.base import Measured
     from advisor.pipeline import Options
     from advisor.ruleset.files.loader import RuleSet
+    from advisor.sources.base import Profile
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A run that was measured and judged. `digest` tells whether two samples are of the same measurement."""
+    """A run that was measured and judged. Two samples with one `digest` (of the facts) or one `content` (of the files)
+    are of the same run, wherever its folder lies."""
 
     id: str
     key: Mapping[str, str]
@@ -37,6 +42,12 @@ class Sample:
     metadata: Mapping[str, str] = field(default_factory=dict)
     added: str = ""
     digest: str = ""
+    content: str = ""
+
+    @cached_property
+    def table(self) -> FactTable:
+        """The facts by name and subject, as comparisons ask for them."""
+        return FactTable(self.facts)
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -79,6 +90,7 @@ def take_sample(
         problems=report.problems,
         metadata=dict(metadata or {}),
         digest=digest_of(facts),
+        content=content_of(measured.run.profile) if measured.run is not None else "",
     )
 
 
@@ -90,9 +102,39 @@ def gate_facts() -> set[str]:
 
 
 def digest_of(facts: FactSet) -> str:
-    """The same for the same measurement, whatever folder it lies in."""
-    text = "\n".join(f"{f.name} {f.subject.kind} {f.subject.id} {f.value!r}" for f in facts)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    """The same for the same measurement, whatever folder it lies in and whatever else the rules asked for; empty where
+    nothing was measured."""
+    wanted = gate_facts()
+    lines = sorted(f"{f.name} {f.subject.kind} {f.subject.id} {f.value!r}" for f in facts if f.name in wanted)
+    return hashed("\n".join(lines).encode("utf-8", "replace")) if lines else ""
+
+
+_END = 16_384
+"""Bytes at either end of a file that tell it from others of its size."""
+
+
+def content_of(profile: Profile) -> str:
+    """The same for the same recorded files, whatever they are called; empty where they can no longer be read."""
+    paths = {path for rank in profile.ranks for table in rank.tables.values() for path in table.paths}
+    try:
+        marks = sorted({_mark(path) for path in paths if path.is_file()})
+    except OSError:
+        return ""
+    return hashed("\n".join(marks).encode()) if marks else ""
+
+
+def _mark(path: Path) -> str:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        head = file.read(_END)
+        file.seek(max(0, size - _END))
+        return f"{size} {hashed(head + file.read(_END))}"
+
+
+def hashed(data: bytes) -> str:
+    """A mark that two different measurements do not share."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def key_of(measured: Measured, given: Mapping[str, str]) -> dict[str, str]:

@@ -37,7 +37,7 @@ class BudgetTable(_Table):
 
 
 class StatisticsTable(_Table):
-    """Overrides of defaults.yaml: what each means stands there."""
+    """Overrides of knowledge_base/gate.yaml: what each means stands there."""
 
     window: int | None = Field(default=None, ge=1)
     recent: int | None = Field(default=None, ge=1)
@@ -85,6 +85,8 @@ class PolicyTable(RulesTable):
     baseline: str | None = None
     when: list[WhenTable] = []
     waivers: list[WaiverTable] = []
+    waiver_days: int | None = Field(default=None, ge=1)
+    """Longer waivers are told."""
     key: KeyTable = KeyTable()
 
 

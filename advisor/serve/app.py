@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.basics.errors import UsageError
 from advisor.model import LANGUAGES
 from advisor.render.wording import both, word
+from advisor.serve.access import TokenGuard, is_loopback
 from advisor.serve.runs import Metric, RunFolder, SavedRun, metrics, trend
 
 if TYPE_CHECKING:
@@ -32,19 +33,29 @@ _HEADERS = {
 }
 
 
-def serve(folder: str | Path, host: str = "127.0.0.1", port: int = 8350, lang: str = "en") -> None:
-    """Serves the folder until interrupted. Raises UsageError where the folder, the port or the extra is missing."""
+def serve(
+    folder: str | Path, host: str = "127.0.0.1", port: int = 8350, lang: str = "en", token: str | None = None
+) -> None:
+    """Serves the folder until interrupted, with a token only to those who bring it.
+
+    Raises UsageError where the folder or the extra is missing, or where other machines could read without a token.
+    """
+    if token is None and not is_loopback(host):
+        raise UsageError("other machines could read the reports", place=host, hint="--allow-remote, with a token")
     try:
         import uvicorn
     except ImportError:
         raise UsageError("serve needs two more packages", hint="pip install 'advisor[serve]'") from None
-    application = build_application(folder, (*LOOPBACK, host), lang)
+    application = build_application(folder, (*LOOPBACK, host), lang, token)
     uvicorn.run(application, host=host, port=port, log_level="warning", server_header=False)
 
 
-def build_application(folder: str | Path, hosts: Sequence[str] = LOOPBACK, lang: str = "en") -> Starlette:
+def build_application(
+    folder: str | Path, hosts: Sequence[str] = LOOPBACK, lang: str = "en", token: str | None = None
+) -> Starlette:
     """The web application. Requests whose Host header is none of `hosts` are refused: a page elsewhere cannot read
-    these reports through a name that resolves to this machine."""
+    these reports through a name that resolves to this machine. With a token its bearers alone are let in, under
+    whatever name: a foreign page has none."""
     try:
         from starlette.applications import Starlette
         from starlette.middleware import Middleware
@@ -59,6 +70,11 @@ def build_application(folder: str | Path, hosts: Sequence[str] = LOOPBACK, lang:
         raise UsageError("the folder cannot be read", place=str(folder))
     pages = _Pages(RunFolder(root), lang)
     names = sorted({host for host in hosts if host not in ("0.0.0.0", "::", "*")})
+    guard = (
+        Middleware(TokenGuard, token=token, headers=_HEADERS)
+        if token
+        else Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)
+    )
     return Starlette(
         routes=[
             Route("/", pages.index, methods=["GET"]),
@@ -67,7 +83,7 @@ def build_application(folder: str | Path, hosts: Sequence[str] = LOOPBACK, lang:
             Route("/trend", pages.trend, methods=["GET"]),
             Route("/compare", pages.compare, methods=["GET"]),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)],
+        middleware=[guard],
         exception_handlers={404: pages.missing},
     )
 

@@ -13,7 +13,7 @@ import pytest
 
 from advisor.basics.errors import UsageError
 from advisor.facts.base import FactSet
-from advisor.gate.baselines import add_run, freeze, load_baseline, names_in, parse_reference, promote
+from advisor.gate.history.baselines import add_run, freeze, load_baseline, names_in, parse_reference, promote
 from advisor.gate.sample import Sample, differences
 from advisor.model import Fact, Subject
 from tests.helpers.profiles import finding, runs_of, sample
@@ -82,7 +82,7 @@ def test_a_killed_add_leaves_no_half_file(tmp_path):
     baseline = load_baseline(parse_reference(str(tmp_path)))
     assert baseline.problems == ()
     visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    assert len(visible) == len(baseline.runs) >= 25
+    assert len(visible) == len(baseline.runs) + baseline.copies >= 25
     for path in visible:
         json.loads(path.read_text(encoding="utf-8"))
 
@@ -97,7 +97,7 @@ def test_damaged_and_future_files_are_named_and_the_rest_counts(tmp_path):
     (folder / "20990101T000000.000000Z-b.json").write_text(json.dumps({**document, "schema_version": "2.0"}))
     (folder / "20990101T000000.000000Z-c.json").write_bytes(b"\xff\x00")
     (folder / "20990101T000000.000000Z-d.json").write_text("[1]")
-    newer = {**document, "schema_version": "1.7", "something": {"new": 1}}
+    newer = {**document, "schema_version": "1.7", "something": {"new": 1}, "digest": "another run"}
     (folder / "20990101T000000.000000Z-e.json").write_text(json.dumps(newer))
     baseline = load_baseline(reference)
     assert len(baseline.runs) == 2
@@ -124,7 +124,7 @@ def test_freeze_refuses_runs_until_thawed(tmp_path):
     with pytest.raises(UsageError, match=r"release 2\.1"):
         add_run(reference, sample())
     freeze(reference, "", thaw=True)
-    add_run(reference, sample())
+    add_run(reference, sample(name="another"))
     assert len(load_baseline(reference).runs) == 2
 
 
@@ -133,7 +133,7 @@ def test_promotion_starts_a_new_level(tmp_path):
     main, change = parse_reference(f"{tmp_path}#main"), parse_reference(f"{tmp_path}#pr-12")
     for run in runs_of(100.0, 101.0):
         add_run(main, run)
-    with pytest.raises(UsageError, match="no runs"):
+    with pytest.raises(UsageError, match=r"no such baseline; there are: main"):
         promote(change, main, "wider model")
     for run in runs_of(120.0, 121.0, 122.0, name="new"):
         add_run(change, run)
@@ -141,7 +141,8 @@ def test_promotion_starts_a_new_level(tmp_path):
     add_run(main, sample(123.0))
     baseline = load_baseline(main)
     assert [run.summary.step_time_us for run in baseline.runs] == [120e3, 121e3, 122e3, 123e3]
-    assert len(baseline.earlier) == 2 and baseline.level == "wider model"
+    (history,) = baseline.histories
+    assert len(baseline.earlier) == 2 and history.accepted[-1].reason == "wider model"
     assert names_in(tmp_path) == ["main", "pr-12"]
     later = parse_reference(f"{tmp_path}#pr-13")
     add_run(later, sample(90.0))
@@ -173,7 +174,7 @@ def test_reference_has_a_name_or_is_main(tmp_path):
     assert str(parse_reference("a/b")) == "a/b#main"
     assert str(parse_reference("a#1/b#pr-7")) == "a#1/b#pr-7"
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="is a file"):
+    with pytest.raises(UsageError, match="is no folder"):
         parse_reference(str(tmp_path / "file"))
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.gate.changes import Role, explain
 from advisor.gate.model import Result, Verdict
 from advisor.model import Check, Confidence, Fact, Outcome, Severity, Subject
 from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
@@ -14,6 +16,10 @@ from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
 HISTORY = runs_of(*GOOD, name="old")
 SLOW = (107.0, 106.5, 107.5, 106.8, 107.2)
 FINE = (100.0, 100.5, 99.5, 100.3, 99.7)
+PARTS = (
+    "step.computing_us", "step.exposed_communication_us", "step.idle_us", "step.interval_us", "step.fp_bp_us",
+    "step.tail_us",
+)  # fmt: skip
 
 
 def test_unchanged_runs_pass_and_slower_ones_fail():
@@ -75,9 +81,9 @@ def test_single_run_without_history_is_judged_by_budgets_and_findings():
     """The first pipeline run has no history and still has a memory limit."""
     rules = policy(budgets={"memory.peak_bytes": "58 GB"}, fail_on="high")
     one = sample(facts={"memory.peak_reserved_bytes": 50e9})
-    for baseline in (None, "base#main"):
+    for baseline, verdict in ((None, Verdict.PASS), ("base#main", Verdict.INCONCLUSIVE)):
         decision = judge([one], baseline=baseline, rules=rules)
-        assert decision.verdict is Verdict.PASS
+        assert decision.verdict is verdict, "a baseline that was named and is empty is never a pass"
         assert "step.time_us" in [judgement.name for judgement in decision.of(Result.NOT_JUDGED)]
     big = sample(facts={"memory.peak_reserved_bytes": 60e9})
     assert judge([big], rules=rules).verdict is Verdict.FAIL
@@ -215,6 +221,42 @@ def test_a_failure_names_the_operator_type_that_accounts_for_it():
     assert changes[1].subject == matmul
     assert 0.9 < changes[1].share < 1.1
     assert other not in [change.subject for change in changes]
+    assert_adds_up(changes, 7_000.0)
+
+
+def assert_adds_up(changes, total):
+    """Parts add up to the change, members to their part."""
+    parts = [change for change in changes if change.role is Role.PART]
+    assert sum(change.difference for change in parts) == pytest.approx(total)
+    for part in parts:
+        members = [change.difference for change in changes if change.role is Role.MEMBER and change.part == part.part]
+        assert not members or sum(members) == pytest.approx(part.difference)
+
+
+NUMBER = st.floats(0, 200_000)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    old=st.fixed_dictionaries({}, optional=dict.fromkeys(PARTS, NUMBER)),
+    new=st.fixed_dictionaries({}, optional=dict.fromkeys(PARTS, NUMBER)),
+    members=st.lists(st.tuples(NUMBER, NUMBER), max_size=5),
+    steps=st.tuples(st.floats(50, 200), st.floats(50, 200)),
+)
+def test_what_accounts_for_a_change_adds_up(old, new, members, steps):
+    """Whatever was measured: parts and their rest are the change, members and theirs the part, nothing twice."""
+
+    def side(facts, index):
+        more = [
+            Fact("operator_type.time_us", Subject("operator_type", f"T{i}"), pair[index])
+            for i, pair in enumerate(members)
+        ]
+        return [sample(steps[index], facts=facts, more=more, name=f"side{index}")]
+
+    changes = explain(side(old, 0), side(new, 1), 0.0).changes
+    if changes:
+        assert_adds_up(changes, 1000 * (steps[1] - steps[0]))
+        assert len({change.part for change in changes if change.role is Role.PART}) <= len(PARTS)
 
 
 def test_another_batch_is_another_amount_of_work():

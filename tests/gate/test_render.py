@@ -42,8 +42,8 @@ def _decisions():
     return {
         "pass": judge(HISTORY[:5], HISTORY),
         "fail": judge(SLOW, HISTORY),
-        "confirmed": judge(SLOW, HISTORY, confirming=SLOW[:1]),
-        "not confirmed": judge(SLOW, HISTORY, confirming=HISTORY[:1]),
+        "confirmed": judge(SLOW, HISTORY, confirming=runs_of(107.1, name="again")),
+        "not confirmed": judge(SLOW, HISTORY, confirming=runs_of(100.1, name="again")),
         "not comparable": judge(SLOW, other),
         "few": judge(SLOW[:1], HISTORY),
         "alone": judge(SLOW[:1], baseline=None),

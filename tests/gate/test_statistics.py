@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.gate.statistics import compare, robust_sigma
+from advisor.gate.judging.statistics import compare, robust_sigma
 from benchmarks.gate import default_limits
 
 LIMITS = replace(default_limits(), absolute=0.0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from advisor.facts.base import FactSet
 from advisor.facts.registry import catalogue
 from advisor.gate.decision import decide
+from advisor.gate.history.histories import History, Kinds
 from advisor.gate.model import Case, Decision
 from advisor.gate.policy import Policy, read_policy
 from advisor.gate.sample import Sample
@@ -125,8 +126,17 @@ def judge(
     rules: Policy | None = None,
     fail_on: str | None = None,
 ) -> Decision:
-    case = Case(tuple(runs), tuple(confirming), baseline, tuple(history))
-    return decide(case, rules or policy(), today=TODAY, fail_on=fail_on)
+    rules = rules or policy()
+    case = Case(tuple(runs), tuple(confirming), baseline, histories(history, rules.key_ignored))
+    return decide(case, rules, today=TODAY, fail_on=fail_on)
+
+
+def histories(runs: Sequence[Sample], ignored: Sequence[str] = ()) -> tuple[History, ...]:
+    """Runs sorted into kinds as a baseline sorts them."""
+    kinds = Kinds(tuple(ignored))
+    for run in runs:
+        kinds.place(run)
+    return tuple(History(tuple(members)) for members in kinds.members)
 
 
 def runs_of(*steps_ms: float, name: str = "run", **given: object) -> list[Sample]:

@@ -17,7 +17,6 @@ MODULES = sorted((ROOT / "advisor").rglob("*.py"))
 HAN = re.compile("[\u3000-\u9fff\uff00-\uffef]")
 ELSEWHERE = {
     "advisor/render/escaping.py": "a class of characters that nobody sees, some of them from Asian scripts",
-    "advisor/gate/decision.py": "its one word moves with the gate",
 }
 """Modules with such letters that are no sentence, and why."""
 ASKING = ("word", "both", "say")

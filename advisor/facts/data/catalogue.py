@@ -106,6 +106,12 @@ _OPERATION = (
      "how many are needed", "", "pipeline_ops"),
     ("workers_capped", "bool", "more would be needed than the host has processors", "", _WORK),
     ("step_more_workers_us", "us", "the step with them", "largest remaining limit", _WORK),
+    ("alike", "text", "other operations that limit the step about as much: only more workers for all of them help",
+     "busy time of nine tenths of this one's and more", _WORK),
+    ("beyond_processors", "bool", "the workers proposed are more than the host has processors: this work mostly sleeps",
+     "", _WORK),
+    ("lock_wait_share", "ratio", "time for which threads wait for the interpreter lock per batch, against the step; "
+     "only where it is fought for", "AcquireGIL ÷ wall clock", "dataset_stages"),
     ("saving_more_workers_us", "us", "what they save", "modelled step now − then", _WORK),
     ("limit_more_workers", "text", "what limits the step then", "", _WORK),
     ("processes_proposed", "count", "worker processes, no more than the host has processors", "", _WORK),

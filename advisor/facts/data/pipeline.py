@@ -165,12 +165,14 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
         "host_share": op.cpu_cores / cores if op.cpu_cores is not None and cores else None,
         "wait_share": one.starved_share, "wait_us": one.starved_us, "step_us": one.step_us,
         "disturbance_share": one.disturbance, "batches": data.batches or None,
-        "gil_wait_us": data.gil_wait_us if op.python else None,
+        "gil_wait_us": data.gil_wait_us if op.python else None, "lock_wait_share": one.lock_wait_share,
         "first_wait_us": data.times.first_wait_us if data.times and data.times.mode == "iterator" else None,
         "mode": data.mode,
     }  # fmt: skip
     if network is not None and op.op_id in network.stations:
         values |= prospects(network, op.op_id)
+        if network.stations[op.op_id].python:
+            values |= {"python": True, "gil_wait_us": data.gil_wait_us}
     for name, value in values.items():
         yield from fact(f"pipeline_op.{name}", subject, value, *data.op_sources, samples=data.batches or 1)
 

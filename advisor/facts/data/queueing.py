@@ -27,6 +27,8 @@ class Station:
     workers: int
     cpu_us: float = 0.0
     python: bool = False
+    asleep: bool = False
+    """Measured to be on no processor most of the time: it may have more workers than the host has processors."""
 
     @property
     def cycle_us(self) -> float:
@@ -97,12 +99,34 @@ def workers_needed(network: Network, op_id: int) -> int:
     return max(1, math.ceil(round(ratio, 6))) if ratio < MOST_WORKERS else station.workers
 
 
-def with_workers(network: Network, op_id: int, workers: int) -> Prospect:
-    """The step with this many workers on threads."""
+def with_workers(network: Network, op_id: int, workers: int, before: Network | None = None) -> Prospect:
+    """The step with this many workers on threads, against the step of `before` (this network itself)."""
     station = network.stations[op_id]
     work = station.cycle_us * station.workers
     changed = network.changed(op_id, replace(station, work_us=work, servers=workers, workers=workers))
-    return _prospect(network, changed, workers)
+    return _prospect(before or network, changed, workers)
+
+
+def with_alike(network: Network, op_id: int, alike: float) -> tuple[Network, list[str]]:
+    """The network in which every other operation that limits the step about as much as this one (`alike`: the least
+    part of its cycle) has the workers it needs as well, and the names of those: repairing one of two gains nothing."""
+    cycle = network.stations[op_id].cycle_us
+    others = [i for i, s in network.stations.items() if i != op_id and alike * cycle <= s.cycle_us <= cycle / alike]
+    idle = network
+    for i in (*others, op_id):
+        idle = idle.changed(i, replace(idle.stations[i], work_us=0.0))
+    target = max(idle.limits().values())
+    if not others or target <= 0 or target >= alike * cycle:
+        return network, []
+    joint = network
+    for i in others:
+        station = network.stations[i]
+        workers = max(math.ceil(round(station.cycle_us * station.workers / target, 6)), station.workers)
+        if network.cores and not station.asleep:
+            workers = max(min(workers, network.cores), station.workers)
+        faster = replace(station, work_us=station.cycle_us * station.workers, servers=workers, workers=workers)
+        joint = joint.changed(i, faster)
+    return joint, [network.stations[i].name for i in others]
 
 
 def unlocked_work(network: Network, op_id: int) -> float:
@@ -140,7 +164,7 @@ def processes_needed(network: Network, op_id: int) -> int:
 def with_parallel_source(network: Network, op_id: int) -> Prospect:
     """The step if the workers that are configured took effect: a source that was iterated by one thread so far."""
     station = network.stations[op_id]
-    workers = min(station.workers, network.cores) if network.cores else station.workers
+    workers = min(station.workers, network.cores) if network.cores and not station.asleep else station.workers
     changed = network.changed(op_id, replace(station, work_us=station.cycle_us, servers=workers, workers=workers))
     return _prospect(network, changed, workers)
 

@@ -154,7 +154,8 @@ def reduce_course(rank: Rank) -> Course | None:
 def _communication(kernels: Kernels) -> npt.NDArray[np.bool_]:
     by_signature = np.array([s.core in COMMUNICATION_CORES for s in kernels.signatures], bool)
     by_name = np.array([n.rpartition("/")[2].lower().startswith("hcom") for n in kernels.names], bool)
-    return by_signature[kernels.signature] | by_name[kernels.name]
+    told: npt.NDArray[np.bool_] = by_signature[kernels.signature] | by_name[kernels.name]
+    return told
 
 
 def _once(kernels: Kernels, rows: Ints) -> Ints:

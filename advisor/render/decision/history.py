@@ -1,4 +1,4 @@
-"""What `advisor baseline list` and `show` print."""
+"""What `advisor baseline add`, `list` and `show` print."""
 
 from __future__ import annotations
 
@@ -7,97 +7,147 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.basics.errors import NoVerdict
+from advisor.basics.errors import NoVerdict, UsageError
 from advisor.basics.units import show
-from advisor.gate.baselines import Baseline, Reference, load_baseline, names_in
-from advisor.gate.metrics import value_of
+from advisor.gate.history.baselines import Added, Baseline, Reference, load_baseline, names_in, require_baseline
+from advisor.gate.history.histories import History, apart
+from advisor.gate.judging.readings import value_of
+from advisor.gate.judging.statistics import compare
+from advisor.gate.metrics import Metric
 from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
-from advisor.gate.statistics import compare
+from advisor.render.decision.phrases import counted as counted_in_gate
+from advisor.render.decision.phrases import difference
 from advisor.render.escaping import printable
+from advisor.render.wording import word
 
 
-def list_text(folder: Path, form: str) -> str:
-    """Every baseline of a folder. Raises NoVerdict where there is none."""
-    baselines = [load_baseline(Reference(folder, name)) for name in names_in(folder)]
+def say(lang: str, key: str, **values: object) -> str:
+    """A word of the locale's group `baseline`."""
+    return word(lang, f"baseline.{key}", **values)
+
+
+def counted(lang: str, key: str, count: int) -> str:
+    """A word that depends on a number: "1 kind", "2 kinds"."""
+    return say(lang, f"{key}_{'one' if count == 1 else 'many'}", count=count)
+
+
+def added_text(reference: Reference, added: Sequence[Added], lang: str) -> str:
+    """A line a run: added, there already, or the first of its kind."""
+    return "".join(f"{printable(_added(reference, item, lang))}\n" for item in added)
+
+
+def _added(reference: Reference, item: Added, lang: str) -> str:
+    if item.path is None:
+        return say(lang, "there", reference=reference, run=item.sample.id, known=item.known)
+    if item.apart:
+        told = word(lang, "gate.separator").join(difference(each, lang) for each in item.apart[:4])
+        return say(lang, "opened", reference=reference, run=item.sample.id, differences=told)
+    return say(lang, "added", reference=reference, run=item.sample.id, number=item.number)
+
+
+def list_text(folder: Path, form: str, lang: str = "en", ignored: Sequence[str] = ()) -> str:
+    """Every baseline of a folder. Raises UsageError where there is no such folder, NoVerdict where it holds none."""
+    if not folder.is_dir():
+        raise UsageError("no such folder", place=str(folder), hint="`advisor baseline add` makes a baseline")
+    baselines = [load_baseline(Reference(folder, name), ignored) for name in names_in(folder)]
     if not baselines:
         raise NoVerdict("no baseline here", place=str(folder), hint="`advisor baseline add PROFILE --baseline FOLDER`")
-    rows = [_outline(baseline) for baseline in baselines]
     if form == "json":
+        rows = [_outline(baseline) for baseline in baselines]
         return json.dumps(rows, ensure_ascii=False, sort_keys=True, indent=2) + "\n"
     lines = []
-    for row in rows:
-        state = "" if row["frozen"] is None else f"  frozen: {row['frozen'] or 'no reason given'}"
+    for baseline in baselines:
+        earlier = say(lang, "earlier", count=len(baseline.earlier)) if baseline.earlier else ""
+        frozen = baseline.frozen or say(lang, "no_reason")
+        state = "" if baseline.frozen is None else say(lang, "frozen", reason=frozen)
         lines.append(
-            f"{row['name']}: {row['runs']} runs, {row['keys']} key(s), newest {row['newest'] or '–'}"
-            f"{_earlier(row)}{state}"
-        )
-        lines += [f"  ! {problem}" for problem in row["problems"]]
+            say(
+                lang, "summary", name=baseline.reference.name, runs=counted_in_gate(lang, "runs", len(baseline.runs)),
+                kinds=counted(lang, "kinds", len(baseline.histories)), newest=_newest(baseline) or "–",
+                earlier=earlier, state=state,
+            )
+        )  # fmt: skip
+        lines += [f"  {line}" for line in _faults(baseline, lang)]
     return "\n".join(printable(line) for line in lines) + "\n"
 
 
-def _earlier(row: dict[str, Any]) -> str:
-    return f", {row['earlier']} of earlier levels" if row["earlier"] else ""
+def _newest(baseline: Baseline) -> str | None:
+    return max((sample.added for sample in baseline.runs), default=None)
+
+
+def _faults(baseline: Baseline, lang: str) -> list[str]:
+    told = [say(lang, "problem", file=item.file, problem=item.problem) for item in baseline.problems]
+    return [*told, *([say(lang, "copies", count=baseline.copies)] if baseline.copies else [])]
 
 
 def _outline(baseline: Baseline) -> dict[str, Any]:
-    keys = {tuple(sorted(sample.key.items())) for sample in baseline.runs}
+    accepted = [mark for history in baseline.histories for mark in history.accepted]
     return {
         "name": baseline.reference.name,
         "runs": len(baseline.runs),
         "earlier": len(baseline.earlier),
-        "keys": len(keys),
-        "newest": max((sample.added for sample in baseline.runs), default=None),
+        "copies": baseline.copies,
+        "kinds": len(baseline.histories),
+        "keys": len({tuple(sorted(sample.key.items())) for sample in baseline.runs}),
+        "newest": _newest(baseline),
         "frozen": baseline.frozen,
-        "level": baseline.level,
+        "level": max(accepted, key=lambda mark: mark.added).reason if accepted else "",
         "problems": [f"{problem.file}: {problem.problem}" for problem in baseline.problems],
     }
 
 
 def show_text(reference: Reference, policy: Policy, form: str, lang: str) -> str:
-    """One baseline: for each key its runs, and for each metric level, noise and the limit. Raises NoVerdict where it
-    has no runs."""
-    baseline = load_baseline(reference)
-    if not baseline.runs and not baseline.earlier and not baseline.problems:
-        raise NoVerdict("has no runs", place=str(reference), hint="`advisor baseline add PROFILE --baseline REF`")
-    groups: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
-    for sample in baseline.runs:
-        groups.setdefault(tuple(sorted(sample.key.items())), []).append(sample)
-    described = [_group(samples, policy) for samples in groups.values()]
+    """One baseline: for each kind of run its runs, and for each metric level, noise and the limit. Raises UsageError
+    where there is no such baseline, NoVerdict where it has no runs."""
+    baseline = load(reference, policy)
+    described = [_group(history, policy) for history in baseline.histories]
     if form == "json":
         document = {**_outline(baseline), "groups": described}
         return json.dumps(document, ensure_ascii=False, sort_keys=True, indent=2, allow_nan=False) + "\n"
-    outline = _outline(baseline)
-    lines = [f"{reference}: {outline['runs']} runs{_earlier(outline)}"]
+    earlier = say(lang, "earlier", count=len(baseline.earlier)) if baseline.earlier else ""
+    lines = [f"{reference}: {counted_in_gate(lang, 'runs', len(baseline.runs))}{earlier}"]
     if baseline.frozen is not None:
-        lines.append(f"frozen: {baseline.frozen or 'no reason given'}")
-    if baseline.level:
-        lines.append(f"level: {baseline.level}")
-    for group in described:
-        lines += ["", "  ".join(f"{name}={value}" for name, value in group["key"].items())]
-        lines += [_metric_line(metric, lang) for metric in group["metrics"]]
-        lines += [_run_line(run) for run in group["runs"]]
-    lines += [f"! {problem}" for problem in outline["problems"]]
+        lines.append(say(lang, "frozen_line", reason=baseline.frozen or say(lang, "no_reason")))
+    for history, group in zip(baseline.histories, described, strict=True):
+        lines += ["", "  ".join(label(history, baseline.histories, lang))]
+        lines += [say(lang, "level_line", day=mark.added[:10], reason=mark.reason) for mark in history.accepted]
+        lines += [f"  {_metric_line(metric, lang)}" for metric in group["metrics"]]
+        lines += [f"    {_run_line(run, lang)}".rstrip() for run in group["runs"]]
+    lines += _faults(baseline, lang)
     return "\n".join(printable(line) for line in lines) + "\n"
 
 
-def _group(samples: Sequence[Sample], policy: Policy) -> dict[str, Any]:
+def load(reference: Reference, policy: Policy) -> Baseline:
+    """The baseline to be shown. Raises UsageError where there is none, NoVerdict where none of its runs can be read."""
+    require_baseline(reference)
+    baseline = load_baseline(reference, policy.key_ignored)
+    if not baseline.histories:
+        told = "; ".join(f"{problem.file}: {problem.problem}" for problem in baseline.problems[:3])
+        message = f"none of its files can be read: {told}" if told else "has no runs"
+        raise NoVerdict(message, place=str(reference), hint="`advisor baseline add PROFILE --baseline REF`")
+    return baseline
+
+
+def label(history: History, histories: Sequence[History], lang: str) -> list[str]:
+    """What tells this kind of run from the first of the baseline; its whole key where it is the only one."""
+    key = history.key
+    first, others = histories[0], [each for each in histories if each is not history]
+    apart_from = [first] if history is not first else others
+    told = [item for other in apart_from for item in apart(other.everything[0], history.everything[0])]
+    fields = dict.fromkeys(item.field for item in told if item.field in key)
+    if not told:
+        fields = dict.fromkeys(key)
+    work = [] if history is first else [difference(item, lang) for item in told if item.field not in key]
+    return [*(f"{name}={key[name]}" for name in fields), *work] or [f"{name}={value}" for name, value in key.items()]
+
+
+def _group(history: History, policy: Policy) -> dict[str, Any]:
+    samples = history.runs
     judging = policy.for_run(samples[-1].attributes)
-    metrics = []
-    for metric in judging.metrics:
-        values = [v for s in samples if (v := value_of(s.facts, metric.name, metric.lower_is_better)) is not None]
-        if not values:
-            continue
-        # A set of min_runs runs at the level itself meets the threshold that real ones will meet.
-        found = compare(values, [0.0] * judging.min_runs, metric.limits, lower_is_better=metric.lower_is_better)
-        sign = 1 if metric.lower_is_better else -1
-        metrics.append(
-            {
-                "name": metric.name, "unit": metric.unit, "runs": len(values), "needed": judging.min_history,
-                "level": found.before, "sigma": found.sigma, "fails_beyond": found.before + sign * found.threshold,
-                "gates": metric.gates, "title": {"en": metric.title.en, "zh": metric.title.zh},
-            }
-        )  # fmt: skip
+    metrics = [found for metric in judging.metrics if (found := _metric(samples, metric, judging.min_runs)) is not None]
+    for metric in metrics:
+        metric["needed"] = judging.min_history
     runs = [
         {
             "id": s.id, "added": s.added, "step_time_us": s.summary.step_time_us, "metadata": dict(s.metadata),
@@ -105,17 +155,38 @@ def _group(samples: Sequence[Sample], policy: Policy) -> dict[str, Any]:
         }
         for s in samples
     ]  # fmt: skip
-    return {"key": dict(samples[-1].key), "metrics": metrics, "runs": runs}
+    return {"key": dict(history.key), "metrics": metrics, "runs": runs}
+
+
+def _metric(samples: Sequence[Sample], metric: Metric, min_runs: int) -> dict[str, Any] | None:
+    values = [v for s in samples if (v := value_of(s, metric.name, metric.lower_is_better)) is not None]
+    if not values:
+        return None
+    # A set of min_runs runs at the level itself meets the threshold that real ones will meet.
+    found = compare(values, [0.0] * min_runs, metric.limits, lower_is_better=metric.lower_is_better)
+    sign = 1 if metric.lower_is_better else -1
+    return {
+        "name": metric.name, "unit": metric.unit, "runs": len(values), "level": found.before, "sigma": found.sigma,
+        "fails_beyond": found.before + sign * found.threshold, "gates": metric.gates,
+        "title": {"en": metric.title.en, "zh": metric.title.zh},
+    }  # fmt: skip
 
 
 def _metric_line(metric: dict[str, Any], lang: str) -> str:
-    spread = f" ± {show(metric['sigma'] / abs(metric['level']), 'ratio')}" if metric["level"] else ""
-    few = f" ({metric['runs']} of {metric['needed']} runs)" if metric["runs"] < metric["needed"] else ""
-    limit = f"  fails beyond {show(metric['fails_beyond'], metric['unit'])}" if metric["gates"] else "  watched"
-    return f"  {metric['title'][lang]}: {show(metric['level'], metric['unit'])}{spread}{limit}{few}"
+    level, unit = metric["level"], metric["unit"]
+    spread = say(lang, "spread", sigma=show(metric["sigma"] / abs(level), "ratio")) if level else ""
+    few = metric["runs"] < metric["needed"]
+    beyond = say(lang, "fails_beyond", limit=show(metric["fails_beyond"], unit))
+    return say(
+        lang, "metric_line", name=metric["title"][lang], level=show(level, unit), spread=spread,
+        limit=beyond if metric["gates"] else say(lang, "watched"),
+        few=say(lang, "few", runs=metric["runs"], needed=metric["needed"]) if few else "",
+    )  # fmt: skip
 
 
-def _run_line(run: dict[str, Any]) -> str:
+def _run_line(run: dict[str, Any], lang: str) -> str:
     step = "–" if run["step_time_us"] is None else show(run["step_time_us"], "us")
     told = "  ".join(f"{name}={value}" for name, value in run["metadata"].items())
-    return f"    {run['id']}  {step}  {run['findings']} findings  {told}".rstrip()
+    return say(
+        lang, "run_line", run=run["id"], step=step, findings=counted(lang, "findings", run["findings"]), metadata=told
+    )

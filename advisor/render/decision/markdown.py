@@ -7,9 +7,12 @@ from typing import Any
 from advisor.basics.units import show
 from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.render.decision.phrases import (
+    about,
     amount,
-    cause,
+    causes,
     change,
+    details,
+    difference,
     extent,
     headline,
     limit,
@@ -20,12 +23,13 @@ from advisor.render.decision.phrases import (
     result,
     say,
     threshold,
+    unsteady,
 )  # fmt: skip
 from advisor.render.escaping import markdown, markdown_code, shorten
 
 LIMIT = 60_000
 """Bytes; GitHub refuses comments of more than 65,536 characters."""
-_VERDICTS = {Verdict.PASS: "✅", Verdict.FAIL: "❌", Verdict.INCONCLUSIVE: "❔"}
+_VERDICTS = {Verdict.PASS: "✅", Verdict.FAIL: "❌", Verdict.INCONCLUSIVE: "❔", Verdict.RECORDED: "📝"}
 _MARKS = {
     Result.PASS: "✅", Result.FAIL: "❌", Result.NOT_CONFIRMED: "🔁", Result.WAIVED: "🕓", Result.WATCHED: "👁",
     Result.NOT_JUDGED: "❔",
@@ -36,14 +40,16 @@ _ROWS = 40
 def render_markdown(decision: Decision, lang: str = "en", *, limit: int = LIMIT, **_: Any) -> str:
     """GitHub-flavoured Markdown under `limit` bytes; what did not fit is said."""
     blocks = [
-        f"## {_VERDICTS[decision.verdict]} {_say(say(lang, 'title'))}: {_say(headline(decision, lang))}",
+        f"## {_VERDICTS[decision.verdict]} {_say(about(say(lang, 'title'), headline(decision, lang), lang))}",
         _say(extent(decision, lang)),
         _metrics(decision, lang),
-        _list(say(lang, "differences"), _apart(decision, lang)),
-        _list(say(lang, "accounts"), [_say(cause(item, lang)) for item in decision.changes]),
+        _list(say(lang, "differences"), [_say(difference(item, lang)) for item in decision.differences[:_ROWS]]),
+        _list(say(lang, "accounts"), [f"{'  ' * indent}{_say(line)}" for indent, line in causes(decision, lang)]),
         _findings(decision, lang),
         _list(say(lang, "not_judged"), [_open(item, lang) for item in decision.of(Result.NOT_JUDGED)[:_ROWS]]),
+        _list(say(lang, "unsteady"), [_say(unsteady(item, lang)) for item in decision.unsteady[:10]]),
         _list(say(lang, "notes"), [_say(note) for note in notes(decision, lang)]),
+        _list(say(lang, "unreadable"), [f"{_code(p.file)}: {_say(p.problem)}" for p in decision.unreadable[:10]]),
         _list(say(lang, "problems"), [f"{_code(p.file)}: {_say(p.problem)}" for p in decision.problems[:10]]),
     ]
     foot = f"**→ {_say(next_step(decision, lang))}**" if next_step(decision, lang) else ""
@@ -80,7 +86,7 @@ def _row(judgement: Judgement, lang: str) -> str:
     found = judgement.comparison
     told = f"{_MARKS[judgement.result]} {_say(result(judgement, lang))}"
     if judgement.result is not Result.PASS:
-        told += f": {_say(reason(judgement, lang))}"
+        told = f"{_MARKS[judgement.result]} {_say(about(result(judgement, lang), reason(judgement, lang), lang))}"
     if found is not None:
         before, now, moved = show(found.before, judgement.unit), show(found.after, judgement.unit), change(judgement)
         bound = threshold(judgement)
@@ -96,25 +102,18 @@ def _findings(decision: Decision, lang: str) -> str:
     for judgement in sorted(found, key=lambda j: (j.result is not Result.FAIL, -j.finding.severity.rank)):  # type: ignore[union-attr]
         finding = judgement.finding
         assert finding is not None
-        rows.append(
-            f"{_MARKS[judgement.result]} {_say(name_of(judgement, lang))} {_code(finding.rule)}: "
-            f"{_say(reason(judgement, lang))}. {_say(finding.message.get(lang))}"
-        )
+        told = details(finding, lang) if judgement.result is Result.FAIL else [finding.message.get(lang)]
+        lines = [_say(about(name_of(judgement, lang), reason(judgement, lang), lang)), *map(_say, told)]
+        rows.append(f"{_MARKS[judgement.result]} {_code(finding.rule)} " + "<br>".join(lines))
     extra = [_say(say(lang, "more_annotations", count=len(rows) - _ROWS))] if len(rows) > _ROWS else []
     return _list(say(lang, "findings"), [*rows[:_ROWS], *extra])
 
 
-def _apart(decision: Decision, lang: str) -> list[str]:
-    unknown = say(lang, "unknown")
-    return [
-        f"{_code(item.field)}: {_say(item.before or unknown)} → {_say(item.after or unknown)}"
-        for item in decision.differences[:_ROWS]
-    ]
-
-
 def _open(judgement: Judgement, lang: str) -> str:
-    return f"{_say(name_of(judgement, lang))}: {_say(reason(judgement, lang))}"
+    return _say(about(name_of(judgement, lang), reason(judgement, lang), lang))
 
 
 def _list(title: str, rows: list[str]) -> str:
-    return "\n".join([f"**{_say(title)}**", "", *(f"- {row}" for row in rows)]) if rows else ""
+    """Rows as a list; blanks before a row put it a level deeper."""
+    points = [f"{row[: len(row) - len(row.lstrip(' '))]}- {row.lstrip(' ')}" for row in rows]
+    return "\n".join([f"**{_say(title)}**", "", *points]) if rows else ""

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 from advisor.basics.units import show, significant
-from advisor.gate.changes import Change
+from advisor.gate.changes import Change, Role, is_rounding
 from advisor.gate.metrics import title_of
-from advisor.gate.model import Decision, Judgement, Result, Verdict
-from advisor.model import RUN
-from advisor.render.wording import where, word
+from advisor.gate.model import Decision, Judgement, Result, Unsteady, Verdict
+from advisor.gate.sample import Difference
+from advisor.knowledge.words import words
+from advisor.model import RUN, Finding
+from advisor.render.wording import change as proposal
+from advisor.render.wording import check, expected, meaning, measured, telling, where, word
 
 _TOLD = 2
 """Reasons in the headline: what got worse, and the first cause found."""
+_EVIDENCE = 2
+_LISTED = 6
+"""Runs that a command names one by one; more stand for themselves."""
+NOT_GATED = ("new_not_gated", "first_judged")
+"""Reasons of findings that are new to the reader and do not fail the gate."""
 
 
 def say(lang: str, key: str, **values: object) -> str:
@@ -18,37 +29,64 @@ def say(lang: str, key: str, **values: object) -> str:
     return word(lang, f"gate.{key}", **values)
 
 
+def counted(lang: str, key: str, count: int, **values: object) -> str:
+    """A word that depends on a number: "1 run", "5 runs"."""
+    return say(lang, f"{key}_{'one' if count == 1 else 'many'}", count=count, **values)
+
+
 def headline(decision: Decision, lang: str) -> str:
     """The one sentence: the verdict, and what it rests on."""
+    text = _headline(decision, lang)
+    fresh = sum(judgement.reason == "new_not_gated" for judgement in decision.judgements)
+    if not fresh:
+        return text
+    return say(lang, "headline_and", first=text, second=counted(lang, "new_findings", fresh))
+
+
+def _headline(decision: Decision, lang: str) -> str:
+    if decision.verdict is Verdict.RECORDED and decision.recorded is not None:
+        done = decision.recorded.total >= decision.recorded.needed
+        key = "headline_complete" if done else "headline_recorded"
+        return say(lang, key, total=decision.recorded.total, needed=decision.recorded.needed)
     if decision.verdict is Verdict.PASS:
-        partly = decision.of(Result.NOT_JUDGED)
-        return say(lang, "headline_judged" if partly else "headline_pass")
+        waived = decision.of(Result.WAIVED)
+        if waived:
+            return counted(lang, "headline_waived", len(waived), what=_listed(waived, lang))
+        return say(lang, "headline_judged" if decision.of(Result.NOT_JUDGED) else "headline_pass")
     if decision.verdict is Verdict.FAIL:
-        told = [_what(judgement, lang) for judgement in decision.of(Result.FAIL)]
-    elif decision.differences:
-        told = [say(lang, "not_comparable")]
-    else:
-        told = list(dict.fromkeys(_unjudged(judgement, lang) for judgement in decision.of(Result.NOT_JUDGED)))
-        told = told or [say(lang, "not_measured")]
+        return say(lang, "headline_fail", what=_listed(decision.of(Result.FAIL), lang))
+    told = hindrances(decision, lang) or list(
+        dict.fromkeys(_unjudged(judgement, lang) for judgement in decision.of(Result.NOT_JUDGED))
+    )
+    return say(lang, "headline_inconclusive", what=_shortened(told or [say(lang, "not_measured")], lang))
+
+
+def _listed(judgements: Sequence[Judgement], lang: str) -> str:
+    return _shortened([_what(judgement, lang) for judgement in judgements], lang)
+
+
+def _shortened(told: Sequence[str], lang: str) -> str:
     what = say(lang, "separator").join(told[:_TOLD])
-    if len(told) > _TOLD:
-        what = say(lang, "and_more", what=what, count=len(told) - _TOLD)
-    return say(lang, f"headline_{decision.verdict.value}", what=what)
+    return what if len(told) <= _TOLD else say(lang, "and_more", what=what, count=len(told) - _TOLD)
 
 
 def _what(judgement: Judgement, lang: str) -> str:
-    name = judgement.title.get(lang)
     if judgement.finding is not None:
-        return say(lang, "what_finding", name=f"{name} ({where(judgement.finding.subject, lang)})")
+        return say(lang, "what_finding", name=name_of(judgement, lang))
+    name = judgement.title.get(lang)
     if judgement.kind == "budget":
-        return say(
-            lang, "what_budget", name=name, value=amount(judgement.value, judgement.unit), limit=limit(judgement)
-        )
+        value = amount(judgement.value, judgement.unit)
+        return say(lang, "what_budget", name=name, value=value, limit=limit(judgement))
     return say(lang, "what_metric", name=name, change=change(judgement))
 
 
 def _unjudged(judgement: Judgement, lang: str) -> str:
-    return f"{judgement.title.get(lang)}: {reason(judgement, lang)}"
+    return about(judgement.title.get(lang), reason(judgement, lang), lang)
+
+
+def about(name: str, what: str, lang: str) -> str:
+    """ "step time: these runs did not measure it"."""
+    return say(lang, "about", name=name, what=what)
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -100,11 +138,11 @@ def reason(judgement: Judgement, lang: str) -> str:
             say(lang, "no_noise") if effect is None else say(lang, "effect", sigmas=significant(effect, 2))
         )
     text = say(lang, judgement.reason, **values)
-    if judgement.waiver is not None:
-        key = "waived_until" if judgement.result is Result.WAIVED else "waiver_expired"
-        waiver = say(lang, key, until=judgement.waiver.until.isoformat(), reason=judgement.waiver.reason)
-        text = f"{text}; {waiver}"
-    return text
+    if judgement.waiver is None:
+        return text
+    key = "waived_until" if judgement.result is Result.WAIVED else "waiver_expired"
+    waiver = say(lang, key, until=judgement.waiver.until.isoformat(), reason=judgement.waiver.reason)
+    return say(lang, "with_waiver", text=text, waiver=waiver)
 
 
 def result(judgement: Judgement, lang: str) -> str:
@@ -119,42 +157,125 @@ def name_of(judgement: Judgement, lang: str) -> str:
     return f"{title} ({where(judgement.finding.subject, lang)})"
 
 
+def difference(item: Difference, lang: str) -> str:
+    """ "versions.cann: 8.1 → 8.2", with what it means where the name does not say it."""
+    unknown = say(lang, "unknown")
+    text = about(item.field, f"{item.before or unknown} → {item.after or unknown}", lang)
+    why = words(lang)["gate_fields"].get(item.field)
+    return text if why is None else say(lang, "because", what=text, why=why)
+
+
+def causes(decision: Decision, lang: str) -> list[tuple[int, str]]:
+    """(indent, line) of what accounts for a change; rests that are mere rounding are left out."""
+    return [(int(item.role is not Role.PART), cause(item, lang)) for item in decision.changes if not is_rounding(item)]
+
+
 def cause(item: Change, lang: str) -> str:
-    """ "operator type MatMul 10 ms → 15 ms (+5 ms, 62 % of the change; operator_type.time_us)"."""
-    if item.subject == RUN:
-        about = title_of(item.fact).get(lang)
+    """ "operator type MatMul: 10 ms → 15 ms (+5 ms, 62 % of the change)"."""
+    if item.rest:
+        name = say(lang, "rest_of_step" if item.role is Role.PART else "rest_of_part")
+    elif item.subject == RUN:
+        name = title_of(item.fact).get(lang)
     else:
-        about = where(item.subject, lang)
-    share = say(lang, "accounts_for", share=show(item.share, "ratio"))
-    moved = f"{show(item.before, 'us')} → {show(item.after, 'us')}"
-    return f"{about}: {moved} ({signed(item.difference, 'us')}, {share}; {item.fact})"
+        name = where(item.subject, lang)
+    values = {
+        "name": name, "before": show(item.before, "us"), "after": show(item.after, "us"),
+        "difference": signed(item.difference, "us"), "share": show(item.share, "ratio"),
+    }  # fmt: skip
+    return say(lang, "seen_line" if item.role is Role.SEEN_AT else "part_line", **values)
+
+
+def unsteady(item: Unsteady, lang: str) -> str:
+    """ "run 3: step time 130 ms, the others 100 ms (+30 %); it differs most in idle (+29 ms)"."""
+    moved = signed(item.value / item.others - 1, "ratio") if item.others else "–"
+    line = say(
+        lang, "unsteady_line", run=item.run, metric=item.title.get(lang), value=show(item.value, item.unit),
+        others=show(item.others, item.unit), change=moved,
+    )  # fmt: skip
+    if not item.changes:
+        return line
+    most = max(item.changes, key=lambda part: part.share)
+    part = title_of(most.fact).get(lang)
+    return say(lang, "unsteady_most", line=line, part=part, difference=signed(most.difference, "us"))
+
+
+def details(finding: Finding, lang: str) -> list[str]:
+    """What a reader needs of a finding: its message, what was measured, and the first thing to do."""
+    lines = [finding.message.get(lang)]
+    for evidence in telling(finding.evidence)[:_EVIDENCE]:
+        wanted = expected(evidence)
+        name = meaning(evidence.fact) if lang == "en" else ""
+        values = {"fact": name or evidence.fact, "value": measured(evidence), "expected": wanted}
+        lines.append(say(lang, "evidence_expected" if wanted else "evidence_line", **values))
+    for remedy in finding.remedies[:1]:
+        lines.append(say(lang, "remedy_line", action=f"{remedy.action.get(lang)} {proposal(remedy)}".strip()))
+        if check(remedy, lang):
+            lines.append(say(lang, "verify_line", check=check(remedy, lang)))
+    return [line for line in lines if line]
 
 
 def extent(decision: Decision, lang: str) -> str:
-    """What was compared with what."""
+    """What was compared with what; empty where nothing was measured."""
+    if not decision.runs:
+        return ""
+    runs = counted(lang, "runs", len(decision.runs))
     if decision.baseline is None:
-        text = say(lang, "runs_alone", runs=len(decision.runs))
+        text = say(lang, "extent_alone", runs=runs)
     else:
-        text = say(lang, "runs", runs=len(decision.runs), history=len(decision.history), baseline=decision.baseline)
-    if decision.confirming:
-        text += ", " + say(lang, "confirming", count=len(decision.confirming))
-    return text
+        history = counted(lang, "runs", len(decision.history))
+        text = say(lang, "extent", runs=runs, history=history, baseline=decision.baseline)
+    if not decision.confirming:
+        return text
+    confirming = counted(lang, "confirming", len(decision.confirming))
+    return say(lang, "extent_confirming", extent=text, confirming=confirming)
 
 
 def next_step(decision: Decision, lang: str) -> str:
-    """What to do about a verdict that is not a pass; empty where nothing general helps."""
+    """What to do; empty where nothing general helps."""
     if decision.verdict is Verdict.FAIL:
-        return "" if decision.confirming else say(lang, "next_confirm")
+        if not decision.confirming:
+            return say(lang, "next_confirm")
+        return _accepting(decision, "next_accept", lang)
+    if decision.verdict is Verdict.RECORDED and decision.recorded is not None:
+        left = decision.recorded.needed - decision.recorded.total
+        return say(lang, "next_recorded", left=left) if left > 0 else ""
     if decision.verdict is Verdict.PASS:
+        faster = [j for j in decision.of(Result.PASS) if j.comparison is not None and j.comparison.better]
+        return _accepting(decision, "next_promote", lang) if faster else ""
+    hindrances = {key for key, _ in decision.hindrances}
+    for key, step in (("not_comparable", "key"), ("baseline_damaged", "damaged"), ("some_unreadable", "unreadable")):
+        if key in hindrances:
+            return say(lang, f"next_{step}", count=len(decision.unreadable))
+    if "stopped" in hindrances:
         return ""
-    if decision.differences:
-        return say(lang, "next_key")
-    reasons = [judgement.reason for judgement in decision.of(Result.NOT_JUDGED)]
+    reasons = {judgement.reason for judgement in decision.of(Result.NOT_JUDGED)}
+    reasons |= {"few_history"} if "baseline_empty" in hindrances else set()
     for key, step in (("no_baseline", "baseline"), ("few_runs", "runs"), ("few_history", "history")):
         if key in reasons:
             return say(lang, f"next_{step}", baseline=decision.baseline or "")
     return say(lang, "next_measured") if reasons else say(lang, "next_baseline")
 
 
+def _accepting(decision: Decision, key: str, lang: str) -> str:
+    """The commands that make the runs the new level of the baseline; empty where none was named."""
+    if decision.baseline is None:
+        return ""
+    folder = decision.baseline.rpartition("#")[0]
+    runs = [shlex.quote(run.id) for run in decision.runs]
+    named = " ".join(runs) if len(runs) <= _LISTED else f"{runs[0]} …"
+    steps = " --steps-only" if decision.runs[0].info.layout == "step_times" else ""
+    target, source = shlex.quote(decision.baseline), shlex.quote(f"{folder}#accepted")
+    commands = (
+        f"advisor baseline add {named}{steps} --baseline {source} && "
+        f'advisor baseline promote {source} {target} --reason "…"'
+    )
+    return say(lang, key, commands=commands)
+
+
 def notes(decision: Decision, lang: str) -> list[str]:
     return [say(lang, key, **values) for key, values in decision.notes]
+
+
+def hindrances(decision: Decision, lang: str) -> list[str]:
+    """Why it cannot pass."""
+    return [say(lang, key, **values) for key, values in decision.hindrances]

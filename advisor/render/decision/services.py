@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 from advisor.exchange import tool_version
 from advisor.gate.model import Decision, Judgement, Result, Verdict
+from advisor.knowledge.words import both
 from advisor.model import Severity
-from advisor.render.decision.phrases import cause, extent, headline, name_of, next_step, notes, reason, say
+from advisor.render.decision.phrases import (
+    NOT_GATED,
+    about,
+    causes,
+    details,
+    difference,
+    extent,
+    headline,
+    name_of,
+    next_step,
+    notes,
+    reason,
+    say,
+    unsteady,
+)  # fmt: skip
 from advisor.render.escaping import markdown, printable, workflow_message, workflow_property
 from advisor.render.report.sarif import SCHEMA, uri
 
@@ -30,7 +45,10 @@ _KINDS = {
 def worst_first(decision: Decision) -> list[Judgement]:
     """Failures before the rest; metrics and budgets before findings, and of these the severe ones first."""
     order = list(_LEVELS)
-    mildness = lambda j: -j.finding.severity.rank if j.finding is not None else -len(Severity)  # noqa: E731
+
+    def mildness(judgement: Judgement) -> int:
+        return -len(Severity) if judgement.finding is None else -judgement.finding.severity.rank
+
     return sorted(decision.judgements, key=lambda j: (order.index(j.result), mildness(j)))
 
 
@@ -41,19 +59,20 @@ def rule_of(judgement: Judgement) -> str:
 
 def tell(decision: Decision, judgement: Judgement, lang: str) -> list[str]:
     """The judgement in full: reason, a finding's message, and what accounts for a metric that failed."""
-    lines = [f"{name_of(judgement, lang)}: {reason(judgement, lang)}"]
+    lines = [about(name_of(judgement, lang), reason(judgement, lang), lang)]
     if judgement.finding is not None:
-        lines.append(judgement.finding.message.get(lang))
-        lines += [remedy.action.get(lang) for remedy in judgement.finding.remedies[:1]]
+        lines += details(judgement.finding, lang)
     elif judgement.kind == "metric" and judgement.result is Result.FAIL:
-        lines += [cause(item, lang) for item in decision.changes]
+        lines += [line for _, line in causes(decision, lang)]
     return [printable(line) for line in lines]
 
 
 def render_sarif(decision: Decision, lang: str = "en", **_: Any) -> str:
-    """One result per judgement; waived ones carry an accepted suppression with the waiver's reason."""
+    """One result per judgement, and one for a gate that could not tell; waived ones carry an accepted suppression with
+    the waiver's reason."""
     ordered = worst_first(decision)
-    rules = sorted({rule_of(judgement) for judgement in ordered})
+    undecided = decision.verdict is Verdict.INCONCLUSIVE
+    rules = sorted({*(rule_of(judgement) for judgement in ordered), *([_UNDECIDED] if undecided else [])})
     run = {
         "tool": {
             "driver": {
@@ -64,13 +83,15 @@ def render_sarif(decision: Decision, lang: str = "en", **_: Any) -> str:
         },
         "language": "zh-CN" if lang == "zh" else "en-US",
         "columnKind": "unicodeCodePoints",
-        "results": [_result(decision, judgement, rules, lang) for judgement in ordered],
+        "results": [
+            *([_open_result(decision, rules, lang)] if undecided else []),
+            *(_result(decision, judgement, rules, lang) for judgement in ordered),
+        ],
         "invocations": [
             {
-                "executionSuccessful": decision.verdict is not Verdict.INCONCLUSIVE,
+                "executionSuccessful": not undecided,
                 "toolExecutionNotifications": [
-                    {"message": {"text": printable(text)}, "level": "note"}
-                    for text in (*_apart(decision, lang), *notes(decision, lang))
+                    {"message": {"text": printable(text)}, "level": "note"} for text in _besides(decision, lang)
                 ],
             }
         ],
@@ -80,9 +101,47 @@ def render_sarif(decision: Decision, lang: str = "en", **_: Any) -> str:
     return json.dumps(log, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
+_UNDECIDED = "gate/undecided"
+
+
+def _open_result(decision: Decision, rules: list[str], lang: str) -> dict[str, Any]:
+    lines = [printable(line) for line in (headline(decision, lang), *_besides(decision, lang)) if line]
+    return {
+        "ruleId": _UNDECIDED,
+        "ruleIndex": rules.index(_UNDECIDED),
+        "level": "none",
+        "kind": "open",
+        "message": {"text": "\n".join(lines), "markdown": "\n\n".join(map(markdown, lines))},
+        "locations": [_location(decision, "gate", "gate")],
+        "partialFingerprints": {"advisorGate/v1": hashlib.sha256(_UNDECIDED.encode()).hexdigest()},
+    }
+
+
+def _location(decision: Decision, kind: str, name: str) -> dict[str, Any]:
+    """The profile, as services want a file: the first run, or the first that could not be read."""
+    paths = [*(run.info.path for run in decision.runs[:1]), *(problem.file for problem in decision.unreadable[:1])]
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": uri(paths[0] if paths else "profile")},
+            "region": {"startLine": 1},
+        },
+        "logicalLocations": [{"name": name, "fullyQualifiedName": f"{kind}:{name}"}],
+    }
+
+
+def _besides(decision: Decision, lang: str) -> list[str]:
+    """What stands beside the judgements: differences, unsteady runs, unreadable ones, notes."""
+    return [
+        *(difference(item, lang) for item in decision.differences),
+        *(unsteady(item, lang) for item in decision.unsteady),
+        *(about(problem.file, problem.problem, lang) for problem in (*decision.unreadable, *decision.problems)),
+        *notes(decision, lang),
+    ]
+
+
 def _rule(rule: str, judgements: list[Judgement], lang: str) -> dict[str, Any]:
-    first = next(judgement for judgement in judgements if rule_of(judgement) == rule)
-    return {"id": printable(rule), "shortDescription": {"text": printable(first.title.get(lang)) or printable(rule)}}
+    title = next((judgement.title for judgement in judgements if rule_of(judgement) == rule), both("gate.title"))
+    return {"id": printable(rule), "shortDescription": {"text": printable(title.get(lang)) or printable(rule)}}
 
 
 def _result(decision: Decision, judgement: Judgement, rules: list[str], lang: str) -> dict[str, Any]:
@@ -96,15 +155,7 @@ def _result(decision: Decision, judgement: Judgement, rules: list[str], lang: st
         "level": _LEVELS[judgement.result] if _KINDS[judgement.result] == "fail" else "none",
         "kind": _KINDS[judgement.result],
         "message": {"text": "\n".join(lines), "markdown": "\n\n".join(map(markdown, lines))},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": uri(decision.runs[0].info.path)},
-                    "region": {"startLine": 1},
-                },
-                "logicalLocations": [{"name": name, "fullyQualifiedName": f"{judgement.kind}:{name}"}],
-            }
-        ],
+        "locations": [_location(decision, judgement.kind, name)],
         "partialFingerprints": {"advisorGate/v1": hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()},
     }
     if judgement.result is Result.WAIVED and judgement.waiver is not None:
@@ -112,11 +163,6 @@ def _result(decision: Decision, judgement: Judgement, rules: list[str], lang: st
             {"kind": "external", "status": "accepted", "justification": printable(judgement.waiver.reason)}
         ]
     return entry
-
-
-def _apart(decision: Decision, lang: str) -> list[str]:
-    unknown = say(lang, "unknown")
-    return [f"{d.field}: {d.before or unknown} → {d.after or unknown}" for d in decision.differences]
 
 
 def _lines(lines: Sequence[str]) -> str:
@@ -140,7 +186,7 @@ def render_junit(decision: Decision, lang: str = "en", **_: Any) -> str:
                 error = ElementTree.SubElement(
                     case, "error", type="inconclusive", message=printable(headline(decision, lang))
                 )
-                error.text = _lines([*_apart(decision, lang), next_step(decision, lang)])
+                error.text = _lines([*_besides(decision, lang), next_step(decision, lang)])
         elif judgement.result is Result.FAIL:
             failure = ElementTree.SubElement(
                 case, "failure", type=printable(judgement.kind), message=printable(reason(judgement, lang))
@@ -160,21 +206,26 @@ def render_junit(decision: Decision, lang: str = "en", **_: Any) -> str:
         suite.set(key, str(count))
     suite.set("time", "0")
     output = ElementTree.SubElement(suite, "system-out")
-    output.text = _lines([headline(decision, lang), extent(decision, lang), *notes(decision, lang)])
-    suites = ElementTree.Element("testsuites", {"name": "advisor", **{k: str(v) for k, v in counts.items()}})
+    output.text = _lines([headline(decision, lang), extent(decision, lang), *_besides(decision, lang)])
+    totals = {key: str(count) for key, count in counts.items() if key != "skipped"}  # Jenkins' schema has none there
+    suites = ElementTree.Element("testsuites", {"name": "advisor", **totals})
     suites.append(suite)
     ElementTree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
 
 
 def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
-    """Errors for what failed, warnings for what is waived, unconfirmed or open, a notice for the verdict."""
+    """Errors for what failed, warnings for what is waived, unconfirmed or open, notices for new findings that are not
+    gated and for the verdict."""
     lines = []
-    for command, results in (
-        ("error", (Result.FAIL,)),
-        ("warning", (Result.WAIVED, Result.NOT_CONFIRMED, Result.NOT_JUDGED)),
-    ):
-        told = [judgement for judgement in worst_first(decision) if judgement.result in results]
+    shown = (Result.WAIVED, Result.NOT_CONFIRMED, Result.NOT_JUDGED)
+    commands: tuple[tuple[str, Callable[[Judgement], bool]], ...] = (
+        ("error", lambda j: j.result is Result.FAIL),
+        ("warning", lambda j: j.result in shown),
+        ("notice", lambda j: j.reason in NOT_GATED),
+    )
+    for command, wanted in commands:
+        told = [judgement for judgement in worst_first(decision) if wanted(judgement)]
         for judgement in told[:SHOWN]:
             title = workflow_property(name_of(judgement, lang))
             lines.append(
@@ -183,6 +234,8 @@ def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
         if len(told) > SHOWN:
             rest = workflow_message(say(lang, "more_annotations", count=len(told) - SHOWN))
             lines.append(f"::{command} title=advisor::{rest}")
-    summary = " ".join([headline(decision, lang), *_apart(decision, lang), next_step(decision, lang)]).strip()
-    lines.append(f"::notice title={workflow_property(say(lang, 'title'))}::{workflow_message(summary)}")
+    apart = [difference(item, lang) for item in decision.differences]
+    summary = " ".join([headline(decision, lang), *apart, next_step(decision, lang)]).strip()
+    command = "warning" if decision.verdict is Verdict.INCONCLUSIVE else "notice"
+    lines.append(f"::{command} title={workflow_property(say(lang, 'title'))}::{workflow_message(summary)}")
     return "\n".join(lines) + "\n"

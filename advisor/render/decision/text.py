@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from advisor.basics.units import show
 from advisor.exchange import tool_version
-from advisor.gate.model import Decision, Judgement, Result, Verdict
+from advisor.gate.changes import Change
+from advisor.gate.model import Decision, Judgement, Recorded, Result, Unsteady, Verdict
 from advisor.gate.sample import Sample
 from advisor.model import LANGUAGES
 from advisor.render.decision.phrases import (
+    about,
     amount,
     cause,
+    causes,
     change,
+    details,
+    difference,
     extent,
     headline,
+    hindrances,
     limit,
     name_of,
     next_step,
@@ -25,54 +31,66 @@ from advisor.render.decision.phrases import (
     result,
     say,
     threshold,
+    unsteady,
 )  # fmt: skip
 from advisor.render.escaping import printable, shorten
 from advisor.render.wording import word
 
-SCHEMA_VERSION = "1.0"
+_Told = TypeVar("_Told")
+
+SCHEMA_VERSION = "1.1"
 _MARKS = {
     Result.PASS: "✓", Result.FAIL: "✗", Result.NOT_CONFIRMED: "~", Result.WAIVED: "~", Result.WATCHED: "·",
     Result.NOT_JUDGED: "?",
 }  # fmt: skip
 _ROWS = 40
+_DETAILED = 5
 _STYLES = {Result.PASS: "32", Result.FAIL: "1;31", Result.NOT_JUDGED: "33"}
-_VERDICTS = {Verdict.PASS: "1;32", Verdict.FAIL: "1;31", Verdict.INCONCLUSIVE: "1;33"}
+_VERDICTS = {Verdict.PASS: "1;32", Verdict.FAIL: "1;31", Verdict.INCONCLUSIVE: "1;33", Verdict.RECORDED: "1;33"}
 
 
 def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **_: Any) -> str:
     """The decision for a terminal: verdict, what was judged, what accounts for it, what was not judged, what to do."""
     paint = (lambda text, style: f"\x1b[{style}m{text}\x1b[0m") if color else (lambda text, style: text)
-    lines = [paint(printable(headline(decision, lang)), _VERDICTS[decision.verdict]), printable(extent(decision, lang))]
+    lines = [paint(printable(headline(decision, lang)), _VERDICTS[decision.verdict])]
+    if decision.runs:
+        lines.append(printable(extent(decision, lang)))
     judged = [j for j in decision.judgements if j.result is not Result.NOT_JUDGED]
-    lines += _section("", _table(judged[:_ROWS], lang, paint))
+    lines += ["", *_table(judged[:_ROWS], lang, paint)] if judged else []
     if len(judged) > _ROWS:
         lines.append(f"  {say(lang, 'shown_rows', count=len(judged) - _ROWS)}")
-    apart = [
-        f"  {item.field}: {_shown(item.before, lang)} → {_shown(item.after, lang)}" for item in decision.differences
-    ]
-    lines += _section(say(lang, "differences"), apart)
-    key = "accounts" if decision.verdict is Verdict.FAIL else "shown_changes"
-    lines += _section(
-        say(lang, key), [f"  {'  ' * (item.fact != item.part)}{cause(item, lang)}" for item in decision.changes]
-    )
-    unjudged = [f"  ? {name_of(j, lang)}: {reason(j, lang)}" for j in decision.of(Result.NOT_JUDGED)]
-    lines += _section(say(lang, "not_judged"), unjudged)
-    lines += _section(say(lang, "notes"), [f"  {note}" for note in notes(decision, lang)])
-    lines += _section(say(lang, "problems"), [f"  ! {p.file}: {p.problem}" for p in decision.problems[:5]])
+    accounts = "accounts" if decision.verdict is Verdict.FAIL else "shown_changes"
+    unreadable = decision.unreadable if decision.runs else ()
+    for title, rows in (
+        ("failed_findings", _failed(decision, lang)),
+        ("differences", [difference(item, lang) for item in decision.differences]),
+        (accounts, [f"{'  ' * indent}{line}" for indent, line in causes(decision, lang)]),
+        ("not_judged", [f"? {_open(j, lang)}" for j in decision.of(Result.NOT_JUDGED)]),
+        ("unsteady", [f"~ {unsteady(item, lang)}" for item in decision.unsteady[:3]]),
+        ("notes", notes(decision, lang)),
+        ("unreadable", [f"! {about(p.file, p.problem, lang)}" for p in unreadable[:5]]),
+        ("problems", [f"! {about(p.file, p.problem, lang)}" for p in decision.problems[:5]]),
+    ):
+        if rows:
+            lines += ["", say(lang, title), *(f"  {printable(row)}" for row in rows)]
     step = next_step(decision, lang)
     if step:
         lines += ["", f"→ {printable(step)}"]
     return "\n".join(lines) + "\n"
 
 
-def _section(title: str, rows: Sequence[str]) -> list[str]:
-    if not rows:
-        return []
-    return ["", *([title] if title else []), *rows]
+def _open(judgement: Judgement, lang: str) -> str:
+    return about(name_of(judgement, lang), reason(judgement, lang), lang)
 
 
-def _shown(value: str | None, lang: str) -> str:
-    return say(lang, "unknown") if value is None else printable(value)
+def _failed(decision: Decision, lang: str) -> list[str]:
+    """For findings that failed: evidence and first remedy."""
+    rows: list[str] = []
+    for judgement in [j for j in decision.of(Result.FAIL) if j.finding is not None][:_DETAILED]:
+        assert judgement.finding is not None
+        rows.append(name_of(judgement, lang))
+        rows += [f"  {line}" for line in details(judgement.finding, lang)]
+    return rows
 
 
 def _table(judgements: Sequence[Judgement], lang: str, paint: Any) -> list[str]:
@@ -97,7 +115,7 @@ def _row(judgement: Judgement, lang: str) -> tuple[str, str, str, str]:
         severity = judgement.finding.severity.value if judgement.finding is not None else ""
         values, bound = (word(lang, f"severities.{severity}") if severity else ""), ""
     name = shorten(printable(name_of(judgement, lang)), 60)
-    return name, values, bound, printable(f"{result(judgement, lang)}: {reason(judgement, lang)}")
+    return name, values, bound, printable(about(result(judgement, lang), reason(judgement, lang), lang))
 
 
 def _width(text: str) -> int:
@@ -114,37 +132,61 @@ def render_json(decision: Decision, lang: str = "en", **_: Any) -> str:
 
 def to_json(decision: Decision) -> dict[str, Any]:
     """Plain dictionaries; texts in both languages, amounts in the unit beside them."""
-    both = lambda tell: {lang: tell(lang) for lang in LANGUAGES}  # noqa: E731
+
+    def both(tell: Callable[[Decision, str], _Told]) -> dict[str, _Told]:
+        return {lang: tell(decision, lang) for lang in LANGUAGES}
+
+    def each(tell: Callable[[Decision, str], Sequence[str]]) -> list[dict[str, str]]:
+        return [dict(zip(LANGUAGES, said, strict=True)) for said in zip(*both(tell).values(), strict=True)]
+
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "advisor", "version": tool_version()},
         "verdict": decision.verdict.value,
-        "headline": both(lambda lang: headline(decision, lang)),
-        "next": both(lambda lang: next_step(decision, lang)),
+        "headline": both(headline),
+        "next": both(next_step),
         "baseline": decision.baseline,
-        "key": dict(decision.runs[0].key),
+        "key": dict(decision.runs[0].key) if decision.runs else {},
         "runs": [_run(sample) for sample in decision.runs],
         "confirming": [_run(sample) for sample in decision.confirming],
         "history": [_run(sample) for sample in decision.history],
+        "recorded": None if decision.recorded is None else _recorded(decision.recorded),
         "differences": [
             {"field": item.field, "before": item.before, "after": item.after} for item in decision.differences
         ],
         "judgements": [_judgement(item) for item in decision.judgements],
-        "changes": [
-            {
-                "part": item.part,
-                "fact": item.fact,
-                "subject": {"kind": item.subject.kind, "id": item.subject.id, "ranks": list(item.subject.ranks)},
-                "before_us": item.before,
-                "after_us": item.after,
-                "share_of_change": item.share,
-                "text": both(lambda lang, item=item: cause(item, lang)),
-            }
-            for item in decision.changes
-        ],
-        "notes": [both(lambda lang, i=i: notes(decision, lang)[i]) for i in range(len(decision.notes))],
+        "changes": [_change(item) for item in decision.changes],
+        "unsteady": [_unsteady(item) for item in decision.unsteady],
+        "hindrances": each(hindrances),
+        "notes": each(notes),
+        "unreadable": [{"file": item.file, "problem": item.problem} for item in decision.unreadable],
         "problems": [{"file": item.file, "problem": item.problem} for item in decision.problems],
     }
+
+
+def _recorded(item: Recorded) -> dict[str, Any]:
+    return {"runs": [run.id for run in item.runs], "total": item.total, "needed": item.needed}
+
+
+def _change(item: Change) -> dict[str, Any]:
+    return {
+        "role": item.role.value,
+        "rest": item.rest,
+        "part": item.part,
+        "fact": item.fact,
+        "subject": {"kind": item.subject.kind, "id": item.subject.id, "ranks": list(item.subject.ranks)},
+        "before_us": item.before,
+        "after_us": item.after,
+        "share_of_change": item.share,
+        "text": {lang: cause(item, lang) for lang in LANGUAGES},
+    }
+
+
+def _unsteady(item: Unsteady) -> dict[str, Any]:
+    return {
+        "run": item.run, "metric": item.metric, "unit": item.unit, "value": item.value, "others": item.others,
+        "text": {lang: unsteady(item, lang) for lang in LANGUAGES},
+    }  # fmt: skip
 
 
 def _run(sample: Sample) -> dict[str, Any]:

@@ -118,7 +118,8 @@ class _Texts(dict[str, int]):
         if len(unique) * 4 > len(series):
             return np.array([*map(self.__getitem__, series.to_list())], np.int32)
         codes = series.cast(pl.Enum(unique)).to_physical().to_numpy()
-        return np.array([*map(self.__getitem__, unique.to_list())], np.int32)[codes]
+        numbers: npt.NDArray[np.int32] = np.array([*map(self.__getitem__, unique.to_list())], np.int32)[codes]
+        return numbers
 
 
 def _clean(text: str) -> str:

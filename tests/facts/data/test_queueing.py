@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.data.network import prospects
 from advisor.facts.data.queueing import (
     GIL,
     LOOP,
@@ -101,3 +102,35 @@ def test_processes_are_counted_for_the_wanted_rate_not_for_the_lock() -> None:
     network = Network(96_000, 20_000, {1: Station("Generator(1)", 96_000, 1, 1, 95_000, True)}, cores=64)
     assert processes_needed(network, 1) == 5
     assert with_processes(network, 1, 5).limit == LOOP
+
+
+def test_two_operations_that_limit_alike_are_repaired_together() -> None:
+    """One more worker for one of two maps gains nothing; for both, the step halves."""
+    maps = {1: Station("Map(1)", 28_000, 1, 1, 100, asleep=True), 2: Station("Map(2)", 28_200, 1, 1, 100, asleep=True)}
+    network = Network(30_000, 13_000, maps, cores=2, available=2.0)
+    assert with_workers(network, 2, 3).saving_us < 300
+    found = prospects(network, 2)
+    assert (found["alike"], found["workers_proposed"], found["limit_more_workers"]) == ("Map(1)", 3, "loop")
+    assert found["saving_more_workers_us"] == pytest.approx(28_200 - 13_000)
+
+
+def test_an_operation_that_limits_alone_has_no_company() -> None:
+    """The next one is half as busy: raising it too would help nobody."""
+    maps = {1: Station("Map(1)", 12_000, 1, 1), 2: Station("Map(2)", 28_000, 1, 1)}
+    assert prospects(Network(30_000, 10_000, maps, cores=8, available=8.0), 2)["alike"] is None
+
+
+@pytest.mark.parametrize(("asleep", "workers", "beyond"), [(True, 4, True), (False, 2, False)])
+def test_only_work_that_computes_is_held_to_the_processors(asleep: bool, workers: int, beyond: bool) -> None:
+    """A map that waits for storage may have more workers than the host has processors."""
+    one = {1: Station("Map(1)", 26_000, 1, 1, 500 if asleep else 25_000, asleep=asleep)}
+    found = prospects(Network(27_000, 7_000, one, cores=2, available=2.0), 1)
+    assert (found["workers_proposed"], found["beyond_processors"]) == (workers, beyond)
+
+
+@given(networks)
+def test_together_never_promises_more_than_without_all_of_them(network: Network) -> None:
+    """What more workers for all that limit alike bring is bounded by the limits that no worker moves."""
+    found = prospects(network, 1)
+    bound = min(network.step_us, max(value for name, value in network.limits().items() if name in (LOOP, GIL)))
+    assert found["saving_more_workers_us"] <= max(network.step_after()[0] - bound, 0.0) + 1e-6

@@ -19,7 +19,7 @@ _SMALL_SAMPLE = {1: 1.0, 2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.
 
 @dataclass(frozen=True)
 class Limits:
-    """When a difference counts (meaning and defaults: defaults.yaml). `absolute` has the unit of the metric."""
+    """When a difference counts (defaults: knowledge_base/gate.yaml). `absolute` has the unit of the metric."""
 
     relative: float
     absolute: float

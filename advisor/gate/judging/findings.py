@@ -1,0 +1,108 @@
+"""Findings of the runs against those of the history: which are new, and which of them may fail the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from advisor.compare.facts import key_of
+from advisor.gate.judging.bench import Bench
+from advisor.gate.metrics import defaults
+from advisor.gate.model import Judgement, Result
+from advisor.gate.sample import Sample
+from advisor.model import Finding, Outcome, Role, Severity, Subject, Text
+
+_Identity = tuple[str, str, str]
+_Found = dict[_Identity, Finding]
+
+
+def judge_findings(bench: Bench) -> Iterator[Judgement]:
+    """Findings that most of the runs have: those the policy gates, then those that are new and not gated."""
+    judged = {c.rule for s in bench.runs for c in s.checked if c.outcome in (Outcome.PASS, Outcome.FAIL)}
+    limit = bench.judging.fail_on
+    title = Text(**defaults()["findings"]["title"])
+    if limit is not None and not judged and not any(s.findings for s in bench.runs):
+        yield Judgement("findings", "findings", title, Result.NOT_JUDGED, "no_rules", required=True)
+        return
+    reached = list(_gated(bench, limit)) if limit is not None else []
+    yield from sorted(reached, key=_causes_first)
+    if limit is not None and not any(judgement.result is Result.FAIL for judgement in reached):
+        values = {"severity": limit.value, "count": str(len(judged))}
+        yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
+    told = {_identity(judgement.finding) for judgement in reached if judgement.finding is not None}
+    yield from sorted(_not_gated(bench, told), key=_causes_first)
+
+
+def _gated(bench: Bench, limit: Severity) -> Iterator[Judgement]:
+    """Severe and certain enough, in most of the runs, and not in the history at that severity."""
+    serious = lambda f: (  # noqa: E731
+        f.status != "experimental"
+        and f.severity.rank >= limit.rank
+        and f.confidence.rank >= bench.judging.min_confidence.rank
+    )
+    runs, known = _each(bench.runs, serious), _each(_window(bench), serious)
+    again = _each(bench.confirming, serious)
+    for identity, worst in _common(runs).items():
+        result, reason = _about(bench, identity, worst, known)
+        if result is Result.FAIL and again and 2 * sum(identity in found for found in again) <= len(again):
+            result, reason = Result.NOT_CONFIRMED, "not_confirmed"
+        yield Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst)
+
+
+def _about(bench: Bench, identity: _Identity, finding: Finding, known: Sequence[_Found]) -> tuple[Result, str]:
+    if bench.recording:
+        return Result.WATCHED, "finding_recorded"
+    if not bench.judging.only_new or not known:
+        return Result.FAIL, "finding_no_history" if bench.judging.only_new else "every_finding"
+    if sum(identity in found for found in known) > bench.judging.known_share * len(known):
+        return Result.WATCHED, "known"
+    return (Result.FAIL, "new") if _could_have(bench, finding) else (Result.WATCHED, "first_judged")
+
+
+def _not_gated(bench: Bench, told: set[_Identity]) -> Iterator[Judgement]:
+    """Of medium severity and more, new against the history, and let through by the policy: nobody is to miss them."""
+    least = Severity(defaults()["findings"]["shown_from"]).rank
+    window = _window(bench)
+    if not window:
+        return
+    for identity, worst in _common(_each(bench.runs, lambda f: f.severity.rank >= least)).items():
+        if identity in told:
+            continue
+        known = _each(window, lambda f, rank=worst.severity.rank: f.severity.rank >= rank)  # type: ignore[misc]
+        if sum(identity in found for found in known) > bench.judging.known_share * len(known):
+            continue
+        reason = "new_not_gated" if _could_have(bench, worst) else "first_judged"
+        yield Judgement("finding", worst.verdict, worst.title, Result.WATCHED, reason, {}, finding=worst)
+
+
+def _could_have(bench: Bench, finding: Finding) -> bool:
+    """Whether the rule was judged in the history: one that never had its evidence there found nothing new."""
+    outcomes = {c.outcome for s in bench.history for c in s.checked if c.rule == finding.rule}
+    return bool(outcomes & {Outcome.PASS, Outcome.FAIL, Outcome.NOT_APPLICABLE})
+
+
+def _window(bench: Bench) -> tuple[Sample, ...]:
+    return bench.history[-bench.judging.window :]
+
+
+def _each(samples: Sequence[Sample], wanted: Callable[[Finding], bool]) -> list[_Found]:
+    return [{_identity(f): f for f in sample.findings if wanted(f)} for sample in samples]
+
+
+def _common(runs: Sequence[_Found]) -> _Found:
+    """What more than half of the runs have, each as its worst."""
+    common: _Found = {}
+    for identity in dict.fromkeys(identity for found in runs for identity in found):
+        having = [found[identity] for found in runs if identity in found]
+        if 2 * len(having) > len(runs):
+            common[identity] = max(having, key=lambda finding: finding.severity.rank)
+    return common
+
+
+def _identity(finding: Finding) -> _Identity:
+    return (finding.verdict, *key_of(finding.subject))
+
+
+def _causes_first(judgement: Judgement) -> tuple[bool, int, str, Subject]:
+    finding = judgement.finding
+    assert finding is not None
+    return finding.role is not Role.ROOT_CAUSE, -finding.severity.rank, finding.verdict, finding.subject
