@@ -29,6 +29,11 @@ def add_families(added: Iterable[Family]) -> None:
     _ADDED.update({family.name: family for family in added})
 
 
+def has_extractors() -> bool:
+    """Whether extractors have added facts of their own to the catalogue."""
+    return bool(_ADDED)
+
+
 def families(added: bool = True) -> dict[str, Family]:
     """Every family by name, in measuring order; those of extractors unless told otherwise."""
     return {**_built_in(), **_ADDED} if added else _built_in()

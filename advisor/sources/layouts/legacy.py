@@ -178,7 +178,7 @@ def _read_info(rank: Rank, files: Files, folder: Path) -> None:
         return document if isinstance(document, dict) else {}
 
     for path in files.get("profiler_info", ())[:1]:
-        rank.told_by["profiler_info"] = path
+        rank.info_files["profiler_info"] = path
         rank.info.update(load(path))
     for name in ("stage_num", "rank_size"):
         number = finite(rank.info.get(name))
