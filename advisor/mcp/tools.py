@@ -98,7 +98,8 @@ class Tools:
         missing = [{**vars(each), "rules": list(each.rules)} for each in told.missing]
         return {
             "path": path, "recognised": told.recognised, "layout": told.layout, "framework": told.framework,
-            "world_size": told.world_size, "missing": missing, "problems": told.problems[:PROBLEMS_SHOWN], **page(told.ranks, offset, limit, "ranks"),
+            "world_size": told.world_size, "missing": missing,
+            "problems": told.problems[:PROBLEMS_SHOWN], **page(told.ranks, offset, limit, "ranks"),
         }  # fmt: skip
 
     def rules_search(self, query: str = "", offset: int = 0, limit: int = 20) -> dict[str, Any]:
