@@ -65,8 +65,8 @@ class Tools:
         return dict(told)
 
     def facts(self, path: str, prefix: str = "", subject: str = "", offset: int = 0, limit: int = 40) -> dict[str, Any]:
-        from advisor.facts.saved import fact_to_json
         from advisor.pipeline import Options, measure
+        from advisor.plain import to_plain
 
         names = [name for name in catalogue() if name.startswith(prefix)]
         if not names:
@@ -74,7 +74,7 @@ class Tools:
         kinds = catalogue()
         measured = measure([self.root.find(path)], names, Options(jobs=self._jobs)).facts
         rows = [
-            fact_to_json(fact, kinds[fact.name].unit)
+            {**to_plain(fact), "unit": kinds[fact.name].unit}
             for fact in measured
             if fact.name.startswith(prefix) and (not subject or fact.subject.kind == subject)
         ]
