@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.basics.errors import AdvisorError
-from advisor.cli.advise import told_broken
+from advisor.cli.advise import status_of_rules
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
 from advisor.cli.options import (
     ALLOW_CODE,
@@ -95,7 +95,7 @@ def gate(profiles: tuple[str, ...], **given: Any) -> int:
         raise
     _write(decision, wanted, lang)
     status = {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT, "recorded": DONE}[decision.verdict.value]
-    return told_broken(rules, status)
+    return status_of_rules(rules, status)
 
 
 def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision, RuleSet, str]:

@@ -20,16 +20,6 @@ Explains = dict[str, tuple[tuple[str, str], ...]]
 """rule -> (verdict it explains, relation of subjects: same, any or overlapping)"""
 
 
-def related(cause: Subject, symptom: Subject, relation: str) -> bool:
-    """Whether the subjects stand in the relation: same kind and id, overlapping (a shared rank, or the run), any."""
-    if relation == "same":
-        return (cause.kind, cause.id) == (symptom.kind, symptom.id)
-    if relation == "overlapping":
-        whole = "run" in (cause.kind, symptom.kind) or not cause.ranks or not symptom.ranks
-        return whole or bool(set(cause.ranks) & set(symptom.ranks))
-    return True
-
-
 def merge(findings: Sequence[Finding]) -> list[Finding]:
     """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references.
 
@@ -74,7 +64,7 @@ def _by_id(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
 
 
 def _weight(finding: Finding) -> float:
-    return finding.saving.us_per_step if finding.saving else 0.0
+    return finding.saving.us if finding.saving else 0.0
 
 
 def _outweighs(cause: Finding, symptom: Finding) -> bool:

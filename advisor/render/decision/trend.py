@@ -15,9 +15,9 @@ from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
 from advisor.model import LANGUAGES, Finding, Text
 from advisor.render.decision.history import alike, heading, load, say
-from advisor.render.decision.html import render_page
 from advisor.render.decision.phrases import counted, signed
 from advisor.render.escaping import printable
+from advisor.render.report.html import render_page
 from advisor.render.wording import where, word
 
 _BAR = 24
@@ -170,7 +170,9 @@ def render_trends(baselines: Sequence[Baseline], policy: Policy, lang: str = "en
         }
         for baseline in baselines
     ]
-    return render_page("gate_history.html", lang if lang in LANGUAGES else "en", baselines=shown)
+    return render_page(
+        "gate_history.html", lang, {}, styles=("style.css", "gate.css"), lines=False, baselines=shown
+    )  # fmt: skip
 
 
 def _kind(trend: Trend, baseline: Baseline) -> dict[str, Any]:
