@@ -157,11 +157,24 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Saving:
-    """What removing the cause would give, per step. `share` is of the step."""
+    """What removing the cause would give: per step and as a share of it, or where nothing marks steps in the whole
+    recording; the other pair is None then."""
 
-    us_per_step: float
+    us_per_step: float | None
     share_of_step: float | None
     basis: Text
+    us_of_recording: float | None = None
+    share_of_recording: float | None = None
+
+    @property
+    def us(self) -> float:
+        """Microseconds, of whichever it is."""
+        return self.us_per_step or self.us_of_recording or 0.0
+
+    @property
+    def share(self) -> float | None:
+        """Part of whichever it is."""
+        return self.share_of_step if self.share_of_step is not None else self.share_of_recording
 
 
 @dataclass(frozen=True)
@@ -258,6 +271,11 @@ class ProfileInfo:
     parallelism: Parallelism = Parallelism()
     devices: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    recording: str = "training_steps"
+    """training_steps, inference, kernel_benchmark, unmarked or fragment."""
+    recording_reason: Text = field(default_factory=lambda: Text("", ""))
+    has_steps: bool = True
+    """Whether something marks steps; else every figure is one of the whole recording."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +284,8 @@ class Summary:
     headline: Text
     step_time_us: float | None = None
     breakdown: Mapping[str, float] = field(default_factory=dict)
+    recording_us: float | None = None
+    """Length of what is judged, where nothing marks steps; `step_time_us` is None then."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -44,7 +44,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("gate",),
     ("render",),
     ("api", "authoring", "inspection"),
-    ("callbacks", "serve"),
+    ("callbacks", "mcp", "serve"),
     ("cli",),
     ("__init__", "__main__"),
 )

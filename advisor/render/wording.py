@@ -115,14 +115,24 @@ def extent(report: Report, lang: str) -> list[str]:
     return told
 
 
+def about_recording(report: Report, lang: str) -> str:
+    """What was recorded, and why it is taken for that; empty for training steps with nothing more to say."""
+    profile = report.profile
+    if profile.recording == "training_steps" and profile.has_steps:
+        return ""
+    kind = word(lang, f"recording_kinds.{profile.recording}")
+    return word(lang, "report.about_recording", kind=kind, reason=profile.recording_reason)
+
+
 def gain(saving: Saving | None, lang: str) -> str:
     """ "12 ms (38 % of the step)", or that it is not known."""
     if saving is None:
         return word(lang, "report.gain_unknown")
-    amount = show(saving.us_per_step, "us")
-    if saving.share_of_step is None:
+    amount = show(saving.us, "us")
+    if saving.share is None:
         return amount
-    return word(lang, "report.gain", amount=amount, share=show(saving.share_of_step, "ratio"))
+    key = "report.gain" if saving.us_of_recording is None else "report.gain_of_recording"
+    return word(lang, key, amount=amount, share=show(saving.share, "ratio"))
 
 
 def promise(finding: Finding, lang: str) -> str:

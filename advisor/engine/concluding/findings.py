@@ -117,7 +117,7 @@ def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:
     ladder = rule.severity
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and saving is not None:
-        at_stake = saving.share_of_step
+        at_stake = saving.share
     if (at_stake is None and rule.impact is not None) or _is_one_step_among_peers(scope):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
@@ -175,7 +175,7 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
     scope_variables = variables.with_values(
         values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
     )
-    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or next(iter(spec.snippet.values()), "")
+    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or ""  # never another framework's
 
     def lenient(text: str) -> str:
         return render(text, scope_variables, lenient=True)

@@ -64,7 +64,7 @@ def _by_id(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
 
 
 def _weight(finding: Finding) -> float:
-    return finding.saving.us_per_step if finding.saving else 0.0
+    return finding.saving.us if finding.saving else 0.0
 
 
 def _outweighs(cause: Finding, symptom: Finding) -> bool:

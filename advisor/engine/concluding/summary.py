@@ -101,7 +101,7 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     ]
     if not roots:
         return None
-    return max(roots, key=lambda f: (f.saving.us_per_step if f.saving else 0.0, f.severity.rank, f.confidence.rank))
+    return max(roots, key=lambda f: (f.saving.us if f.saving else 0.0, f.severity.rank, f.confidence.rank))
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:
@@ -109,9 +109,9 @@ def _headline(top: Finding, step_us: float | None) -> Text:
     if step_us is not None:
         said.append(both("summary.step", time=show(step_us, "us")))
     if top.saving is not None:
-        amount = show(top.saving.us_per_step, "us")
-        if top.saving.share_of_step is not None:
-            amount = f"{amount} ({show(top.saving.share_of_step, 'ratio')})"
+        amount = show(top.saving.us, "us")
+        if top.saving.share is not None:
+            amount = f"{amount} ({show(top.saving.share, 'ratio')})"
         only_evidence = bool(top.remedies) and top.remedies[0].brings_evidence
         said.append(both("summary.at_stake" if only_evidence else "summary.gain", amount=amount))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))

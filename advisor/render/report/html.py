@@ -48,6 +48,7 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         breakdown=_breakdown(report),
         direction_class=_direction_class(report),
         extent=_extent(report),
+        recorded=_two(wording.about_recording, report),
         passed=checks(report, Outcome.PASS),
         unjudged=checks(report, Outcome.NO_DATA),
         inapplicable=checks(report, Outcome.NOT_APPLICABLE),
