@@ -30,6 +30,8 @@ from advisor.sources.streams.rank_trace import load_trace
 if TYPE_CHECKING:
     import pandas as pd
 
+    from advisor.sources.streams.trace import Trace
+
 KINDS = (
     kind("recording.kind", "text", "run", "training_steps, inference, kernel_benchmark, unmarked or fragment",
          formula="marks of steps, names of kernels, and what repeats (knowledge_base/recording.yaml)"),
@@ -72,6 +74,8 @@ class Recording:
     execution_kernels: int = 0
     execution_us: float = 0.0
     stray: int = 0
+    framework: str = ""
+    """What the events in the timeline are of: pytorch, mindspore, or nothing known."""
 
 
 RECORDING = Reduction("recording", Recording)
@@ -122,11 +126,26 @@ def reduce(rank: Rank) -> Recording | None:
     if trace is not None:
         told["timed"] = True
         trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
+        told["framework"] = _framework(trace)
         if trace.steps and every is None:
             told["marks"] = (*told["marks"], "trace")  # type: ignore[misc]
     serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
     named = bool(every is not None and not cut) or (every is None and bool(names))
     return Recording(trains=trains, serves=serves, named=named, **told)  # type: ignore[arg-type]
+
+
+def _framework(trace: Trace) -> str:
+    if any(name.startswith(("aten::", "torch::", "autograd::")) for _, name in trace.activities):
+        return "pytorch"
+    return "mindspore" if any(process == "MindSpore" for process, _ in trace.activities) else ""
+
+
+@computed
+def framework_of(run: Run) -> str:
+    """The framework by its files, else by the events of its timeline."""
+    if run.profile.framework != "unknown":
+        return run.profile.framework
+    return next((one.framework for one in run.each(RECORDING).values() if one.framework), "unknown")
 
 
 def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:

@@ -15,7 +15,7 @@ from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
-from advisor.facts.recording.kind import RECORDING, recording_of
+from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
@@ -177,7 +177,8 @@ def steady(run: Run) -> dict[int, StepTimes]:
         if (rank not in times or prepared) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, times)
-    frameworks = {rank.rank: rank.framework for rank in run.ranks}
+    known = {rank.rank: rank.framework for rank in run.ranks}
+    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(times, run.each(COURSE), frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
