@@ -122,11 +122,13 @@ def reduce(rank: Rank) -> Recording | None:
                 "steps" in frame and bool((frame["steps"] == 1).all())
             )  # fmt: skip
     trains = any(map(_pattern("training").search, names))
+    if any(map(_pattern("mindspore").search, names)):
+        told["framework"] = "mindspore"
     trace = load_trace(rank) if rank.has("trace") or not trains else None
     if trace is not None:
         told["timed"] = True
         trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
-        told["framework"] = _framework(trace)
+        told["framework"] = told.get("framework") or _framework(trace)
         if trace.steps and every is None:
             told["marks"] = (*told["marks"], "trace")  # type: ignore[misc]
     serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
