@@ -63,7 +63,7 @@ def _older(listing: Listing, base: Path) -> list[Rank]:
         rank.tables = tablefiles.find_tables(summary.path / name for name in summary.files)
         paths = [timeline.path / name for name in device_timelines.find_timelines(timeline.files)]
         if paths and "kernels" not in rank.tables:
-            rank.tables["kernels"] = device_timelines.reference(paths)
+            rank.tables.update(device_timelines.references(paths))
         if rank.tables:
             ascend.link_ranks(rank)
             ranks.append(rank)
