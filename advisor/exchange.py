@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from importlib import metadata
 from typing import Any
 
@@ -16,6 +17,7 @@ from advisor.basics.errors import UsageError
 from advisor.conformity import require
 from advisor.model import (
     RUN,
+    Accounting,
     Check,
     Confidence,
     Direction,
@@ -37,9 +39,10 @@ from advisor.model import (
     Summary,
     Text,
     Verify,
+    WhatIf,
 )
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 def tool_version() -> str:
@@ -81,6 +84,8 @@ def report_to_json(report: Report, *, facts: str = "compared") -> dict[str, Any]
         "facts": [_fact(fact) for fact in _kept(report, facts)],
         "engine": report.engine,
         "charts": report.charts,
+        "whatif": None if report.whatif is None else asdict(report.whatif),
+        "accounting": None if report.accounting is None else asdict(report.accounting),
     }
     return _plain(document)
 
@@ -175,6 +180,11 @@ def _saving(saving: Saving) -> dict[str, Any]:
         "share_of_step": saving.share_of_step,
         "basis": saving.basis.en,
         "basis_zh": saving.basis.zh,
+        "range_us": saving.range_us,
+        "after_others_us": saving.after_others_us,
+        "us_of_recording": saving.us_of_recording,
+        "removes": saving.removes,
+        "kind": saving.kind,
     }
 
 
@@ -211,6 +221,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "because": list(finding.because),
         "explains": list(finding.explains),
         "saving": None if finding.saving is None else _saving(finding.saving),
+        "at_stake": None if finding.at_stake is None else _saving(finding.at_stake),
         "remedies": [_remedy(remedy) for remedy in finding.remedies],
         "statements": list(finding.statements),
         "references": [dict(reference) for reference in finding.references],
@@ -288,6 +299,8 @@ def _read_report(data: Mapping[str, Any]) -> Report:
         ),
         engine=data.get("engine", ""),
         charts=dict(data.get("charts", {})),
+        whatif=_read_whatif(data.get("whatif")),
+        accounting=_read_accounting(data.get("accounting")),
         promised=frozenset(fact["name"] for fact in data.get("facts", ())),
     )
 
@@ -316,7 +329,25 @@ def _read_value(value: Any) -> Any:
 
 def _read_saving(data: Mapping[str, Any]) -> Saving:
     basis = data["basis"]
-    return Saving(data["us_per_step"], data.get("share_of_step"), Text(basis, data.get("basis_zh", basis)))
+    between = data.get("range_us")
+    return Saving(
+        data["us_per_step"],
+        data.get("share_of_step"),
+        Text(basis, data.get("basis_zh", basis)),
+        None if between is None else tuple(between),
+        data.get("after_others_us"),
+        data.get("us_of_recording"),
+        data.get("removes", ""),
+        data.get("kind", "estimate"),
+    )
+
+
+def _read_whatif(data: Mapping[str, Any] | None) -> WhatIf | None:
+    return None if data is None else WhatIf(tuple(data["causes"]), data["step_time_us"], data.get("shares", {}))
+
+
+def _read_accounting(data: Mapping[str, Any] | None) -> Accounting | None:
+    return None if data is None else Accounting(**{own.name: data[own.name] for own in fields(Accounting)})
 
 
 def _read_evidence(data: Mapping[str, Any]) -> Evidence:
@@ -350,7 +381,7 @@ def _read_remedy(data: Mapping[str, Any]) -> Remedy:
 
 
 def _read_finding(data: Mapping[str, Any]) -> Finding:
-    saving = data.get("saving")
+    saving, at_stake = data.get("saving"), data.get("at_stake")
     return Finding(
         id=data["id"],
         rule=data["rule"],
@@ -366,6 +397,7 @@ def _read_finding(data: Mapping[str, Any]) -> Finding:
         because=tuple(data.get("because", ())),
         explains=tuple(data.get("explains", ())),
         saving=None if saving is None else _read_saving(saving),
+        at_stake=None if at_stake is None else _read_saving(at_stake),
         remedies=tuple(map(_read_remedy, data.get("remedies", ()))),
         statements=tuple(data.get("statements", ())),
         references=tuple(dict(reference) for reference in data.get("references", ())),

@@ -92,19 +92,19 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     ]
     if not roots:
         return None
-    return max(roots, key=lambda f: (f.saving.us_per_step if f.saving else 0.0, f.severity.rank, f.confidence.rank))
+    return max(roots, key=lambda f: (f.weight_us, f.severity.rank, f.confidence.rank))
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:
     said = [both("summary.finding", title=top.title, about=_about(top.subject))]
     if step_us is not None:
         said.append(both("summary.step", time=show(step_us, "us")))
-    if top.saving is not None:
-        amount = show(top.saving.us_per_step, "us")
-        if top.saving.share_of_step is not None:
-            amount = f"{amount} ({show(top.saving.share_of_step, 'ratio')})"
-        only_evidence = bool(top.remedies) and top.remedies[0].brings_evidence
-        said.append(both("summary.at_stake" if only_evidence else "summary.gain", amount=amount))
+    told = top.saving or top.at_stake
+    if told is not None:
+        amount = show(told.us, "us")
+        if told.share_of_step is not None:
+            amount = f"{amount} ({show(told.share_of_step, 'ratio')})"
+        said.append(both("summary.gain" if top.saving else "summary.at_stake", amount=amount))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 
 

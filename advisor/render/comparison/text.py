@@ -88,7 +88,7 @@ def _finding_line(match: Matched, lang: str) -> str:
     if old is not None and new is not None:
         line += f", {_pair(old.severity.value, new.severity.value)}"
         if old.saving is not None and new.saving is not None:
-            line += f", {show(old.saving.us_per_step, 'us')} → {show(new.saving.us_per_step, 'us')}"
+            line += f", {show(old.saving.us, 'us')} → {show(new.saving.us, 'us')}"
     else:
         line += f", {finding.severity.value}"
     return line + ")" + (f": {match.reason}" if match.reason else "")

@@ -98,6 +98,7 @@ def _environment() -> Environment:
         meaning=wording.meaning,
         measured=wording.measured,
         show=show,
+        amount=wording.amount,
         telling=wording.telling,
         two=_two,
         where=wording.where,

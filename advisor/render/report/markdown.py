@@ -8,7 +8,7 @@ from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
-from advisor.render.wording import breakdown, change, check, expected, gain, measured, telling, where, word
+from advisor.render.wording import breakdown, change, check, expected, gain, measured, promise, telling, where, word
 
 LIMIT = 60_000
 """Bytes; GitHub refuses comments of more than 65,536 characters."""
@@ -69,7 +69,10 @@ def _table(trees: list[Branch], lang: str) -> str:
 
 def _row(finding: Finding, lang: str) -> str:
     remedy = finding.remedies[0].title.get(lang) if finding.remedies else ""
-    saving = gain(finding.saving, lang) if finding.saving is not None else "–"
+    told = finding.saving or finding.at_stake
+    saving = "–" if told is None else gain(told, lang)
+    if finding.at_stake is not None:
+        saving = f"{promise(finding, lang)} {saving}"
     cells = (
         f"{_MARKS[finding.severity.value]} {_say(finding.title.get(lang))}",
         _say(shorten(where(finding.subject, lang), 80)),
