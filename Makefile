@@ -24,7 +24,7 @@ $(VENV)/.installed: pyproject.toml
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	for extra in dev cluster serve; do $(PYTHON) .ci/requirements.py --extra $$extra; done > $(VENV)/requirements-dev.txt
+	for extra in dev cluster mcp serve; do $(PYTHON) .ci/requirements.py --extra $$extra; done > $(VENV)/requirements-dev.txt
 	$(BIN)/pip install -q -r $(VENV)/requirements-dev.txt
 	@touch $@
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from advisor.api import advise, load_profile, load_rules
-    from advisor.model import Fact, Finding, Report, Severity
+    from advisor.api import Report, advise, load_profile, load_rules
+    from advisor.model import Fact, Finding, Severity
 
 __all__ = ["Fact", "Finding", "Report", "Severity", "advise", "load_profile", "load_rules"]
 
 _HOME = {
     "advise": "advisor.api", "load_profile": "advisor.api", "load_rules": "advisor.api",
-    "Fact": "advisor.model", "Finding": "advisor.model", "Report": "advisor.model", "Severity": "advisor.model",
+    "Fact": "advisor.model", "Finding": "advisor.model", "Report": "advisor.api", "Severity": "advisor.model",
 }  # fmt: skip
 
 

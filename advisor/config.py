@@ -155,7 +155,8 @@ def _nearest(start: Path) -> Path | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return document
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", place=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -146,7 +146,7 @@ _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods(
 _BASE: Any = multiprocessing.get_context(_METHOD)
 
 
-class _Worker(_BASE.Process):
+class _Worker(_BASE.Process):  # type: ignore[misc]  # which class it is depends on the platform
     """A process that does not run the caller's main module again: the advisor is called from training scripts, which
     begin to train where nothing keeps them from it, and a worker needs nothing of them."""
 
@@ -181,7 +181,7 @@ def _cluster(address: str) -> Iterator[Executor]:
     except ImportError:
         raise UsageError("--cluster needs the extra: pip install 'advisor[cluster]'") from None
     try:
-        client = Client(address, timeout=15)
+        client: Any = Client(address, timeout=15)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise UsageError(
             f"no scheduler answers at {address}: {error}", hint="start one with `dask scheduler`"

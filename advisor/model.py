@@ -60,6 +60,8 @@ class Outcome(str, Enum):
     ERROR = "error"
 
 
+_SHORT = 60
+"""Characters of a path in a `repr`."""
 SUBJECT_KINDS = (
     "run",
     "rank",
@@ -80,7 +82,7 @@ LANGUAGES = ("en", "zh")
 ENGINES = ("auto", "durable", "python")
 """Engines to choose from: durable-rules, the plain loop, or the first of them that can be used."""
 
-Value = float | int | str | bool | tuple
+Value = float | int | str | bool | tuple[Any, ...]
 """What a fact may hold: a finite number, a text, a truth value, or a tuple of those (a list in JSON)."""
 
 
@@ -155,16 +157,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Saving:
-    """What removing the cause would give, of each step; where there are no steps, of the recording."""
+    """What removing the cause would give: per step and as a share of it, or where nothing marks steps in the whole
+    recording; the other pair is None then."""
 
     us_per_step: float | None
     share_of_step: float | None
     basis: Text
+    us_of_recording: float | None = None
+    share_of_recording: float | None = None
     range_us: tuple[float, float] | None = None
     """Between which it lies, by the spread of the steps and by what the estimate is usually off."""
     after_others_us: float | None = None
     """What it still gives once the findings above it are repaired."""
-    us_of_recording: float | None = None
     removes: str = ""
     """What a replay of the step puts right about the subject (`ruleset.rule.REMOVES`); empty: it cannot be replayed."""
     kind: str = "estimate"
@@ -172,8 +176,13 @@ class Saving:
 
     @property
     def us(self) -> float:
-        """Of each step, or of the recording where there are no steps, microseconds."""
-        return self.us_per_step if self.us_per_step is not None else self.us_of_recording or 0.0
+        """Microseconds, of whichever it is."""
+        return self.us_per_step or self.us_of_recording or 0.0
+
+    @property
+    def share(self) -> float | None:
+        """Part of whichever it is."""
+        return self.share_of_step if self.share_of_step is not None else self.share_of_recording
 
 
 @dataclass(frozen=True)
@@ -303,6 +312,11 @@ class ProfileInfo:
     parallelism: Parallelism = Parallelism()
     devices: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    recording: str = "training_steps"
+    """training_steps, inference, kernel_benchmark, unmarked or fragment."""
+    recording_reason: Text = field(default_factory=lambda: Text("", ""))
+    has_steps: bool = True
+    """Whether something marks steps; else every figure is one of the whole recording."""
 
 
 @dataclass(frozen=True)
@@ -311,9 +325,11 @@ class Summary:
     headline: Text
     step_time_us: float | None = None
     breakdown: Mapping[str, float] = field(default_factory=dict)
+    recording_us: float | None = None
+    """Length of what is judged, where nothing marks steps; `step_time_us` is None then."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The whole answer: what was read, what was found, what was fine, what could not be judged."""
 
@@ -331,3 +347,15 @@ class Report:
     """Names of the facts by which remedies are checked: they go along in JSON, to hold a later run to them."""
     whatif: WhatIf | None = None
     accounting: Accounting | None = None
+
+    def __repr__(self) -> str:
+        """One line for whoever looks at the object; the report itself is for `render`."""
+        step = self.summary.step_time_us
+        parts = [
+            self.profile.path if len(self.profile.path) <= _SHORT else f"…{self.profile.path[1 - _SHORT :]}",
+            self.summary.direction,
+            "" if step is None else f"step {step / 1000:.4g} ms",
+            f"ranks {len(self.profile.ranks)}",
+            f"findings {len(self.findings)}",
+        ]
+        return f"Report({', '.join(part for part in parts if part)})"

@@ -232,11 +232,23 @@ TRANSPORTS = Table(
         _c("large_packet_ratio", "float"),
         _c("packets", "float"),
         _c("small_packets", "float"),
-        _c("packet_sizes", "list"),
     ),
     _LEVEL1,
 )
-"""`packet_sizes` is a tuple of (bytes, count, us); `transport` HCCS, RDMA, PCIE, SIO or SDMA (repeats the others)."""
+"""`transport` is HCCS, RDMA, PCIE, SIO or SDMA (repeats the others)."""
+
+PACKETS = Table(
+    "packets",
+    "packet sizes of what each transport moved, one row per operation, transport and size",
+    (
+        _c("transport", "str"),
+        _c("size_bytes", "float"),
+        _c("count", "float"),
+        _c("time_us", "float"),
+    ),
+    _LEVEL1,
+)
+"""`time_us` is that of all `count` packets together."""
 
 LINKS = Table(
     "links",
@@ -520,6 +532,7 @@ TABLES: dict[str, Table] = {
         HOST_API,
         COLLECTIVES,
         TRANSPORTS,
+        PACKETS,
         LINKS,
         DATASET_STAGES,
         PIPELINE_OPS,
@@ -549,6 +562,7 @@ FILES = {
     "step_collectives": "step_trace_raw_*_detail_time.csv", "kernels": "kernel_details.csv",
     "operator_types": "op_statistic.csv", "operators": "aicore_intermediate_*_detail.csv",
     "host_api": "api_statistic.csv", "collectives": "communication.json", "transports": "communication.json",
+    "packets": "communication.json",
     "links": "communication_matrix.json", "dataset_stages": "dataset.csv",
     "pipeline_ops": "minddata_pipeline_raw_*.csv", "pipeline_summary": "minddata_pipeline_summary_*.json",
     "batches": "dataset_iterator_profiling_*.txt or device_queue_profiling_*.txt",

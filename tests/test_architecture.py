@@ -30,21 +30,21 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "advisor"
 
 ROOMS: tuple[tuple[str, ...], ...] = (
-    ("basics", "conformity"),
+    ("basics",),
     ("model",),
-    ("tables", "yamlfiles"),
+    ("tables", "yamlfiles", "plain"),
     ("knowledge",),
     ("config", "sources"),
     ("facts", "trust"),
     ("ruleset", "execution"),
     ("engine",),
     ("pipeline",),
-    ("api", "exchange"),
+    ("exchange",),
     ("compare", "collect"),
     ("gate",),
     ("render",),
-    ("authoring", "inspection"),
-    ("callbacks", "serve"),
+    ("api", "authoring", "inspection"),
+    ("callbacks", "mcp", "serve"),
     ("cli",),
     ("__init__", "__main__"),
 )

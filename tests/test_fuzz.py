@@ -31,7 +31,8 @@ from advisor.facts.base import FactSet
 from advisor.facts.saved import dump, load
 from advisor.pipeline import advise, judge_saved, measure
 from advisor.render import render
-from advisor.ruleset.files.loader import RuleSet, load_rules, rule_files
+from advisor.ruleset.files.found import rule_files
+from advisor.ruleset.files.loader import RuleSet, load_rules
 from advisor.ruleset.language.expression import ExpressionError, parse
 from advisor.ruleset.truth.templates import check_template, placeholders
 from advisor.yamlfiles.document import read_document

@@ -37,9 +37,9 @@ def test_every_statement_is_reached():
 
 
 def test_every_rule_cites_a_statement_that_exists():
-    """A rule without a source is somebody's opinion."""
+    """A trusted rule without a source is somebody's opinion; one fresh from `rules new` is experimental."""
     for rule in shipped().rules:
-        assert rule.statements, rule.id
+        assert rule.statements or rule.status == "experimental", rule.id
         assert set(rule.statements) <= set(statements()), rule.id
         assert all(reference["document"] in documents() for reference in rule.references), rule.id
     for remedy in shipped().remedies.values():

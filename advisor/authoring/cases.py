@@ -26,7 +26,8 @@ from advisor.model import (
     Subject,
     Text,
 )
-from advisor.ruleset.files.loader import RuleSet, load_rule, with_params
+from advisor.ruleset.files.loader import RuleSet, with_params
+from advisor.ruleset.files.reading import load_rule
 from advisor.ruleset.files.schema import CaseModel, CasesModel, ExpectModel
 from advisor.ruleset.language.scopes import SINGLE
 from advisor.ruleset.rule import Rule

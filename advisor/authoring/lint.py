@@ -17,8 +17,9 @@ from advisor.knowledge.remedies import load_remedies
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.verdicts import verdict_words
 from advisor.model import Direction, Text
-from advisor.ruleset.files.loader import read_rules, with_params
+from advisor.ruleset.files.loader import with_params
 from advisor.ruleset.files.packs import shipped_packs
+from advisor.ruleset.files.reading import read_rules
 from advisor.ruleset.language.alternatives import expand
 from advisor.ruleset.language.conditions import All, AnyOf, Condition, Leaf, push_down
 from advisor.ruleset.language.expression import Call, Expr, FactRef, Literal, Logic, Name, Param, children, walk

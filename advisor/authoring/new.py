@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from advisor.authoring.cases import cases_path
@@ -79,7 +80,7 @@ def _slug(title: str) -> str:
 
 
 def _rule_text(spec: NewRule, kind: FactKind, subject: str, direction: str) -> str:
-    quote = lambda text: json.dumps(text, ensure_ascii=False)  # noqa: E731
+    quote = partial(json.dumps, ensure_ascii=False)
     origin = spec.origin or word(LANGUAGES[0], "rules.new_origin")
     value, limit = f"{{{{ {spec.fact} }}}}", "{{ param.limit }}"
     title = Text(spec.title, spec.title_zh or spec.title)

@@ -43,6 +43,7 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
     Without --for and --evidence: what most diagnoses need. --check ends with 1 where something is wrong.
     """
     from advisor import collect as collecting
+    from advisor.knowledge.words import word
 
     start_log()
     check_outputs([given["output"]])
@@ -51,7 +52,7 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
         faults = collecting.check_file(checked, total_steps=given["total_steps"], ranks=given["ranks"])
         for fault in faults:
             click.echo(fault.show(lang))
-        note(f"{len(faults)} defects" if faults else "no defects")
+        note(word(lang, "collect.defects" if faults else "collect.no_defects", count=len(faults)))
         return FAILED if any(fault.level == "error" for fault in faults) else DONE
     evidence, framework = tuple(given["evidence"]), given["framework"]
     if profile:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.basics.errors import AdvisorError
-from advisor.cli.advise import told_broken
+from advisor.cli.advise import status_of_rules
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
 from advisor.cli.options import (
     ALLOW_CODE,
@@ -95,7 +95,7 @@ def gate(profiles: tuple[str, ...], **given: Any) -> int:
         raise
     _write(decision, wanted, lang)
     status = {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT, "recorded": DONE}[decision.verdict.value]
-    return told_broken(rules, status)
+    return status_of_rules(rules, status)
 
 
 def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision, RuleSet, str]:
@@ -125,11 +125,10 @@ def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision,
 
 def _verdicts(config: Config) -> set[str]:
     """Verdict words and ids of all rules, also of those not selected now: what a waiver may name."""
-    from advisor.facts.registry import catalogue
     from advisor.knowledge.verdicts import verdict_words
     from advisor.ruleset.files.loader import load_rules
 
-    every = load_rules(config=replace(config, select=(), ignore=()), catalogue=catalogue(), strict=False)
+    every = load_rules(config=replace(config, select=(), ignore=()), strict=False)
     return {*verdict_words(), *every.by_id, *(rule.verdict for rule in every.rules)}
 
 

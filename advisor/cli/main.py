@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "inspection",
     "facts": "inspection",
     "gate": "gate",
+    "mcp": "mcp",
     "rules": "rules",
     "serve": "serve",
     "trust": "trust",

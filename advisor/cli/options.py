@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -84,7 +83,6 @@ def extend_catalogue(config_file: str | None, allowed: Sequence[str] = (), profi
 def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[Config, RuleSet]:
     """The configuration as far as it may be in force for these data, and its rules with what is to be told of it."""
     from advisor.facts.extractors import load_extractors
-    from advisor.facts.registry import catalogue
     from advisor.ruleset.files.loader import load_rules
     from advisor.trust import settle
 
@@ -93,13 +91,10 @@ def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[C
         settled.require(key)
     config = settled.config.for_model(given.get("model"))
     warnings = load_extractors(config.extractors)
-    config = replace(
-        config,
-        rules=(*config.rules, *map(Path, given.get("directories") or ())),
-        select=_words(given.get("select")) or config.select,
-        ignore=(*config.ignore, *_words(given.get("ignore"))),
+    config = config.with_options(
+        rules=given.get("directories") or (), select=_words(given.get("select")), ignore=_words(given.get("ignore"))
     )
-    rules = load_rules(config=config, catalogue=catalogue(), strict=False)
+    rules = load_rules(config=config, strict=False)
     return config, replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)
 
 

@@ -121,7 +121,7 @@ def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allow
 def test_rules(paths: tuple[str, ...], verbose: bool, config_file: str | None, allowed: tuple[str, ...]) -> int:
     """Runs the cases beside the rules. Ends with 1 where one does not hold."""
     from advisor.authoring.cases import run_cases
-    from advisor.ruleset.files.loader import rule_files
+    from advisor.ruleset.files.found import rule_files
 
     start_log()
     extend_catalogue(config_file, allowed)

@@ -100,7 +100,7 @@ class Account:
         return (self.after or 0.0) - (self.before or 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """What became of it all. `comparable` is false where an obstacle blocks: then nothing is claimed about speed."""
 
@@ -115,6 +115,9 @@ class Comparison:
     findings: tuple[Matched, ...] = ()
     effects: tuple[Effect, ...] = ()
     accounts: tuple[Account, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.headline.en})"
 
     def of(self, state: str) -> tuple[Matched, ...]:
         """Findings in this state."""

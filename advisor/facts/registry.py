@@ -10,7 +10,7 @@ from advisor.facts.base import FactKind, Family
 from advisor.facts.declared import kind_fault
 
 MODULES = (
-    "step.run", "step.steps", "step.collection", "data.processors", "data.getnext", "data.pipeline",
+    "recording.kind", "step.run", "step.steps", "step.collection", "data.processors", "data.getnext", "data.pipeline",
     "operators.operators", "step.from_kernels", "host.timeline", "host.dispatch", "device.memory",
     "operators.compilation", "collectives.parallelism", "collectives.communication", "cluster.replay", "cluster.ranks",
     "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links", "cluster.stages",
@@ -27,6 +27,11 @@ def add_families(added: Iterable[Family]) -> None:
     """Makes these the families of extractors: they are measured last, in this process."""
     _ADDED.clear()
     _ADDED.update({family.name: family for family in added})
+
+
+def has_extractors() -> bool:
+    """Whether extractors have added facts of their own to the catalogue."""
+    return bool(_ADDED)
 
 
 def families(added: bool = True) -> dict[str, Family]:

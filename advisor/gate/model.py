@@ -83,7 +83,7 @@ class Recorded:
     needed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decision:
     """The whole answer of the gate."""
 
@@ -105,6 +105,10 @@ class Decision:
     """Profiles in which no run could be read."""
     unsteady: tuple[Unsteady, ...] = ()
     recorded: Recorded | None = None
+
+    def __repr__(self) -> str:
+        judged = f"{len(self.judgements)} judged, {len(self.of(Result.FAIL))} failed"
+        return f"Decision({self.verdict.value}, {judged}, runs {len(self.runs)}, history {len(self.history)})"
 
     def of(self, *results: Result) -> list[Judgement]:
         return [judgement for judgement in self.judgements if judgement.result in results]

@@ -99,7 +99,10 @@ class Policy:
         ones. `fail_on` of the command line wins."""
         layers: list[RulesTable] = [self.table]
         layers += [when for when in self.table.when if _matches(when.match, attributes)]
-        last = lambda name: next((v for t in reversed(layers) if (v := getattr(t, name)) is not None), None)  # noqa: E731
+
+        def last(name: str) -> Any:
+            return next((v for layer in reversed(layers) if (v := getattr(layer, name)) is not None), None)
+
         severity = fail_on or last("fail_on")
         min_runs = last("min_runs") or int(defaults()["statistics"]["min_runs"])
         findings = defaults()["findings"]

@@ -9,8 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from advisor.basics.errors import RuleError
-from advisor.basics.resources import resource
-from advisor.knowledge.remedy import RemedySpec
+from advisor.knowledge.remedy import RemedySpec, remedy_files
 from advisor.model import Verify
 from advisor.yamlfiles.document import read_document
 from advisor.yamlfiles.faults import Faults, LintError, of_error, validate
@@ -38,26 +37,20 @@ class RemedyModel(Model):
 
 
 def load_remedies(packs: Sequence[Path] = ()) -> tuple[dict[str, RemedySpec], list[LintError]]:
-    """Every shipped remedy and those of these packs, by id, and what is wrong with their files. Links that lead out of
-    a folder are left out: a pack must not show files that are not its own."""
+    """Every shipped remedy and those of these packs, by id, and what is wrong with their files."""
     remedies: dict[str, RemedySpec] = {}
     errors: list[LintError] = []
-    for folder in (resource("knowledge_base", "remedies"), *(pack / "remedies" for pack in packs)):
-        if not folder.is_dir():
+    for path in remedy_files(packs):
+        spec, faults = load_remedy(path)
+        errors.extend(faults)
+        if spec is None:
             continue
-        for path in sorted(folder.glob("*.yaml")):
-            if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
-                continue
-            spec, faults = load_remedy(path)
-            errors.extend(faults)
-            if spec is None:
-                continue
-            if spec.id in remedies:
-                errors.append(
-                    LintError(str(path), spec.line, f"a second remedy {spec.id!r}", f"see {remedies[spec.id].path}")
-                )
-                continue
-            remedies[spec.id] = spec
+        if spec.id in remedies:
+            errors.append(
+                LintError(str(path), spec.line, f"a second remedy {spec.id!r}", f"see {remedies[spec.id].path}")
+            )
+            continue
+        remedies[spec.id] = spec
     return remedies, errors
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from advisor.basics.resources import resource
 from advisor.model import Text, Verify
 
 
@@ -32,3 +33,13 @@ class RemedySpec:
             if text is not None:
                 yield from (text.en, text.zh)
         yield from self.snippet.values()
+
+
+def remedy_files(packs: Sequence[Path] = ()) -> Iterator[Path]:
+    """Files of the shipped remedies and of those of these packs. Links that lead out of a folder are left out: a pack
+    must not show files that are not its own."""
+    for folder in (resource("knowledge_base", "remedies"), *(pack / "remedies" for pack in packs)):
+        root = folder.resolve()
+        for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
+            if path.is_file() and path.resolve().is_relative_to(root):
+                yield path

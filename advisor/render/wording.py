@@ -115,6 +115,15 @@ def extent(report: Report, lang: str) -> list[str]:
     return told
 
 
+def about_recording(report: Report, lang: str) -> str:
+    """What was recorded, and why it is taken for that; empty for training steps with nothing more to say."""
+    profile = report.profile
+    if profile.recording == "training_steps" and profile.has_steps:
+        return ""
+    kind = word(lang, f"recording_kinds.{profile.recording}")
+    return word(lang, "report.about_recording", kind=kind, reason=profile.recording_reason)
+
+
 def gain(saving: Saving | None, lang: str) -> str:
     """ "12 ms (10 ms to 14 ms; 38 % of the step)", or that it is not known."""
     if saving is None:
@@ -123,9 +132,10 @@ def gain(saving: Saving | None, lang: str) -> str:
     if saving.range_us is not None:
         low, high = (rounded(us, RANGE_DIGITS) for us in saving.range_us)
         told.append(word(lang, "report.between", low=low, high=high))
-    if saving.share_of_step is not None:
-        share = significant(100 * saving.share_of_step, _digits(saving))
-        told.append(word(lang, "report.share_of_step", share=f"{share} %"))
+    if saving.share is not None:
+        share = f"{significant(100 * saving.share, _digits(saving))} %"
+        whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
+        told.append(word(lang, whole, share=share))
     if len(told) == 1:
         return told[0]
     return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedy import RemedySpec
@@ -29,6 +29,21 @@ class Threshold:
     origin: str
     overridden: str = ""
     """Who replaced the rule's own value; empty where nobody did."""
+
+
+_WORDS_OF: dict[str, tuple[type, ...]] = {"text": (str,), "bool": (bool,), "list": (list, tuple)}
+
+
+def fits_unit(value: object, unit: str) -> bool:
+    """Whether a parameter of this unit may hold this value."""
+    if unit in _WORDS_OF:
+        return isinstance(value, _WORDS_OF[unit])
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def frozen(value: Any) -> Any:
+    """Lists as tuples: what a parameter holds."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from advisor.model import Parallelism, Problem, Source
-from advisor.sources.readers import read_table
+from advisor.sources.readers import read_tables
 from advisor.sources.reference import TableRef
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Rank:
     host: str | None = None
     info: dict[str, Any] = field(default_factory=dict)
     """profiler_info and profiler_metadata as found: settings, versions, environment (see sources/metadata.py)."""
-    told_by: dict[str, Path] = field(default_factory=dict)
+    info_files: dict[str, Path] = field(default_factory=dict)
     """profiler_info, profiler_metadata -> the file (or database) that holds it."""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Communication groups: name (or hash) -> global ranks."""
@@ -71,15 +71,23 @@ class Rank:
         if reference is None:
             return None
         wanted = None if columns is None else tuple(columns)
+        if (table, None) in self._cache:
+            wanted = None
         return self.once((table, wanted), lambda: self._read(reference, wanted))
 
     def _read(self, reference: TableRef, wanted: tuple[str, ...] | None) -> pd.DataFrame | None:
-        frame = read_table(reference, wanted, self.note_path)
-        if frame is None or frame.empty:
-            files = {self.relative(path) for path in reference.paths}
-            lost = reference.table
-            self.problems = [replace(p, lost=(*p.lost, lost)) if p.file in files else p for p in self.problems]
-        return frame
+        """Reads a table; those that the same reading gives are kept beside it."""
+        found = read_tables(reference, wanted, self.note_path)
+        for name, frame in found.items():
+            known = self.tables.get(name, reference)
+            if (known.reader, known.paths) != (reference.reader, reference.paths):
+                continue
+            if len(found) > 1:
+                self._cache[name, None] = frame
+            if frame is None or frame.empty:
+                files = {self.relative(path) for path in reference.paths}
+                self.problems = [replace(p, lost=(*p.lost, name)) if p.file in files else p for p in self.problems]
+        return found[reference.table]
 
     def once(self, key: Hashable, make: Callable[[], T | None]) -> T | None:
         """What `make` returns, made once and kept until the rank forgets. Where it fails it is not tried again: the
@@ -103,8 +111,8 @@ class Rank:
         return Source(self.relative(reference.paths[0]), headings, tuple(steps))
 
     def source_of_info(self, entry: str, *columns: str) -> Source | None:
-        """Where an entry of `told_by` was read; None where the rank has none."""
-        path = self.told_by.get(entry)
+        """Where an entry of `info_files` was read; None where the rank has none."""
+        path = self.info_files.get(entry)
         return None if path is None else Source(self.relative(path), columns)
 
 

@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.sources.reference import Note
 from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
@@ -21,6 +22,7 @@ from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
 if TYPE_CHECKING:
     import pandas as pd
 
+NoneType = type(None)
 _INT64 = 1 << 63
 _ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
 _SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us", "stage_us"))
@@ -133,9 +135,101 @@ def to_step(cell: Any) -> str:
 
 
 def _convert(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Counter[str], Any]:
-    """(array, defects, first bad cell) of one column."""
+    """(array, defects, first bad cell) of one column: in one piece where all cells are as profilers write them, else
+    cell by cell."""
+    whole = _whole(column, cells, scale)
+    return _each(column, cells, scale) if whole is None else (whole, Counter(), None)
+
+
+def _whole(column: Column, cells: Sequence[Any], scale: float) -> Any:
+    """The array of a column without any defect; None where each cell has to be looked at."""
+    if not len(cells):
+        return None
+    if column.dtype == "str":
+        return _texts(cells)
+    if column.dtype not in ("float", "int", "ns"):
+        return None
+    if column.dtype == "ns":
+        return _times(cells, int(scale))
+    numbers = _numbers(cells)
+    if numbers is None:
+        return None
+    present = numbers[~np.isnan(numbers)]
+    low, high = present.min(initial=0.0), present.max(initial=0.0)
+    if _measures(column) and (low < 0 or high * scale > LARGEST):
+        return None
+    if column.dtype == "float":
+        return numbers * scale
+    return None if max(-low, high) >= 2**53 or (present % 1).any() else _nullable(numbers)
+
+
+def _measures(column: Column) -> bool:
+    return column.name.endswith(_MEASURES) and column.name not in _SIGNED
+
+
+def _texts(cells: Sequence[Any]) -> Any:
+    if not set(map(type, cells)) <= {str, NoneType}:
+        return None
+    known = {cell: to_text(cell) for cell in dict.fromkeys(cells)}
+    if any(cell is not None and len(cell) > LONGEST_TEXT for cell in known):
+        return None
+    texts = np.empty(len(cells), dtype=object)
+    texts[:] = [*map(known.__getitem__, cells)]
+    return texts
+
+
+def _numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+    """Cells that are all finite numbers, texts of such, or empty (NaN); None where any is something else."""
+    if isinstance(cells, np.ndarray):
+        numbers = np.asarray(cells, np.float64)
+        return None if np.isinf(numbers).any() else numbers
+    kinds = set(map(type, cells))
+    texts: Sequence[Any]
+    if kinds <= {str, NoneType}:
+        if "".join(filter(None, cells)).translate(_NO_NUMBER):
+            return None
+        texts = ["nan" if cell is None or not cell or cell.isspace() else cell for cell in cells]
+    elif kinds <= {int, float, NoneType}:
+        texts = ["nan" if cell is None else cell for cell in cells] if NoneType in kinds else cells
+    else:
+        return None
+    try:
+        numbers = np.fromiter(map(float, texts), np.float64, len(texts))
+    except (ValueError, OverflowError):
+        return None
+    return numbers if np.isfinite(numbers).sum() + list(texts).count("nan") == len(texts) else None
+
+
+_NO_NUMBER = str.maketrans("", "", "0123456789.eE+- \t")
+
+
+def _times(cells: Sequence[Any], scale: int) -> Any:
+    """Nanoseconds of numbers, or None; a float's digits are those it is written with."""
+    kinds = set(map(type, cells))
+    if not kinds <= {int, float}:
+        return None
+    try:
+        times = np.array([to_ns(cell, scale) for cell in cells], np.int64)
+    except Unusable:
+        return None
+    import pandas as pd
+
+    return pd.array(times, dtype="Int64")
+
+
+def _nullable(numbers: npt.NDArray[np.float64]) -> Any:
+    import pandas as pd
+
+    absent = np.isnan(numbers)
+    return pd.arrays.IntegerArray(np.where(absent, 0, numbers).astype(np.int64), absent)
+
+
+def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Counter[str], Any]:
+    """As `_convert`, cell by cell."""
     defects: Counter[str] = Counter()
     first: Any = None
+    if isinstance(cells, np.ndarray):
+        cells = [None if cell != cell else cell for cell in cells.tolist()]
     if column.dtype == "str":
         long = sum(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in cells)
         if long:
@@ -146,7 +240,7 @@ def _convert(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, C
         for i, cell in enumerate(cells):
             values[i] = tuple(map(int, re.findall(r"-?\d+", cell))) if isinstance(cell, str) else cell
         return values, defects, first
-    measure = column.name.endswith(_MEASURES) and column.name not in _SIGNED
+    measure = _measures(column)
     numbers: list[Any] = [None] * len(cells)
     whole = int(scale)
     for i, cell in enumerate(cells):
@@ -207,4 +301,5 @@ def build_frame(
             note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}")
     import pandas as pd
 
-    return pd.DataFrame(result)
+    frame: pd.DataFrame = pd.DataFrame(result)
+    return frame

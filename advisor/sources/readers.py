@@ -46,14 +46,21 @@ def reader(name: str) -> Callable[[Reader], Reader]:
 
 def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Reads one canonical table. What a damaged file still holds is kept; every defect becomes a note."""
+    return read_tables(reference, columns, note)[reference.table]
+
+
+def read_tables(reference: TableRef, columns: Sequence[str] | None, note: Note) -> dict[str, pd.DataFrame | None]:
+    """Reads one canonical table, and with it those that the same reading gives."""
     import_module(_MODULES[reference.reader.partition(".")[0]])
     name = str(reference.paths[0])
     paths = tuple(path for path in reference.paths if _is_readable(path, note))
+    nothing: dict[str, pd.DataFrame | None] = {reference.table: None}
     if not paths:
-        return None
+        return nothing
     before = [_state(path) for path in paths]
     try:
-        return _READERS[reference.reader](replace(reference, paths=paths), columns, note)
+        found = _READERS[reference.reader](replace(reference, paths=paths), columns, note)
+        return nothing | found if isinstance(found, dict) else {reference.table: found}
     except OSError as error:
         note(name, why_unreadable(error))
     except sqlite3.OperationalError as error:
@@ -70,7 +77,7 @@ def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         for path, state in zip(paths, before, strict=True):
             if _state(path) != state:
                 note(str(path), "changed while it was read; run again once the profiler has finished writing")
-    return None
+    return nothing
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 Note = Callable[[str, str], None]
 """note(file, problem): how a reader reports what is wrong with its input."""
 
-Reader = Callable[["TableRef", "Sequence[str] | None", Note], "pd.DataFrame | None"]
-"""read(reference, wanted columns or None for all, note) -> canonical frame, or None where nothing was readable."""
+Frames = dict[str, "pd.DataFrame | None"]
+"""Table -> canonical frame, None where nothing of it was readable."""
+
+Reader = Callable[["TableRef", "Sequence[str] | None", Note], "pd.DataFrame | Frames | None"]
+"""read(reference, wanted columns or None for all, note) -> canonical frame, or None where nothing was readable; the
+frames of several tables, with all their columns, where one reading of a file gives them all."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from advisor.basics.errors import RuleError
-from advisor.yamlfiles.document import Document
 
-M = TypeVar("M", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from advisor.yamlfiles.document import Document
+
+M = TypeVar("M", bound="BaseModel")
 
 
 @dataclass(frozen=True, order=True)
@@ -65,6 +67,8 @@ def of_error(error: RuleError, path: Path) -> LintError:
 
 def validate(model: type[M], document: Document, faults: Faults) -> M | None:
     """The document as this model; None, with every defect noted, where it does not fit."""
+    from pydantic import ValidationError
+
     if not isinstance(document.data, dict):
         faults.add((), "the file holds no keys" if document.data is None else "the file must be a mapping of keys")
         return None
@@ -123,6 +127,8 @@ def _known_keys(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    from pydantic import BaseModel
+
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in getattr(annotation, "__args__", ()):

@@ -13,7 +13,8 @@ from advisor.config import Config
 from advisor.engine.judge import decide
 from advisor.facts.base import FactSet
 from advisor.pipeline import advise, measure
-from advisor.ruleset.files.loader import load_rules, rule_files
+from advisor.ruleset.files.found import rule_files
+from advisor.ruleset.files.loader import load_rules
 from advisor.ruleset.files.packs import shipped_packs
 
 CORPUS = os.environ.get("ADVISOR_CORPUS")

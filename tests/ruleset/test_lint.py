@@ -17,7 +17,7 @@ from advisor.basics.errors import UsageError
 from advisor.basics.resources import resource
 from advisor.knowledge.remedies import load_remedies
 from advisor.knowledge.verdicts import verdict_words
-from advisor.ruleset.files.loader import rule_files
+from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.files.schema import json_schema
 from advisor.yamlfiles.document import read_document
 

@@ -61,7 +61,7 @@ def leading_loss(facts: FactSet) -> Loss | None:
 def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:
     """Why this profile cannot be called healthy although no finding has weight; None where it can."""
     told = [(f, (f.saving or f.at_stake)) for f in findings]
-    doubted = [(f, share) for f, s in told if s and (share := s.share_of_step or 0.0) >= terms()["doubted"]["value"]]
+    doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         first, share = doubted[0]
         return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)

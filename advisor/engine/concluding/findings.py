@@ -38,6 +38,13 @@ def materiality() -> dict[Severity, float]:
     return {Severity(name): float(entry["value"]) for name, entry in least.items()}
 
 
+@lru_cache(maxsize=1)
+def among_peers() -> Mapping[str, Any]:
+    """Which subjects stand out among peers, and how many steady steps it takes to say so (the same document)."""
+    entry: Mapping[str, Any] = document("materiality.yaml")["among_peers"]
+    return entry
+
+
 def build(
     draft: Draft, facts: FactSet, catalogue: Mapping[str, FactKind], rules: RuleSet, findings: Sequence[Reached]
 ) -> Finding:
@@ -117,7 +124,9 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     ladder = rule.severity
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
-        at_stake = stake.share_of_step
+        at_stake = stake.share
+    if (at_stake is None and rule.impact is not None) or _is_one_step_among_peers(scope):
+        return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
         return min(ladder.constant, allowed, key=lambda s: s.rank)
@@ -131,6 +140,14 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
             if bound is not None and (measured >= bound if ladder.worse == "higher" else measured <= bound):
                 reached = severity
     return min(reached, allowed, key=lambda s: s.rank)
+
+
+def _is_one_step_among_peers(scope: Scope) -> bool:
+    """Whether one of several ranks, hosts or links is told from its peers by a single step: another one may be last in
+    the next."""
+    steps = scope.facts.number("step.count", RUN)
+    peers = among_peers()
+    return steps is not None and steps < peers["steps"]["value"] and scope.subject.kind in peers["subjects"]
 
 
 def _allowed(share: float) -> Severity:
@@ -165,9 +182,14 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
     scope_variables = variables.with_values(
         values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
     )
-    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or next(iter(spec.snippet.values()), "")
-    lenient = lambda text: render(text, scope_variables, lenient=True)  # noqa: E731
-    both = lambda text: Text(lenient(text.en), lenient(text.zh))  # noqa: E731
+    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or ""  # never another framework's
+
+    def lenient(text: str) -> str:
+        return render(text, scope_variables, lenient=True)
+
+    def both(text: Text) -> Text:
+        return Text(lenient(text.en), lenient(text.zh))
+
     return Remedy(
         id=spec.id,
         title=both(spec.title),

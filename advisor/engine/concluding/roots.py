@@ -9,21 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from advisor.model import Confidence, Direction, Finding, Role, Severity, Subject
+from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
+
+_Item = TypeVar("_Item")
+_Key = tuple[str | int, ...]
+"""What findings are looked up by: a relation, a verdict, and what the relation compares."""
 
 Explains = dict[str, tuple[tuple[str, str], ...]]
 """rule -> (verdict it explains, relation of subjects: same, any or overlapping)"""
-
-
-def related(cause: Subject, symptom: Subject, relation: str) -> bool:
-    """Whether the subjects stand in the relation: same kind and id, overlapping (a shared rank, or the run), any."""
-    if relation == "same":
-        return (cause.kind, cause.id) == (symptom.kind, symptom.id)
-    if relation == "overlapping":
-        whole = "run" in (cause.kind, symptom.kind) or not cause.ranks or not symptom.ranks
-        return whole or bool(set(cause.ranks) & set(symptom.ranks))
-    return True
 
 
 def merge(findings: Sequence[Finding]) -> list[Finding]:
@@ -59,15 +54,15 @@ def _merged(group: list[Finding]) -> Finding:
     )
 
 
-def _unique(items: Iterable) -> tuple:
-    found: list = []
+def _unique(items: Iterable[_Item]) -> tuple[_Item, ...]:
+    found: list[_Item] = []
     for item in items:
         if item not in found:
             found.append(item)
     return tuple(found)
 
 
-def _by_id(remedies: Iterable) -> tuple:
+def _by_id(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
     return tuple({remedy.id: remedy for remedy in reversed(list(remedies))}.values())[::-1]
 
 
@@ -79,10 +74,10 @@ class _Symptoms:
     """Findings by verdict, identity and rank: what `related` allows, without trying every pair."""
 
     def __init__(self, findings: Sequence[Finding], kinds: Mapping[str, str], types: Mapping[str, str]) -> None:
-        self._by: dict[tuple, list[int]] = {}
+        self._by: dict[_Key, list[int]] = {}
         for place, finding in enumerate(findings):
             verdict, subject = finding.verdict, finding.subject
-            keys: list[tuple] = [("any", verdict), ("same", verdict, subject.kind, subject.id)]
+            keys: list[_Key] = [("any", verdict), ("same", verdict, subject.kind, subject.id)]
             if subject.kind == "operator" and subject.id in types and kinds.get(finding.rule) == "symptom":
                 keys.append(("same", verdict, "operator_type", types[subject.id]))
             whole = subject.kind == "run" or not subject.ranks
@@ -195,7 +190,7 @@ def _numbered(
 ) -> list[Finding]:
     findings = [replace(f, saving=None) if role == Role.SYMPTOM else f for f, role in zip(findings, roles, strict=True)]
 
-    def place(i: int) -> tuple:
+    def place(i: int) -> tuple[Any, ...]:
         f = findings[i]
         return (_ROLE_ORDER[roles[i]], -f.weight_us, -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
 

@@ -102,8 +102,8 @@ def _headline(top: Finding, step_us: float | None) -> Text:
     told = top.saving or top.at_stake
     if told is not None:
         amount = show(told.us, "us")
-        if told.share_of_step is not None:
-            amount = f"{amount} ({show(told.share_of_step, 'ratio')})"
+        if told.share is not None:
+            amount = f"{amount} ({show(told.share, 'ratio')})"
         said.append(both("summary.gain" if top.saving else "summary.at_stake", amount=amount))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 

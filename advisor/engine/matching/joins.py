@@ -56,7 +56,8 @@ def _by_value(population: Population, kind: str, fact: str) -> dict[Any, list[Su
             if value is not None:
                 index.setdefault((type(value), value), []).append(subject)
         population.cache[key] = index
-    return population.cache[key]
+    known: dict[Any, list[Subject]] = population.cache[key]
+    return known
 
 
 def field_of(facts: FactSet, fact: str, subject: Subject) -> Any:

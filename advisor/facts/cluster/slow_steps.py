@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
-from advisor.facts.cluster.accounts import PARTS, Accounts, Floats, accounts
-from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
+from advisor.facts.collectives.exchanges import EXCHANGES, Floats
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject, Value

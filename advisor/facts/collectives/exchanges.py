@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,10 @@ EXCHANGES = Reduction("communication", Exchanges)
 
 def reduce_exchanges(rank: Rank) -> Exchanges | None:
     """The rank's collectives; None where there are none with a usable time."""
+    return rank.once(reduce_exchanges, lambda: _reduce(rank))
+
+
+def _reduce(rank: Rank) -> Exchanges | None:
     frame = rank.read("collectives")
     if frame is None or frame.empty:
         return None
@@ -86,15 +91,14 @@ def reduce_exchanges(rank: Rank) -> Exchanges | None:
     frame = frame[np.isfinite(elapsed) & (elapsed >= 0)]
     if frame.empty:
         return None
-    step = frame["step"].fillna("0").astype(str)
-    group = frame["group"].fillna("").astype(str)
-    name = frame["name"].fillna("").astype(str)
+    step, group, name = _words(frame, "step", "0"), _words(frame, "group"), _words(frame, "name")
     steps, groups, names = (tuple(dict.fromkeys(column)) for column in (step, group, name))
-    size, moving, transport, packet = _moved(rank, step, name, group)
+    size, moving, transport, packet = _moved(rank, [*zip(step, name, group, strict=True)])
     start = frame["start_ns"].fillna(0).to_numpy(np.int64) if "start_ns" in frame else np.zeros(len(frame), np.int64)
     kinds = tuple(kind_of(n) for n in names)
     name_index = _index(name, names)
-    kind_index = np.array([hash_small(k) for k in kinds], np.int64)[name_index]
+    small = {kind: hash_small(kind) for kind in set(kinds)}
+    kind_index = np.array([small[kind] for kind in kinds], np.int64)[name_index]
     step_index, group_index = _index(step, steps), _index(group, groups)
     order = np.lexsort((start, kind_index, group_index, step_index))
     ordinal = np.empty(len(frame), np.int64)
@@ -115,7 +119,7 @@ def reduce_exchanges(rank: Rank) -> Exchanges | None:
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
         float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
         (rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
-        tuple(t for t, kept in zip(transport, keep, strict=True) if kept), packet[keep],
+        tuple(transport[keep].tolist()), packet[keep],
     )  # fmt: skip
 
 
@@ -129,47 +133,50 @@ def hash_small(text: str) -> int:
 
 def _index(column: Any, values: tuple[str, ...]) -> Ints:
     places = {value: i for i, value in enumerate(values)}
-    return np.array([places[v] for v in column], np.int64)
+    return np.fromiter(map(places.__getitem__, column), np.int64, len(column))
 
 
 def _floats(frame: Any, column: str) -> Floats:
     if column not in frame:
         return np.full(len(frame), np.nan)
-    return frame[column].to_numpy(float, na_value=np.nan)
+    values: Floats = frame[column].to_numpy(float, na_value=np.nan)
+    return values
 
 
-@dataclass
-class _Traffic:
-    """What one operation moved, over all transports."""
-
-    size: float = 0.0
-    us: float = 0.0
-    most: float = 0.0
-    transport: str = ""
-    packets: float = 0.0
+def _words(frame: Any, column: str, absent: str = "") -> list[str]:
+    return list(frame[column].fillna(absent).astype(str).to_numpy(object))
 
 
-def _moved(rank: Rank, step: Any, name: Any, group: Any) -> tuple[Floats, Floats, list[str], Floats]:
-    """Bytes, transfer time, main transport and packet size of each operation; SDMA only where nothing finer is told."""
-    nothing = np.full(len(step), np.nan)
-    frame = rank.read("transports", ("step", "name", "group", "transport", "size_bytes", "time_us", "packets"))
+Traffic = tuple[Floats, Floats, npt.NDArray[np.object_], Floats]
+"""(bytes, transfer time, main transport, packet size) of each operation"""
+
+
+def _moved(rank: Rank, keys: list[tuple[str, str, str]]) -> Traffic:
+    """What each operation (step, name, group) moved; SDMA only where nothing finer is told."""
+    nothing = np.full(len(keys), np.nan)
+    frame = rank.read("transports")
     if frame is None or frame.empty:
-        return nothing, nothing, [""] * len(step), nothing
-    fine: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
-    coarse: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
-    columns = [frame[c].fillna("").astype(str) for c in ("step", "name", "group", "transport")]
-    sizes, times, packets = (_floats(frame, c) for c in ("size_bytes", "time_us", "packets"))
-    for s, n, g, t, size, lasts, count in zip(*columns, sizes, times, packets, strict=True):
-        if size > 0 and lasts > 0:
-            traffic = (coarse if t == "SDMA" else fine)[s, n, g]
-            traffic.size, traffic.us, traffic.packets = traffic.size + size, traffic.us + lasts, traffic.packets + count
-            if size > traffic.most:
-                traffic.most, traffic.transport = size, t
-    unknown = _Traffic(np.nan, np.nan, packets=np.nan)
-    told = [fine.get(k) or coarse.get(k) or unknown for k in zip(step, name, group, strict=True)]
-    size = np.array([m.size for m in told])
-    counts = np.array([m.packets if m.packets > 0 else np.nan for m in told])
-    return size, np.array([m.us for m in told]), [m.transport for m in told], size / counts
+        return nothing, nothing, np.full(len(keys), "", object), nothing
+    places: dict[tuple[str, str, str], int] = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    owners = map(places.get, zip(*(_words(frame, c) for c in ("step", "name", "group")), strict=True), repeat(-1))
+    owner = np.fromiter(owners, np.int64, len(frame))
+    transport = np.array(_words(frame, "transport"), object)
+    size, lasts, count = (_floats(frame, c) for c in ("size_bytes", "time_us", "packets"))
+    usable = (owner >= 0) & (size > 0) & (lasts > 0)
+    fine = usable & (transport != "SDMA")
+    known = np.zeros(len(places), bool)
+    known[owner[fine]] = True
+    chosen = np.flatnonzero(fine | (usable & ~known[owner]))
+    mine = owner[chosen]
+    told = np.bincount(mine, minlength=len(places)) > 0
+    sums = (np.bincount(mine, column[chosen], len(places)) for column in (size, lasts, count))
+    moved, moving, packets = (np.where(told, column, np.nan) for column in sums)
+    most = np.full(len(places), "", object)
+    largest = chosen[np.lexsort((chosen, -size[chosen], mine))]
+    most[owner[largest[::-1]]] = transport[largest[::-1]]
+    which = np.fromiter(map(places.__getitem__, keys), np.int64, len(keys))
+    each = moved / np.where(packets > 0, packets, np.nan)
+    return moved[which], moving[which], most[which], each[which]
 
 
 @dataclass
@@ -202,7 +209,8 @@ class Joint:
     @property
     def pure_us(self) -> Floats:
         """The transfer without the waiting for ranks at hand: how long the last to arrive was inside."""
-        return np.nanmin(self.elapsed_us, axis=1)
+        pure: Floats = np.nanmin(self.elapsed_us, axis=1)
+        return pure
 
     @property
     def transfer_us(self) -> Floats:

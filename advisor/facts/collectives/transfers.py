@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +106,7 @@ def reduce(rank: Rank) -> Transfers | None:
     if frame is None or frame.empty:
         return None
     steps = max(int(frame["step"].fillna("0").nunique()), 1)
-    packet_us, unaligned_us, unaligned_ratio = _alignment(frame)
+    packet_us, unaligned_us, unaligned_ratio = _alignment(rank.read("packets"))
     contended_us, ratio = _contention(rank)
     longest, name = _longest(frame)
     source = rank.source("transports", "size_bytes", "time_us")
@@ -126,30 +126,20 @@ def _reducing(rank: Rank) -> float | None:
 def _alignment(frame: Any) -> tuple[float, float, float | None]:
     """Transfer time in packets above 512 bytes, that of packets off the multiples, and the bandwidth of the latter
     against aligned packets of the same size class (None where there are no aligned ones)."""
-    if "packet_sizes" not in frame:
+    if frame is None or frame.empty:
         return 0.0, 0.0, None
-    transport = frame["transport"].fillna("").astype(str)
-    packets = _packets(frame[transport.isin(("HCCS", "PCIE", "SIO"))]["packet_sizes"])
-    if not len(packets):
-        packets = _packets(frame[transport == "SDMA"]["packet_sizes"])
-    if not len(packets):
+    size, count, lasts = (frame[column].to_numpy(float) for column in ("size_bytes", "count", "time_us"))
+    usable = (size > ALIGNMENT) & (count > 0) & (lasts > 0)
+    chosen = usable & frame["transport"].isin(("HCCS", "PCIE", "SIO")).to_numpy(bool)
+    if not chosen.any():
+        chosen = usable & (frame["transport"] == "SDMA").to_numpy(bool)
+    if not chosen.any():
         return 0.0, 0.0, None
-    size, count, lasts = packets.T
+    size, count, lasts = size[chosen], count[chosen], lasts[chosen]
     whole = np.rint(size)
     off = (whole % ALIGNMENT != 0) & (np.abs(size - whole) < 0.5)
     ratio = _ratio(size * count / lasts, lasts, np.floor(np.log2(size)), off, ~off)[1]
     return float(lasts.sum()), float(lasts[off].sum()), ratio
-
-
-def _packets(column: Sequence[Any]) -> Floats:
-    """Rows of (bytes, count, us) of all packets above 512 bytes."""
-    rows = [
-        packet
-        for packets in column
-        for packet in (packets if isinstance(packets, (tuple, list)) else ())
-        if packet[0] > ALIGNMENT and packet[1] > 0 and packet[2] > 0
-    ]
-    return np.array(rows, float).reshape(-1, 3)
 
 
 def _ratio(bandwidth: Floats, lasts: Floats, classes: Floats, on: Mask, off: Mask) -> tuple[float, float | None]:
@@ -207,7 +197,7 @@ def _covered(intervals: Intervals, begin: Floats, end: Floats) -> Floats:
 
 def _compare(exchanges: Exchanges, usable: Mask, covered: Floats) -> tuple[float, float | None]:
     size, lasts = exchanges.size_bytes[usable], exchanges.transport_us[usable]
-    kinds = np.array([hash_small(k) for k in exchanges.kind])[exchanges.name[usable]]
+    kinds = np.array([*map(hash_small, exchanges.kind)])[exchanges.name[usable]]
     classes = np.stack([exchanges.group[usable], kinds, np.floor(np.log2(size))]).astype(float)
     return _ratio(size / lasts, lasts, classes, covered >= ON, covered <= OFF)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +41,9 @@ class BatchTimes:
     queue: Queue | None = None
 
 
-def _column(frame: object, name: str) -> Series:
-    return frame[name].to_numpy(float, na_value=np.nan)  # type: ignore[index]
+def _column(frame: Any, name: str) -> Series:
+    values: Series = frame[name].to_numpy(float, na_value=np.nan)
+    return values
 
 
 def _drained(sizes: Series) -> int:

@@ -204,7 +204,8 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
         for t in order[MOST:]
         if is_conversion(types[t]) or any(is_aicpu(kernels.signatures[s]) for s in members.get(t, ()))
     ]
-    return order[:MOST] + special[:MOST]
+    chosen: list[int] = order[:MOST] + special[:MOST]
+    return chosen
 
 
 def _row(

@@ -115,7 +115,9 @@ def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:
 
 
 def _schedule(schedule: Mapping[str, int], source: Source) -> Iterator[Fact]:
-    get = lambda name, default=0: schedule.get(name, default)  # noqa: E731
+    def get(name: str, default: int = 0) -> int:
+        return schedule.get(name, default)
+
     yield from fact("collection.repeat", COLLECTION, get("repeat"), source)
     yield from fact("collection.active", COLLECTION, get("active", 1), source)
     yield from fact("collection.warmup", COLLECTION, get("warmup"), source)

@@ -1,0 +1,1 @@
+"""Baselines: what is kept of earlier runs, and which of them may be compared with these."""

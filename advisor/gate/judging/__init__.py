@@ -1,0 +1,1 @@
+"""Judging runs against their history: measures, budgets, findings, statistics, waivers."""

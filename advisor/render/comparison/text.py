@@ -216,7 +216,7 @@ def _finding(finding: Finding | None) -> dict[str, Any] | None:
         return None
     return {
         "id": finding.id, "rule": finding.rule, "severity": finding.severity.value, "role": finding.role.value,
-        "saving_us_per_step": _plain(finding.saving.us_per_step) if finding.saving else None,
+        "saving_us_per_step": _plain(finding.saving.us) if finding.saving else None,
     }  # fmt: skip
 
 

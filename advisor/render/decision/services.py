@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -45,7 +45,10 @@ _KINDS = {
 def worst_first(decision: Decision) -> list[Judgement]:
     """Failures before the rest; metrics and budgets before findings, and of these the severe ones first."""
     order = list(_LEVELS)
-    mildness = lambda j: -j.finding.severity.rank if j.finding is not None else -len(Severity)  # noqa: E731
+
+    def mildness(judgement: Judgement) -> int:
+        return -len(Severity) if judgement.finding is None else -judgement.finding.severity.rank
+
     return sorted(decision.judgements, key=lambda j: (order.index(j.result), mildness(j)))
 
 
@@ -216,11 +219,12 @@ def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
     gated and for the verdict."""
     lines = []
     shown = (Result.WAIVED, Result.NOT_CONFIRMED, Result.NOT_JUDGED)
-    for command, wanted in (
+    commands: tuple[tuple[str, Callable[[Judgement], bool]], ...] = (
         ("error", lambda j: j.result is Result.FAIL),
         ("warning", lambda j: j.result in shown),
         ("notice", lambda j: j.reason in NOT_GATED),
-    ):
+    )
+    for command, wanted in commands:
         told = [judgement for judgement in worst_first(decision) if wanted(judgement)]
         for judgement in told[:SHOWN]:
             title = workflow_property(name_of(judgement, lang))

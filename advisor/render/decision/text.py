@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from advisor.basics.units import show
 from advisor.exchange import tool_version
@@ -35,6 +35,8 @@ from advisor.render.decision.phrases import (
 )  # fmt: skip
 from advisor.render.escaping import printable, shorten
 from advisor.render.wording import word
+
+_Told = TypeVar("_Told")
 
 SCHEMA_VERSION = "1.1"
 _MARKS = {
@@ -130,13 +132,19 @@ def render_json(decision: Decision, lang: str = "en", **_: Any) -> str:
 
 def to_json(decision: Decision) -> dict[str, Any]:
     """Plain dictionaries; texts in both languages, amounts in the unit beside them."""
-    both = lambda tell: {lang: tell(lang) for lang in LANGUAGES}  # noqa: E731
+
+    def both(tell: Callable[[Decision, str], _Told]) -> dict[str, _Told]:
+        return {lang: tell(decision, lang) for lang in LANGUAGES}
+
+    def each(tell: Callable[[Decision, str], Sequence[str]]) -> list[dict[str, str]]:
+        return [dict(zip(LANGUAGES, said, strict=True)) for said in zip(*both(tell).values(), strict=True)]
+
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "advisor", "version": tool_version()},
         "verdict": decision.verdict.value,
-        "headline": both(lambda lang: headline(decision, lang)),
-        "next": both(lambda lang: next_step(decision, lang)),
+        "headline": both(headline),
+        "next": both(next_step),
         "baseline": decision.baseline,
         "key": dict(decision.runs[0].key) if decision.runs else {},
         "runs": [_run(sample) for sample in decision.runs],
@@ -149,8 +157,8 @@ def to_json(decision: Decision) -> dict[str, Any]:
         "judgements": [_judgement(item) for item in decision.judgements],
         "changes": [_change(item) for item in decision.changes],
         "unsteady": [_unsteady(item) for item in decision.unsteady],
-        "hindrances": [both(lambda lang, i=i: hindrances(decision, lang)[i]) for i in range(len(decision.hindrances))],
-        "notes": [both(lambda lang, i=i: notes(decision, lang)[i]) for i in range(len(decision.notes))],
+        "hindrances": each(hindrances),
+        "notes": each(notes),
         "unreadable": [{"file": item.file, "problem": item.problem} for item in decision.unreadable],
         "problems": [{"file": item.file, "problem": item.problem} for item in decision.problems],
     }

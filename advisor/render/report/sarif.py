@@ -86,6 +86,7 @@ def _result(report: Report, finding: Finding, index: int, lang: str) -> dict[str
             "confidence": finding.confidence.value,
             "subject": printable(where(finding.subject, lang)),
             "saving_us_per_step": None if finding.saving is None else finding.saving.us_per_step,
+            "saving_us_of_recording": None if finding.saving is None else finding.saving.us_of_recording,
             "at_stake_us_per_step": None if finding.at_stake is None else finding.at_stake.us_per_step,
         },
     }

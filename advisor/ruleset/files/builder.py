@@ -22,30 +22,28 @@ from advisor.ruleset.language.conditions import (
 from advisor.ruleset.language.dimensions import Dimensions
 from advisor.ruleset.language.expression import RESERVED, Expr, ExpressionError, FactRef, Items, Literal, parse
 from advisor.ruleset.language.scopes import SINGLE, fact_kind, peer_kind, place
-from advisor.ruleset.rule import Doubt, Explains, JoinSpec, Ladder, RemedyUse, Rule, SavingSpec, Threshold
+from advisor.ruleset.rule import (
+    Doubt,
+    Explains,
+    JoinSpec,
+    Ladder,
+    RemedyUse,
+    Rule,
+    SavingSpec,
+    Threshold,
+    fits_unit,
+    frozen,
+)
 from advisor.yamlfiles.faults import Faults
 from advisor.yamlfiles.shapes import TextModel
 
 _COUNT_IS = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(.+)", re.DOTALL)
 _WORDS = {"all", "any", "not", "count", "finding", "no_finding"}
-_WORDS_OF: dict[str, tuple[type, ...]] = {"text": (str,), "bool": (bool,), "list": (list, tuple)}
 
 
 def build_rule(model: RuleModel, faults: Faults, catalogue: Mapping[str, FactKind]) -> Rule | None:
     """The rule, or None with every defect noted."""
     return _Builder(model, faults, catalogue).build()
-
-
-def fits_unit(value: object, unit: str) -> bool:
-    """Whether a parameter of this unit may hold this value."""
-    if unit in _WORDS_OF:
-        return isinstance(value, _WORDS_OF[unit])
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def frozen(value: Any) -> Any:
-    """Lists as tuples: what a parameter holds."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 class _Builder:

@@ -13,18 +13,13 @@ from typing import Any
 from advisor.basics.errors import ConfigError, RuleError
 from advisor.config import Config
 from advisor.facts.base import FactKind
-from advisor.knowledge.remedies import load_remedies
 from advisor.knowledge.remedy import RemedySpec
 from advisor.model import Problem, Severity
-from advisor.ruleset.files.builder import build_rule, fits_unit, frozen
+from advisor.ruleset.files.compiled import compiled
+from advisor.ruleset.files.found import rule_id_of
 from advisor.ruleset.files.packs import resolve
-from advisor.ruleset.files.schema import RuleModel
-from advisor.ruleset.rule import Ladder, Rule
-from advisor.yamlfiles.document import read_document
-from advisor.yamlfiles.faults import Faults, LintError, of_error, validate
-
-_SKIPPED = ("remedies", "packs", "extractors", "profiles")
-"""Folders of a pack that hold no rules."""
+from advisor.ruleset.rule import Ladder, Rule, fits_unit, frozen
+from advisor.yamlfiles.faults import LintError
 
 
 @dataclass(frozen=True)
@@ -60,11 +55,6 @@ class RuleSet:
         return tuple(Problem(error.place, error.message) for error in (*self.notes, *self.errors))
 
 
-def rule_id_of(path: Path) -> str:
-    """The id that a rule file's name claims."""
-    return path.name.partition("-")[0].partition(".")[0]
-
-
 def load_rules(
     directories: Sequence[Path] | None = None,
     *,
@@ -74,19 +64,15 @@ def load_rules(
 ) -> RuleSet:
     """The rules of these folders, or of the packs the configuration names, tuned and selected by it.
 
-    Without `strict` a broken file becomes an entry of `errors`; with it, RuleError lists all of them. ConfigError
-    where the configuration names a rule, parameter or pack that does not exist.
+    Without a catalogue the facts are those that the advisor and its extractors measure, and rules that were read and
+    checked once are not parsed again. Without `strict` a broken file becomes an entry of `errors`; with it, RuleError
+    lists all of them. ConfigError where the configuration names a rule, parameter or pack that does not exist.
     """
     config = config or Config()
     if directories is None:
         directories, config = resolve(config)
-    if catalogue is None:
-        from advisor.facts.registry import catalogue as measured
-
-        catalogue = measured()
-    rules, errors = read_rules(directories, catalogue)
-    remedies, faults = load_remedies(directories)
-    errors = [error for error in (*errors, *faults) if error.level == "error"]
+    read = compiled(directories, catalogue)
+    rules, remedies, errors = read.rules, {spec.id: spec for spec in read.remedies}, read.errors
     if strict and errors:
         raise RuleError(
             f"{len(errors)} defect{'s' if len(errors) > 1 else ''} in the rules\n"
@@ -95,56 +81,6 @@ def load_rules(
         )
     tuned = select(configure(rules, config), config)
     return RuleSet(tuple(sorted(tuned, key=lambda rule: rule.id)), remedies, tuple(sorted(errors)))
-
-
-def read_rules(directories: Sequence[Path], catalogue: Mapping[str, FactKind]) -> tuple[list[Rule], list[LintError]]:
-    """Every rule of these folders as written, and every defect of their files; a second rule of one id is one."""
-    found: dict[str, Rule] = {}
-    errors: list[LintError] = []
-    for path in (path for directory in directories for path in rule_files(directory)):
-        rule, faults = load_rule(path, catalogue)
-        errors.extend(faults)
-        if rule is None:
-            continue
-        if rule.id in found:
-            errors.append(
-                LintError(str(path), rule.line, f"a second rule {rule.id}", f"the first is {found[rule.id].path}")
-            )
-            continue
-        found[rule.id] = rule
-    return list(found.values()), errors
-
-
-def rule_files(directory: Path) -> list[Path]:
-    """Rule files below a folder, sorted: every YAML file that is no test file, no remedy, no pack description and
-    whose name starts with a letter. Links that lead out of the folder are left out. A file stands for itself."""
-    if directory.is_file():
-        return [directory]
-    root = directory.resolve()
-    files = []
-    for path in sorted({*directory.rglob("*.yaml"), *directory.rglob("*.yml")}):
-        inner = path.relative_to(directory).parts
-        if any(part in _SKIPPED or part.startswith((".", "_")) for part in inner) or inner[-1] == "pack.yaml":
-            continue
-        if path.stem.endswith(".test") or not path.is_file() or not path.resolve().is_relative_to(root):
-            continue
-        files.append(path)
-    return files
-
-
-def load_rule(path: Path, catalogue: Mapping[str, FactKind]) -> tuple[Rule | None, list[LintError]]:
-    """One rule file; None, with every defect, where it cannot be used."""
-    try:
-        document = read_document(path)
-    except RuleError as error:
-        return None, [of_error(error, path)]
-    faults = Faults(document)
-    model = validate(RuleModel, document, faults)
-    if model is None:
-        return None, faults.found
-    if rule_id_of(path) != model.id:
-        faults.add(("id",), f"the rule {model.id} stands in {path.name}", f"name the file {model.id}-<slug>.yaml")
-    return build_rule(model, faults, catalogue), faults.found
 
 
 def configure(rules: Iterable[Rule], config: Config) -> list[Rule]:

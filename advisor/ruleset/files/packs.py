@@ -20,9 +20,6 @@ from typing import Any
 from advisor.basics.errors import RuleError
 from advisor.basics.resources import resource
 from advisor.config import Config
-from advisor.ruleset.files.schema import PackModel
-from advisor.yamlfiles.document import read_document
-from advisor.yamlfiles.faults import Faults, validate
 
 ENTRY_POINTS = "advisor.packs"
 """Group of entry points: each gives the folder of a pack (a path, or a package that holds it)."""
@@ -101,6 +98,10 @@ def read_pack(folder: Path, name: str = "") -> Pack:
     path = folder / "pack.yaml"
     if not path.is_file():
         return Pack(name or folder.name, folder)
+    from advisor.ruleset.files.schema import PackModel
+    from advisor.yamlfiles.document import read_document
+    from advisor.yamlfiles.faults import Faults, validate
+
     document = read_document(path)
     faults = Faults(document)
     model = validate(PackModel, document, faults)

@@ -193,7 +193,8 @@ class Scope:
             refs = [part for part in parts_ if isinstance(part, FactRef)]
             params = tuple(part for part in parts_ if isinstance(part, Param))
             cache[key] = (peer_kind(refs, self.subject.kind, self.catalogue), params)
-        return cache[key]
+        known: tuple[str, tuple[Param, ...]] = cache[key]
+        return known
 
     # --- conditions -------------------------------------------------------------------------------------------------
 
@@ -239,9 +240,10 @@ class Scope:
         key = ("count", self.rule.id, condition, group, tuple(t.value for t in self.rule.params.values()))
         if key not in self.population.cache:
             truths = [self.at(each).truth(condition.where) for each in peers]
-            known = truths.count(True)
-            self.population.cache[key] = (known, known + truths.count(None))
-        return self.population.cache[key]
+            met = truths.count(True)
+            self.population.cache[key] = (met, met + truths.count(None))
+        known: tuple[int, int] = self.population.cache[key]
+        return known
 
     # --- what is missing --------------------------------------------------------------------------------------------
 

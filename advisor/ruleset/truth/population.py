@@ -98,7 +98,8 @@ class Population:
             ranks = set(subject.ranks)
             found = [each for each in self._sharing(subject.ranks, kind) if ranks <= set(each.ranks)] if ranks else []
             self.cache[key] = found[0] if len(found) == 1 else None
-        return self.cache[key]
+        known: Subject | None = self.cache[key]
+        return known
 
     def _groups(self, kind: str) -> dict[Any, list[Subject]]:
         key = ("groups", kind)
@@ -107,14 +108,16 @@ class Population:
             for subject in self.of_kind(kind):
                 groups.setdefault(self.facts.value(f"{kind}.peer_group", subject), []).append(subject)
             self.cache[key] = groups
-        return self.cache[key]
+        known: dict[Any, list[Subject]] = self.cache[key]
+        return known
 
     def _sharing(self, ranks: tuple[int, ...], kind: str) -> Sequence[Subject]:
         key = ("sharing", ranks, kind)
         if key not in self.cache:
             by_rank = self._by_rank(kind)
             self.cache[key] = sorted({each for rank in ranks for each in by_rank.get(rank, ())})
-        return self.cache[key]
+        known: list[Subject] = self.cache[key]
+        return known
 
     def _by_rank(self, kind: str) -> dict[int, list[Subject]]:
         key = ("by rank", kind)
@@ -124,7 +127,8 @@ class Population:
                 for rank in subject.ranks:
                     by_rank.setdefault(rank, []).append(subject)
             self.cache[key] = by_rank
-        return self.cache[key]
+        known: dict[int, list[Subject]] = self.cache[key]
+        return known
 
 
 _POPULATIONS: WeakKeyDictionary[FactSet, Population] = WeakKeyDictionary()

@@ -16,12 +16,15 @@ from advisor.sources.database.dbfile import Database, open_database
 from advisor.sources.frames import to_step
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.communication import TOTAL
 from advisor.sources.text.jsonfiles import (
     US_PER_MS,
+    Link,
     add_transport,
     kind_of,
     number,
     packet_sizes,
+    packets_frame,
     place_links,
     split_operation,
 )
@@ -144,7 +147,7 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
             return None
         wanted = ["hccl_op_name", "group_name", "step", "type", *_TIMES.values()]
         found = database.select("CommAnalyzerTime", wanted, distinct=True)
-    keep = [i for i, name in enumerate(found["hccl_op_name"]) if name != "Total Op Info"]
+    keep = [i for i, name in enumerate(found["hccl_op_name"]) if name != TOTAL]
     found = {column: [cells[i] for i in keep] for column, cells in found.items()}
     steps, names, groups, sections = _names(found, len(keep))
     kinds = [kind_of(section, name) for section, name in zip(sections, names, strict=True)]
@@ -175,8 +178,11 @@ def _operations(
 
 
 @reader("db.transports")
-def read_transports(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+def read_transports(
+    reference: TableRef, columns: Sequence[str] | None, note: Note
+) -> dict[str, pd.DataFrame | None] | None:
     """CommAnalyzerBandwidth: one of its rows per packet size, one of ours per transport."""
+    del columns
     with open_database(reference.paths[0]) as database:
         if lacks(database, "CommAnalyzerBandwidth", ("hccl_op_name", "transport_type", "transit_size"), note):
             return None
@@ -189,7 +195,7 @@ def read_transports(reference: TableRef, columns: Sequence[str] | None, note: No
     merged: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
     large: dict[tuple[Any, ...], Any] = {}
     for i in range(length):
-        if names[i] == "Total Op Info" or not (cells["transit_size"][i] or cells["transit_time"][i]):
+        if names[i] == TOTAL or not (cells["transit_size"][i] or cells["transit_time"][i]):
             continue
         key = (steps[i], names[i], groups[i], cells["transport_type"][i], cells["transit_size"][i],
                cells["transit_time"][i])  # fmt: skip
@@ -197,10 +203,13 @@ def read_transports(reference: TableRef, columns: Sequence[str] | None, note: No
         merged.setdefault(key, []).append(packet)
         large[key] = large.get(key) if number(large.get(key)) is not None else cells["large_packet_ratio"][i]
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
+    each: dict[str, list[Any]] = {column.name: [] for column in TABLES["packets"].columns}
     for key, packets in merged.items():
         sizes = packet_sizes((size, count, time) for size, count, time in packets if size and count)
-        add_transport(rows, *key, large[key], sizes)
-    return frame("transports", rows, reference, columns, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
+        add_transport(rows, each, key, large[key], sizes)
+    file = str(reference.paths[0])
+    transports = frame("transports", rows, reference, None, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
+    return {"transports": transports, "packets": packets_frame(each, file, note)}
 
 
 @reader("db.links")
@@ -215,17 +224,15 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     length = len(found["hccl_op_name"])
     cells = {column: found.get(column, [None] * length) for column in wanted}
     steps, names, groups, _ = _names(found, length)
-    entries, by_group = [], {}  # type: tuple[list[Any], dict[str, set[tuple[int, int]]]]
+    entries: list[Link] = []
     for i in range(length):
         source, destination = str(cells["src_rank"][i]), str(cells["dst_rank"][i])
-        if names[i] == "Total Op Info" or not (source.isdecimal() and destination.isdecimal()):
+        if names[i] == TOTAL or not (source.isdecimal() and destination.isdecimal()):
             continue
-        ends = int(source), int(destination)
-        by_group.setdefault(groups[i], set()).add(ends)
         moved = cells["transport_type"][i], cells["transit_size"][i], cells["transit_time"][i]
-        entries.append((steps[i], names[i], groups[i], ends, *moved))
+        entries.append((steps[i], names[i], groups[i], (int(source), int(destination)), *moved))
     return place_links(
-        entries, by_group, str(reference.paths[0]), columns, note,
+        entries, str(reference.paths[0]), columns, note,
         rank=reference.options.get("rank"), groups=reference.options.get("groups"),
         world_size=reference.options.get("world_size") or 0,
     )  # fmt: skip

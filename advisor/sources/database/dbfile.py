@@ -37,6 +37,7 @@ _NEEDS: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = (
     ("host_api", "db.host_api", (frozenset({"cann_api"}),)),
     ("collectives", "db.collectives", (frozenset({"commanalyzertime"}), frozenset({"communication_op"}))),
     ("transports", "db.transports", (frozenset({"commanalyzerbandwidth"}),)),
+    ("packets", "db.transports", (frozenset({"commanalyzerbandwidth"}),)),
     ("links", "db.links", (frozenset({"commanalyzermatrix"}),)),
     ("memory", "db.memory", (frozenset({"memory_record"}), frozenset({"npu_mem"}))),
     ("operator_memory", "db.operator_memory", (frozenset({"op_memory"}),)),
@@ -178,7 +179,7 @@ def step_query(columns: Collection[str]) -> str | None:
     return f"SELECT {name}, startNs, {end} FROM STEP_TIME ORDER BY startNs"
 
 
-def told_apart(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+def distinct_steps(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     """Steps (name, start, end) in order of start, each once; numbered by place where names do not tell them apart."""
     ordered = sorted(set(steps), key=lambda step: (step[1], step[2], step[0]))
     if len({name for name, _, _ in ordered}) == len(ordered):

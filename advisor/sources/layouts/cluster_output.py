@@ -80,8 +80,8 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
         if steps is not None and number in with_steps:
             rank.tables["steps"] = TableRef("steps", (steps,), "cluster.steps", options)
         if communication is not None and number in talking:
-            for table in ("collectives", "transports"):
-                rank.tables[table] = TableRef(table, (communication,), f"cluster.{table}", options)
+            for table in ("collectives", "transports", "packets"):
+                rank.tables[table] = TableRef(table, (communication,), "cluster.communication", options)
         if matrix is not None and number in linked:
             rank.tables["links"] = TableRef("links", (matrix,), "cluster.links", options)
         rank.info = {"group_names": names, "stages": stages}
@@ -217,10 +217,10 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     if again.any():
         note(str(reference.paths[0]), f"{int(again.sum())} rows of rank {reference.options['rank']} stand there twice; "
                                       "each was used once")  # fmt: skip
-    frame = frame[~again].reset_index(drop=True)
-    if "step" in frame:
-        frame["step"] = [to_step(name) for name in frame["step"]]
-    return frame
+    once: pd.DataFrame = frame[~again].reset_index(drop=True)
+    if "step" in once:
+        once["step"] = [to_step(name) for name in once["step"]]
+    return once
 
 
 def _for_rank(reference: TableRef, note: Note) -> dict[str, Any]:
@@ -234,20 +234,16 @@ def _for_rank(reference: TableRef, note: Note) -> dict[str, Any]:
     return steps
 
 
-@reader("cluster.collectives")
-def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """This rank's operations in cluster_communication.json."""
-    from advisor.sources.text.jsonfiles import collectives_frame
+@reader("cluster.communication")
+def read_communication(
+    reference: TableRef, columns: Sequence[str] | None, note: Note
+) -> dict[str, pd.DataFrame | None]:
+    """This rank's operations, transports and packets in cluster_communication.json."""
+    from advisor.sources.text.jsonfiles import communication_frames
 
-    return collectives_frame(_for_rank(reference, note), str(reference.paths[0]), columns, note)
-
-
-@reader("cluster.transports")
-def read_transports(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """This rank's transports in cluster_communication.json."""
-    from advisor.sources.text.jsonfiles import transports_frame
-
-    return transports_frame(_for_rank(reference, note), str(reference.paths[0]), columns, note)
+    del columns
+    frames = communication_frames(_for_rank(reference, note), str(reference.paths[0]), note)
+    return dict(zip(("collectives", "transports", "packets"), frames, strict=True))
 
 
 @reader("cluster.links")

@@ -73,7 +73,7 @@ def canonical_frame(table: str, rows: Iterable[dict[str, Any]], columns: Sequenc
 
     known = TABLES[table]
     names = [name for name in known.names if columns is None or name in columns]
-    frame = pd.DataFrame(list(rows), columns=list(known.names))[names]
+    frame: pd.DataFrame = pd.DataFrame(list(rows), columns=list(known.names))[names]
     for name in names:
         kind = known.column(name).dtype
         if kind == "float":

@@ -79,7 +79,8 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         note(str(path), f"has the column {', '.join(twice)} more than once; the first was used")
-    return frame.loc[:, ~frame.columns.duplicated()]
+    single: pd.DataFrame = frame.loc[:, ~frame.columns.duplicated()]
+    return single
 
 
 def plain(heading: str) -> str:
@@ -121,7 +122,8 @@ def to_numbers(cells: pd.Series, heading: str, path: Path, note: Note) -> pd.Ser
     if bad.any():
         note(str(path), f"{int(bad.sum())} of {len(text)} values of {heading} are no usable numbers "
                         f"(first: {text[bad].iloc[0][:40]!r}); left out")  # fmt: skip
-    return values.where(usable)
+    good: pd.Series[Any] = values.where(usable)
+    return good
 
 
 def texts(frame: pd.DataFrame, *names: str, document: bool = False) -> pd.Series | None:
@@ -150,7 +152,8 @@ def assemble(table: str, data: Mapping[str, Any], columns: Sequence[str] | None)
             result[column.name] = pd.Series([float("nan") if v is None else v for v in cells], dtype=float)
         else:
             result[column.name] = pd.Series([v if isinstance(v, str) and v else None for v in cells], dtype=object)
-    return pd.DataFrame(result)
+    frame: pd.DataFrame = pd.DataFrame(result)
+    return frame
 
 
 def read_object(path: Path, note: Note) -> dict[str, Any] | None:

@@ -57,7 +57,8 @@ def read_operator_file(
     if inputs:
         data["input_shapes"] = [k[1] for k in known]
         data["input_dtypes"] = [k[2] for k in known]
-    return assemble("operators", data, columns)[(total.notna() & (names != "")).to_numpy()]
+    operators: pd.DataFrame = assemble("operators", data, columns)[(total.notna() & (names != "")).to_numpy()]
+    return operators
 
 
 def type_of(name: str) -> str:

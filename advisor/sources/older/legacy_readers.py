@@ -116,7 +116,8 @@ def read_cluster_average(reference: TableRef, columns: Sequence[str] | None, not
 
 def _without_average(frame: pd.DataFrame, path: Path, note: Note) -> pd.DataFrame:
     if len(frame) > 1:
-        return frame.iloc[:-1]
+        steps: pd.DataFrame = frame.iloc[:-1]
+        return steps
     note(str(path), "holds one row only, which may be an average over steps; it is taken as step 1")
     return frame
 
@@ -154,7 +155,8 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
         "share": _as_ratio(numbers(frame, ("percent",), path, note)),
         "steps": [1.0] * len(frame) if "execution_time" in frame else None,
     }  # fmt: skip
-    return assemble("operator_types", data, columns)[(total.notna() & (names != "")).to_numpy()]
+    operators: pd.DataFrame = assemble("operator_types", data, columns)[(total.notna() & (names != "")).to_numpy()]
+    return operators
 
 
 def _join(frames: Sequence[pd.DataFrame | None]) -> pd.DataFrame | None:

@@ -11,7 +11,7 @@ import csv
 import re
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,6 +86,11 @@ class Kernels:
     def __len__(self) -> int:
         return len(self.duration)
 
+    def within(self, chosen: npt.NDArray[np.bool_]) -> Kernels:
+        """These kernels alone. Counters of pipes stay those of all kernels of a signature: they are sums."""
+        columns = ("start", "end", "duration", "signature", "name", "step", "stream", "block", "wait")
+        return replace(self, _operators=None, **{name: getattr(self, name)[chosen] for name in columns})
+
     def operators(self) -> tuple[list[str], Ints]:
         """(operators, operator of each name): names without call stack, launch range and suffixes."""
         if self._operators is None:
@@ -113,7 +118,8 @@ class _Texts(dict[str, int]):
         if len(unique) * 4 > len(series):
             return np.array([*map(self.__getitem__, series.to_list())], np.int32)
         codes = series.cast(pl.Enum(unique)).to_physical().to_numpy()
-        return np.array([*map(self.__getitem__, unique.to_list())], np.int32)[codes]
+        numbers: npt.NDArray[np.int32] = np.array([*map(self.__getitem__, unique.to_list())], np.int32)[codes]
+        return numbers
 
 
 def _clean(text: str) -> str:

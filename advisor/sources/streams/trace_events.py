@@ -112,7 +112,8 @@ def nanoseconds(texts: Sequence[Any]) -> Ints:
             digits = np.concatenate((digits[:, :-4], digits[:, -3:]), axis=1) - 48
             if digits.shape[1] <= 19 and digits.max(initial=0) <= 9:
                 high, low = (digits.astype(np.float64) @ _PLACES[-digits.shape[1] :]).astype(np.int64).T
-                return high * 10**_LOW + low
+                joined: npt.NDArray[np.int64] = high * 10**_LOW + low
+                return joined
     return np.array([_exact(bytes(text)) for text in texts], np.int64)
 
 

@@ -7,12 +7,21 @@ MB in these files are 10⁶ bytes (2.064384 MB are 2 064 384 bytes in the databa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.frames import Unusable, build_frame, to_float, to_step
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.communication import (
+    TOTAL,
+    Listed,
+    Transports,
+    decode_communication,
+    decode_matrix,
+    transports_of,
+)
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.topology import global_ranks
 from advisor.tables import TABLES
@@ -22,12 +31,12 @@ if TYPE_CHECKING:
 
 BYTES_PER_MB = 1e6
 US_PER_MS = 1e3
-_TOTAL = "Total Op Info"
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _P2P = re.compile(r"send|receive|recv", re.IGNORECASE)
 _AGGREGATE = re.compile(r"top\d+|middle|bottom\d+|total")
 _LINK = re.compile(r"(\d{1,9})-(\d{1,9})")
 _TIMES = {
+    "start_ns": "Start Timestamp(us)",
     "elapsed_us": "Elapse Time(ms)",
     "transit_us": "Transit Time(ms)",
     "wait_us": "Wait Time(ms)",
@@ -55,9 +64,9 @@ def number(value: Any) -> float | None:
         return None
 
 
-def _operations(data: Any, file: str, note: Note) -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
-    """(step, section, name, group, content) of every operation of a rank's communication file."""
-    odd = 0
+def _operations(data: Any, file: str, note: Note) -> Listed:
+    """Every operation of a rank's communication file, whatever else it holds; contents are objects as found."""
+    listed, odd = Listed(), 0
     for step, sections in data.items() if isinstance(data, dict) else ():
         if not isinstance(sections, dict):
             odd += 1
@@ -67,35 +76,50 @@ def _operations(data: Any, file: str, note: Note) -> Iterator[tuple[str, str, st
                 odd += 1
                 continue
             for key, content in operations.items():
-                if key == _TOTAL:
+                if key == TOTAL:
                     continue
                 if not isinstance(content, dict):
                     odd += 1
                     continue
-                name, group = split_operation(key)
-                yield to_step(step), section, name, group, content
+                listed.steps.append(to_step(step))
+                listed.sections.append(section)
+                listed.keys.append(key)
+                listed.contents.append(content)
     if odd or not isinstance(data, dict):
         note(file, f"has {odd or 1} entries that are not as in a communication file; they were left out")
+    return listed
 
 
-def collectives_frame(data: Any, file: str, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """One row per operation and step of a communication file's content."""
-    rows: dict[str, list[Any]] = {name: [] for name in ("step", "name", "group", "kind", "start_ns", *_TIMES)}
-    for step, section, name, group, content in _operations(data, file, note):
-        times = content.get(_TIME)
-        if not isinstance(times, dict):
-            continue
-        fields = (step, name, group, kind_of(section, name), times.get("Start Timestamp(us)"))
-        for column, value in zip(rows, (*fields, *(times.get(key) for key in _TIMES.values())), strict=True):
-            rows[column].append(value)
-    scales = {"start_ns": US_PER_MS, **dict.fromkeys(_TIMES, US_PER_MS)}
-    return _finish("collectives", rows, scales, {"start_ns": "Start Timestamp(us)", **_TIMES}, file, columns, note)
+Communication = tuple["pd.DataFrame | None", "pd.DataFrame | None", "pd.DataFrame | None"]
+"""(collectives, transports, packets): one row per operation and step, one per transport that moved something of it,
+one per packet size of that."""
 
 
-def transports_frame(data: Any, file: str, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """One row per operation, step and transport that moved something."""
+def communication_frames(data: Any, file: str, note: Note) -> Communication:
+    """The tables of a communication file's content, whatever it is."""
+    listed = _operations(data, file, note)
+    timed = listed.chosen([i for i, content in enumerate(listed.contents) if isinstance(content.get(_TIME), dict)])
+    times = [content[_TIME] for content in timed.contents]
+    cells = {column: [each.get(heading) for each in times] for column, heading in _TIMES.items()}
+    return _collectives(timed, cells, file, note), *_found_transports(listed, file, note)
+
+
+def _collectives(listed: Listed, cells: dict[str, list[Any]], file: str, note: Note) -> pd.DataFrame | None:
+    split = [*map(split_operation, listed.keys)]
+    rows: dict[str, Any] = {
+        "step": listed.steps,
+        "name": [name for name, _ in split],
+        "group": [group for _, group in split],
+        "kind": [kind_of(section, name) for section, (name, _) in zip(listed.sections, split, strict=True)],
+        **cells,
+    }
+    return _finish("collectives", rows, dict.fromkeys(_TIMES, US_PER_MS), _TIMES, file, None, note)
+
+
+def _found_transports(listed: Listed, file: str, note: Note) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
-    for step, _, name, group, content in _operations(data, file, note):
+    packets: dict[str, list[Any]] = {column.name: [] for column in TABLES["packets"].columns}
+    for step, key, content in zip(listed.steps, listed.keys, listed.contents, strict=True):
         bandwidth = content.get(_BANDWIDTH)
         for transport, entry in bandwidth.items() if isinstance(bandwidth, dict) else ():
             if not isinstance(entry, dict):
@@ -105,37 +129,78 @@ def transports_frame(data: Any, file: str, columns: Sequence[str] | None, note: 
                 continue
             distribution = entry.get("Size Distribution")
             pairs = list(distribution.items()) if isinstance(distribution, dict) else []
-            packets = packet_sizes((key, *_pair(value)) for key, value in pairs)
-            add_transport(rows, step, name, group, transport, size, time, entry.get("Large Packet Ratio"), packets)
-    scales = {"size_bytes": BYTES_PER_MB, "time_us": US_PER_MS}
-    return _finish("transports", rows, scales, {}, file, columns, note)
+            found = packet_sizes((key, *_pair(value)) for key, value in pairs)
+            name, group = split_operation(key)
+            large = entry.get("Large Packet Ratio")
+            add_transport(rows, packets, (step, name, group, transport, size, time), large, found)
+    return _finish("transports", rows, _MOVED, {}, file, None, note), packets_frame(packets, file, note)
+
+
+_MOVED = {"size_bytes": BYTES_PER_MB, "time_us": US_PER_MS}
+
+
+def packets_frame(packets: dict[str, Any], file: str, note: Note) -> pd.DataFrame | None:
+    """The packets table from columns in MB and ms."""
+    return _finish("packets", packets, _MOVED, {}, file, None, note)
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
     return (value[0], value[1]) if isinstance(value, list) and len(value) > 1 else (None, None)
 
 
-def packet_sizes(entries: Iterator[tuple[Any, Any, Any]]) -> tuple[tuple[float, float, float], ...]:
-    """(bytes, count, us) of each packet size from (MB, count, ms); entries with a hole are left out."""
+def packet_sizes(entries: Iterator[tuple[Any, Any, Any]]) -> list[tuple[float, float, float]]:
+    """(MB, count, ms) of each packet size; entries with a hole are left out."""
     packets = []
     for size, count, time in entries:
         numbers = (number(size), number(count), number(time))
         if numbers[0] is not None and numbers[1] is not None and numbers[2] is not None:
-            packets.append((numbers[0] * BYTES_PER_MB, numbers[1], numbers[2] * US_PER_MS))
-    return tuple(packets)
+            packets.append((numbers[0], numbers[1], numbers[2]))
+    return packets
 
 
 def add_transport(
-    rows: dict[str, list[Any]], step: str, name: str, group: str, transport: str, size: Any, time: Any, large: Any,
-    packets: tuple[tuple[float, float, float], ...],
+    rows: dict[str, list[Any]], packets: dict[str, list[Any]], cells: tuple[Any, ...], large: Any,
+    found: Sequence[tuple[float, float, float]],
 ) -> None:  # fmt: skip
-    """Appends one row; counts are unknown, not zero, where the file lists no packet."""
+    """Appends one transport and its packets; counts are unknown, not zero, where the file lists no packet."""
     ratio = number(large)
-    count = sum(packet[1] for packet in packets) if packets else None
+    count = sum(packet[1] for packet in found) if found else None
     small = None if ratio is None or count is None else count * (1.0 - min(max(ratio, 0.0), 1.0))
-    row = (step, name, group, transport, size, time, large if packets else None, count, small, packets)
-    for cells, value in zip(rows.values(), row, strict=True):
-        cells.append(value)
+    for column, value in zip(rows.values(), (*cells, large if found else None, count, small), strict=True):
+        column.append(value)
+    for packet in found:
+        for column, value in zip(packets.values(), (cells[3], *packet), strict=True):
+            column.append(value)
+
+
+def _transports(
+    listed: Listed, moved: Transports, file: str, note: Note
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """As `_found_transports`, of columns that are all as expected."""
+    import numpy as np
+
+    split = [*map(split_operation, listed.keys)]
+    place = moved.place.tolist()
+    listed_packets = np.bincount(moved.owner, minlength=len(place)) > 0
+    count = np.where(listed_packets, np.bincount(moved.owner, moved.packets, minlength=len(place)), np.nan)
+    rows: dict[str, Any] = {
+        "step": [listed.steps[i] for i in place],
+        "name": [split[i][0] for i in place],
+        "group": [split[i][1] for i in place],
+        "transport": moved.names,
+        "size_bytes": moved.size_mb,
+        "time_us": moved.time_ms,
+        "large_packet_ratio": np.where(listed_packets, moved.large, np.nan),
+        "packets": count,
+        "small_packets": count * (1.0 - np.clip(moved.large, 0.0, 1.0)),
+    }
+    packets = {
+        "transport": [moved.names[i] for i in moved.owner.tolist()],
+        "size_bytes": moved.packet_mb,
+        "count": moved.packets,
+        "time_us": moved.packet_ms,
+    }
+    return _finish("transports", rows, _MOVED, {}, file, None, note), packets_frame(packets, file, note)
 
 
 def links_frame(
@@ -150,21 +215,34 @@ def links_frame(
 ) -> pd.DataFrame | None:
     """One row per operation, step and link. With `rank` the numbers are those inside a group and are made global."""
     entries = []
-    by_group: dict[str, set[tuple[int, int]]] = {}
-    for step, _, name, group, content in _operations(data, file, note):
+    listed = _operations(data, file, note)
+    for step, operation, content in zip(listed.steps, listed.keys, listed.contents, strict=True):
         for key, link in content.items():
             match = _LINK.fullmatch(key)
             if match and isinstance(link, dict):
-                ends = int(match.group(1)), int(match.group(2))
-                by_group.setdefault(group, set()).add(ends)
                 fields = (link.get("Transport Type"), link.get("Transit Size(MB)"), link.get("Transit Time(ms)"))
-                entries.append((step, name, group, ends, *fields))
-    return place_links(entries, by_group, file, columns, note, rank=rank, groups=groups, world_size=world_size)
+                ends = int(match.group(1)), int(match.group(2))
+                entries.append((step, *split_operation(operation), ends, *fields))
+    return place_links(entries, file, columns, note, rank=rank, groups=groups, world_size=world_size)
+
+
+def _links(listed: Listed) -> list[Link]:
+    """The links of decoded operations, in order; what bears no two numbers is none."""
+    return [
+        (step, *split_operation(operation), (int(match.group(1)), int(match.group(2))), link.transport, link.size,
+         link.time)
+        for step, operation, content in zip(listed.steps, listed.keys, listed.contents, strict=True)
+        for key, link in content.items()
+        if (match := _LINK.fullmatch(key))
+    ]  # fmt: skip
+
+
+Link = tuple[str, str, str, tuple[int, int], Any, Any, Any]
+"""(step, name, group, (source, destination), transport, MB, ms)"""
 
 
 def place_links(
-    entries: Sequence[tuple[str, str, str, tuple[int, int], Any, Any, Any]],
-    by_group: dict[str, set[tuple[int, int]]],
+    entries: Sequence[Link],
     file: str,
     columns: Sequence[str] | None,
     note: Note,
@@ -173,7 +251,10 @@ def place_links(
     groups: dict[str, tuple[int, ...]] | None,
     world_size: int,
 ) -> pd.DataFrame | None:
-    """The links table from (step, name, group, ends, transport, MB, ms), with global ranks as far as they are known."""
+    """The links table, with global ranks as far as they are known."""
+    by_group: dict[str, set[tuple[int, int]]] = {}
+    for _, _, group, link, *_ in entries:
+        by_group.setdefault(group, set()).add(link)
     known = {
         group: None if rank is None else global_ranks(sorted(ends), group, rank, groups or {}, world_size)
         for group, ends in by_group.items()
@@ -206,56 +287,55 @@ def place_links(
 
 def _finish(
     table: str,
-    rows: dict[str, list[Any]],
-    scales: dict[str, float],
-    headings: dict[str, str],
+    rows: Mapping[str, Sequence[Any]],
+    scales: Mapping[str, float],
+    headings: Mapping[str, str],
     file: str,
     columns: Sequence[str] | None,
     note: Note,
 ) -> pd.DataFrame | None:
-    if not next(iter(rows.values())):
+    if not len(next(iter(rows.values()))):
         return None
     return build_frame(TABLES[table], rows, columns, note, file, headings=headings, scales=scales)
 
 
-def _tell_nothing(frame: pd.DataFrame | None, data: Any, file: str, what: str, note: Note) -> None:
-    """An object that holds none of the entries looked for is not what its name says; an empty one is just empty."""
-    if frame is None and isinstance(data, dict) and data:
-        note(file, f"holds no {what}")
-
-
-def _each(reference: TableRef, note: Note) -> Iterator[tuple[Any, str]]:
-    for path in reference.paths:
-        data = load_json(path, note)
-        if data is not None:
-            yield data, str(path)
-
-
-def _stack(frames: list[pd.DataFrame | None]) -> pd.DataFrame | None:
+def _stack(frames: Sequence[pd.DataFrame | None]) -> pd.DataFrame | None:
     import pandas as pd
 
     present = [frame for frame in frames if frame is not None]
     return present[0] if len(present) == 1 else pd.concat(present, ignore_index=True) if present else None
 
 
-@reader("json.collectives")
-def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """communication.json as operations."""
-    frames = []
-    for data, file in _each(reference, note):
-        frames.append(collectives_frame(data, file, columns, note))
-        _tell_nothing(frames[-1], data, file, "collectives", note)
-    return _stack(frames)
+@reader("json.communication")
+def read_communication(
+    reference: TableRef, columns: Sequence[str] | None, note: Note
+) -> dict[str, pd.DataFrame | None]:
+    """communication.json as operations, transports and packets: read once for all three, in all columns."""
+    del columns
+    parts = [_read_communication(path, note) for path in reference.paths]
+    names = ("collectives", "transports", "packets")
+    return {name: _stack([part[place] for part in parts]) for place, name in enumerate(names)}
 
 
-@reader("json.transports")
-def read_transports(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """communication.json as transports."""
-    frames = []
-    for data, file in _each(reference, note):
-        frames.append(transports_frame(data, file, columns, note))
-        _tell_nothing(frames[-1], data, file, "transports", note)
-    return _stack(frames)
+def _read_communication(path: Path, note: Note) -> Communication:
+    file = str(path)
+    listed = decode_communication(path)
+    moved = None if listed is None else transports_of(listed.contents)
+    if listed is None or moved is None:
+        data = load_json(path, note)
+        if data is None:
+            return None, None, None
+        frame, *found = communication_frames(data, file, note)
+        anything = isinstance(data, dict) and bool(data)
+    else:
+        timed = listed.chosen([i for i, operation in enumerate(listed.contents) if operation.times is not None])
+        cells = {column: [getattr(each.times, column) for each in timed.contents] for column in _TIMES}
+        frame, *found = _collectives(timed, cells, file, note), *_transports(listed, moved, file, note)
+        anything = listed.filled
+    for part, what in ((frame, "collectives"), (found[0], "transports")):
+        if part is None and anything:  # not what its name says; an empty object is just empty
+            note(file, f"holds no {what}")
+    return frame, found[0], found[1]
 
 
 @reader("json.links")
@@ -264,7 +344,18 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     options = {key: reference.options.get(key) for key in ("rank", "groups")}
     size = reference.options.get("world_size") or 0
     frames = []
-    for data, file in _each(reference, note):
-        frames.append(links_frame(data, file, columns, note, world_size=size, **options))
-        _tell_nothing(frames[-1], data, file, "links", note)
+    for path in reference.paths:
+        file, listed = str(path), decode_matrix(path)
+        if listed is not None:
+            frame = place_links(_links(listed), file, columns, note, world_size=size, **options)
+            anything = listed.filled
+        else:
+            data = load_json(path, note)
+            if data is None:
+                continue
+            frame = links_frame(data, file, columns, note, world_size=size, **options)
+            anything = isinstance(data, dict) and bool(data)
+        if frame is None and anything:
+            note(file, "holds no links")
+        frames.append(frame)
     return _stack(frames)

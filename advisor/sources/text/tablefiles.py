@@ -9,6 +9,7 @@ from pathlib import Path
 from advisor.sources.folders import natural
 from advisor.sources.reference import TableRef
 
+_COMMUNICATION = ("collectives", "transports", "packets")
 _FILES = (
     (r"step_trace_time.*\.csv", ("steps",), "csv.steps"),
     (r"(?:kernel_details|op_summary).*\.csv", ("kernels",), "kernels.csv"),
@@ -19,11 +20,10 @@ _FILES = (
     (r"operator_memory.*\.csv", ("operator_memory",), "csv.table"),
     (r"npu_module_mem.*\.csv", ("module_memory",), "csv.table"),
     (r"l2_cache.*\.csv", ("l2_cache",), "csv.table"),
-    (r"communication(?!_matrix|_group|_analyzer).*\.json", ("collectives", "transports"), "json."),
-    (r"communication_matrix.*\.json", ("links",), "json."),
+    (r"communication(?!_matrix|_group|_analyzer).*\.json", _COMMUNICATION, "json.communication"),
+    (r"communication_matrix.*\.json", ("links",), "json.links"),
     (r"(?:trace_view|msprof).*\.json(?:\.gz)?", ("trace",), "trace.json"),
 )
-"""A reader that ends in a dot is completed by the table's name."""
 _EXACT = tuple((re.compile(pattern, re.IGNORECASE), tables, name) for pattern, tables, name in _FILES)
 _LOOSE = tuple(
     (re.compile(r"(?!cluster_)(?:.*[^a-z])?" + pattern, re.IGNORECASE), tables, name)
@@ -59,8 +59,7 @@ def find_tables(paths: Iterable[Path], *, loose: bool = False) -> dict[str, Tabl
         if known is None or (path.suffix == ".gz" and path.with_suffix("") in paths):  # the same once more
             continue
         for table in known[0]:
-            reader = known[1] + (table if known[1].endswith(".") else "")
-            by_table.setdefault(table, (reader, []))[1].append(path)
+            by_table.setdefault(table, (known[1], []))[1].append(path)
     return {
         table: TableRef(table, tuple(found if loose else newest_export(found)), reader)
         for table, (reader, found) in by_table.items()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.sources.readers import read_table
+from advisor.sources.readers import read_table, read_tables
 from advisor.sources.reference import TableRef
-from advisor.sources.text.jsonfiles import collectives_frame, links_frame, transports_frame
+from advisor.sources.text import communication
+from advisor.sources.text.jsonfiles import communication_frames, links_frame
 from advisor.sources.text.jsontext import load_json, salvage
 
 OPERATION = {
@@ -38,7 +40,7 @@ def link(megabytes: float = 2.0, milliseconds: float = 0.5, transport: str = "HC
 
 def test_collectives_are_in_canonical_units_and_counted_once(notes):
     """ms become µs, the start exact ns, and Total Op Info is not a second operation."""
-    frame = collectives_frame(profile(), "f", None, notes)
+    frame = communication_frames(profile(), "f", notes)[0]
     row = frame.iloc[0]
     assert len(frame) == 1
     assert (row["step"], row["name"], row["group"], row["kind"]) == ("5", "hcom_allReduce__586_0_1", "17", "collective")
@@ -48,16 +50,16 @@ def test_collectives_are_in_canonical_units_and_counted_once(notes):
 @pytest.mark.parametrize("name", ["hcom_send__1_0@g", "hcom_receive__1_0@g", "hcom_batchSendRecv__1_0@g", "Send-op1@g"])
 def test_sends_are_p2p_wherever_the_file_puts_them(notes, name):
     """MindSpore files hcom_send under collective; it is still a point-to-point operation."""
-    assert collectives_frame(profile(name), "f", ["kind"], notes)["kind"].tolist() == ["p2p"]
+    assert communication_frames(profile(name), "f", notes)[0]["kind"].tolist() == ["p2p"]
 
 
 def test_transports_hold_what_moved_in_bytes_and_leave_out_what_did_not(notes):
     """A transport of zero bytes is no row, so no bandwidth of nothing is ever computed."""
-    frame = transports_frame(profile(), "f", None, notes)
+    _, frame, packets = communication_frames(profile(), "f", notes)
     row = frame.iloc[0]
     assert frame["transport"].tolist() == ["HCCS"]
     assert (row["size_bytes"], row["time_us"], row["packets"], row["small_packets"]) == (4e6, 500.0, 4.0, 3.0)
-    assert row["packet_sizes"] == ((1e6, 4.0, 500.0),)
+    assert packets.to_numpy().tolist() == [["HCCS", 1e6, 4.0, 500.0]]
 
 
 def test_links_get_the_global_ranks_of_their_group(notes):
@@ -97,7 +99,7 @@ def test_a_file_cut_short_keeps_the_operations_before_the_cut(tmp_path, notes):
     data = {"step5": {"collective": {f"op{i}@g": OPERATION for i in range(10)}}}
     path = tmp_path / "communication.json"
     path.write_text(json.dumps(data)[:-600])
-    frame = read_table(TableRef("collectives", (path,), "json.collectives"), None, notes)
+    frame = read_table(TableRef("collectives", (path,), "json.communication"), None, notes)
     assert frame["name"].tolist()[:9] == [f"op{i}" for i in range(9)]
     assert "cut short" in notes.text
 
@@ -109,7 +111,7 @@ def test_what_is_no_communication_file_gives_nothing_and_a_note(tmp_path, notes,
     """Wrong, empty and endlessly nested JSON is a problem entry."""
     path = tmp_path / "communication.json"
     path.write_text(text)
-    assert read_table(TableRef("collectives", (path,), "json.collectives"), None, notes) is None
+    assert read_table(TableRef("collectives", (path,), "json.communication"), None, notes) is None
     assert len(notes) == 1
 
 
@@ -119,7 +121,7 @@ def test_numbers_that_are_none_are_unknown(notes):
     times = dict(OPERATION["Communication Time Info"])
     times.update({"Elapse Time(ms)": float("inf"), "Wait Time(ms)": "slow", "Transit Time(ms)": float("nan")})
     data["step5"]["collective"] = {"op@g": {"Communication Time Info": times}}
-    frame = collectives_frame(data, "f", None, notes)
+    frame = communication_frames(data, "f", notes)[0]
     assert frame[["elapsed_us", "wait_us", "transit_us"]].isna().all(axis=None)
     assert len(notes) == 3
 
@@ -140,8 +142,8 @@ json_values = st.recursive(
 @given(data=json_values)
 def test_no_structure_crashes_the_readers(notes, data):
     """JSON of any shape ends in frames or nothing, never in an exception."""
-    for build in (collectives_frame, transports_frame, links_frame):
-        build(data, "f", None, notes)
+    communication_frames(data, "f", notes)
+    links_frame(data, "f", None, notes)
 
 
 @settings(max_examples=100)
@@ -165,3 +167,54 @@ def test_a_byte_order_mark_is_no_damage(tmp_path: Path, notes):
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}')
     assert load_json(path, notes) == {"a": 1}
     assert notes == []
+
+
+numbers = st.none() | st.integers(0, 10**6) | st.floats(0, 1e9)
+bands = st.dictionaries(
+    st.sampled_from(["HCCS", "RDMA", "SDMA"]),
+    st.fixed_dictionaries(
+        {"Transit Size(MB)": numbers, "Transit Time(ms)": numbers, "Large Packet Ratio": st.floats(0, 2)},
+        optional={"Size Distribution": st.dictionaries(
+            st.sampled_from(["2.064384", "0.000512", "4", "x"]), st.tuples(st.integers(0, 99), st.floats(0, 9)),
+            max_size=3,
+        )},
+    ),
+)  # fmt: skip
+operations = st.fixed_dictionaries(
+    {},
+    optional={
+        "Communication Time Info": st.dictionaries(
+            st.sampled_from([*OPERATION["Communication Time Info"], "Wait Time Ratio"]), numbers | st.just("slow")
+        ),
+        "Communication Bandwidth Info": bands,
+    },
+)
+files = st.dictionaries(
+    st.sampled_from(["step5", "ProfilerStep#6", "7", ""]),
+    st.dictionaries(
+        st.sampled_from(["p2p", "collective"]),
+        st.dictionaries(st.sampled_from(["hcom_send__1_0@g", "hcom_allReduce__1_1@17", "a", "Total Op Info"]),
+                        operations),
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=files)
+def test_decoding_in_one_piece_gives_what_looking_at_each_value_gives(tmp_path: Path, data: dict) -> None:
+    """Files as profilers write them take the quick way, all others the careful one: the same rows, the same words."""
+    path = tmp_path / "communication.json"
+    path.write_text(json.dumps(data))
+    found = []
+    for decoded in (communication.decode_communication(path), None):
+        told: list[tuple[str, str]] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("advisor.sources.text.jsonfiles.decode_communication", lambda _, decoded=decoded: decoded)
+            reference = TableRef("collectives", (path,), "json.communication")
+            found.append((read_tables(reference, None, lambda *note, told=told: told.append(note)), told))
+    (quick, words), (careful, others) = found
+    assert sorted(words) == sorted(others)
+    for table, frame in careful.items():
+        assert (frame is None) == (quick[table] is None)
+        if frame is not None:
+            pd.testing.assert_frame_equal(quick[table], frame)

@@ -1,0 +1,161 @@
+"""communication.json and communication_matrix.json as profilers write them, decoded once into typed columns.
+
+A file that is not entirely as expected (cut, texts for numbers, unknown shapes) is left to `jsonfiles`, which looks at
+each value and says what is wrong; both give the same columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from advisor.sources.frames import to_step
+from advisor.sources.text.textfiles import LARGEST, require_file
+
+TOTAL = "Total Op Info"
+Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
+_Number = float | None
+
+
+class Times(msgspec.Struct, gc=False):
+    """Communication Time Info: ms, and when it began in µs."""
+
+    start_ns: int | float | None = msgspec.field(default=None, name="Start Timestamp(us)")
+    elapsed_us: _Number = msgspec.field(default=None, name="Elapse Time(ms)")
+    transit_us: _Number = msgspec.field(default=None, name="Transit Time(ms)")
+    wait_us: _Number = msgspec.field(default=None, name="Wait Time(ms)")
+    sync_us: _Number = msgspec.field(default=None, name="Synchronization Time(ms)")
+    idle_us: _Number = msgspec.field(default=None, name="Idle Time(ms)")
+
+
+class Band(msgspec.Struct, gc=False):
+    """What one transport moved; packets by their size in MB are (count, ms)."""
+
+    size: _Number = msgspec.field(default=None, name="Transit Size(MB)")
+    time: _Number = msgspec.field(default=None, name="Transit Time(ms)")
+    large: _Number = msgspec.field(default=None, name="Large Packet Ratio")
+    packets: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict, name="Size Distribution")
+
+
+class Operation(msgspec.Struct, gc=False):
+    """One collective; either part may be missing."""
+
+    times: Times | None = msgspec.field(default=None, name="Communication Time Info")
+    bands: dict[str, Band] = msgspec.field(default_factory=dict, name="Communication Bandwidth Info")
+
+
+class Link(msgspec.Struct, gc=False):
+    """What one operation moved between two ranks."""
+
+    transport: str | None = msgspec.field(default=None, name="Transport Type")
+    size: _Number = msgspec.field(default=None, name="Transit Size(MB)")
+    time: _Number = msgspec.field(default=None, name="Transit Time(ms)")
+
+
+_COMMUNICATION = msgspec.json.Decoder(dict[str, dict[str, dict[str, Operation]]])
+_MATRIX = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, Link]]]])
+
+
+@dataclass
+class Listed:
+    """The operations of a file, one entry each."""
+
+    steps: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    contents: list[Any] = field(default_factory=list)
+    filled: bool = True
+    """Whether the file holds anything at all, operations or not."""
+
+    def chosen(self, places: Sequence[int]) -> Listed:
+        """These of the operations."""
+        if len(places) == len(self.keys):
+            return self
+        return Listed(
+            [self.steps[i] for i in places], [self.sections[i] for i in places], [self.keys[i] for i in places],
+            [self.contents[i] for i in places], self.filled,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Transports:
+    """The transports that moved something, by the place of their operation; packets by the place of their transport."""
+
+    place: npt.NDArray[np.int64]
+    names: list[str]
+    size_mb: Floats
+    time_ms: Floats
+    large: Floats
+    owner: npt.NDArray[np.int64]
+    packet_mb: Floats
+    packets: Floats
+    packet_ms: Floats
+
+
+def decode_communication(path: Path) -> Listed | None:
+    """The operations of a communication.json; None where it has to be looked at value by value."""
+    return _listed(path, _COMMUNICATION)
+
+
+def decode_matrix(path: Path) -> Listed | None:
+    """The operations of a communication_matrix.json, likewise."""
+    return _listed(path, _MATRIX)
+
+
+def _listed(path: Path, decoder: msgspec.json.Decoder[dict[str, dict[str, dict[str, T]]]]) -> Listed | None:
+    if require_file(path) > LARGEST:
+        return None
+    try:
+        steps = decoder.decode(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    listed = Listed(filled=bool(steps))
+    for step, sections in steps.items():
+        for section, operations in sections.items():
+            operations.pop(TOTAL, None)
+            listed.steps += [to_step(step)] * len(operations)
+            listed.sections += [section] * len(operations)
+            listed.keys += operations.keys()
+            listed.contents += operations.values()
+    return listed
+
+
+def transports_of(operations: Sequence[Operation]) -> Transports | None:
+    """What moved; None where a packet's size is no number."""
+    bands = [*chain.from_iterable(operation.bands.values() for operation in operations)]
+    place = np.repeat(np.arange(len(operations)), [len(operation.bands) for operation in operations])
+    size, time, large = (floats(map(attrgetter(name), bands), len(bands)) for name in ("size", "time", "large"))
+    moved = (np.nan_to_num(size) != 0) | (np.nan_to_num(time) != 0)
+    chosen = np.flatnonzero(moved).tolist()
+    names = [*chain.from_iterable(operation.bands for operation in operations)]
+    packets = [bands[i].packets for i in chosen]
+    count = [*map(len, packets)]
+    pairs = [*chain.from_iterable(each.values() for each in packets)]
+    keys = [*chain.from_iterable(packets)]
+    if "".join(keys).strip("0123456789.eE+-"):
+        return None
+    try:
+        sizes = np.fromiter(map(float, keys), np.float64, len(keys))
+    except ValueError:
+        return None
+    if not np.isfinite(sizes).all():
+        return None
+    numbers = np.array(pairs, np.float64).reshape(-1, 2)
+    return Transports(
+        place[moved], [names[i] for i in chosen], size[moved], time[moved], large[moved],
+        np.repeat(np.arange(len(chosen)), count), sizes, numbers[:, 0], numbers[:, 1],
+    )  # fmt: skip
+
+
+def floats(values: Any, length: int) -> Floats:
+    """Numbers, NaN for None."""
+    return np.fromiter((np.nan if value is None else value for value in values), np.float64, length)

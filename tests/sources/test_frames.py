@@ -1,0 +1,50 @@
+"""Columns in one piece and cell by cell: the same numbers, the same words about what is wrong."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.sources import frames
+from advisor.sources.frames import build_frame
+from advisor.tables import Column, Table
+
+TABLE = Table(
+    "made",
+    "a column of each kind",
+    (Column("name", "str"), Column("lasts_us", "float", scale=1000.0), Column("signed", "float"), Column("id", "int"),
+     Column("start_ns", "ns", scale=1000.0)),
+)  # fmt: skip
+
+cells = st.one_of(
+    st.none(), st.integers(-10, 10**9), st.floats(), st.booleans(), st.integers(2**52, 2**70),
+    st.sampled_from(["", " ", "N/A", "-", "nan", "1_0", "1e3", " 5.0\t", "1736408883732241.564", '"7"', "-3", "1e400",
+                     "x", "٣"]),
+    st.text(max_size=4),
+)  # fmt: skip
+columns = st.integers(1, 5).flatmap(
+    lambda length: st.tuples(*(st.lists(kind, min_size=length, max_size=length) for kind in
+                               (cells, st.floats(), st.integers(0, 99), st.just("12.5"), cells | st.none())))
+)  # fmt: skip
+
+
+def told(data: dict, monkeypatch: pytest.MonkeyPatch, whole: bool) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
+    notes: list[tuple[str, str]] = []
+    with monkeypatch.context() as patch:
+        if not whole:
+            patch.setattr(frames, "_whole", lambda *_: None)
+        frame = build_frame(TABLE, data, None, lambda file, text: notes.append((file, text)), "f")
+    return frame, notes
+
+
+@settings(max_examples=400, deadline=None)
+@given(given_columns=columns, order=st.permutations(range(5)))
+def test_a_column_in_one_piece_is_what_its_cells_are(given_columns: tuple, order: list[int]) -> None:
+    """Whatever cells hold, the quick way gives the numbers, gaps and notes of the slow one."""
+    data = {column.name: given_columns[place] for column, place in zip(TABLE.columns, order, strict=True)}
+    with pytest.MonkeyPatch.context() as patch:
+        quick, slow = told(data, patch, True), told(data, patch, False)
+    pd.testing.assert_frame_equal(quick[0], slow[0])
+    assert quick[1] == slow[1]
