@@ -33,6 +33,10 @@ class Loss:
     direction: str
     share: float
     name: Text
+    verdict: str
+    """The finding that shows it, as somebody's symptom or unexplained."""
+    tells: Text | None = None
+    """The evidence that would show its cause, where it was not collected."""
 
 
 def losses(facts: FactSet) -> list[Loss]:
@@ -43,7 +47,9 @@ def losses(facts: FactSet) -> list[Loss]:
         if direction == "communication" and _bubble_is_unknown(facts):
             continue
         if shares:
-            found.append(Loss(direction, shares[0], both(f"lost.{direction}")))
+            told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
+            tells = None if told else Text(entry["tells"]["evidence"], entry["tells"]["evidence"])
+            found.append(Loss(direction, shares[0], both(f"lost.{direction}"), entry["verdict"], tells))
     return sorted(found, key=lambda loss: -loss.share)
 
 
