@@ -350,8 +350,10 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
             owners[gap.host] += gap.length_us
     if owners:
         name, covered = Counter(owners).most_common(1)[0]
-        yield from fact("timeline.gap_owner", subject, name[:200], *sources)
-        yield from fact("timeline.gap_owner_share", subject, covered / sum(gap.length_us for gap in gaps), *sources)
+        share = covered / sum(gap.length_us for gap in gaps)
+        if share >= COVERS:
+            yield from fact("timeline.gap_owner", subject, name[:200], *sources)
+        yield from fact("timeline.gap_owner_share", subject, share, *sources)
 
 
 FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels",), uses=(STEPS,)),)
