@@ -24,6 +24,7 @@ from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, text_frames
+from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
@@ -227,7 +228,12 @@ def _grown(array: Floats, size: int) -> Floats:
     return array if len(array) == size else np.concatenate((array, np.zeros(size - len(array))))
 
 
-_FRAMES = {"kernels.csv": text_frames, "kernels.db": database_frames, "kernels.timelines": timeline_frames}
+_FRAMES = {
+    "kernels.csv": text_frames,
+    "kernels.db": database_frames,
+    "kernels.timelines": timeline_frames,
+    "kernels.opprof": operator_frames,
+}
 
 
 def load_kernels(rank: Rank) -> Kernels | None:
@@ -311,6 +317,12 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
     from advisor.sources.text.csvfiles import read_files
 
     return read_files(TABLES["kernels"], reference.paths, columns, note)
+
+
+@reader("kernels.opprof")
+def read_one_operator(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The same of one operator that was measured alone."""
+    return _table(columns, (part for path in reference.paths for part in operator_frames(path, note)))
 
 
 @reader("kernels.timelines")
