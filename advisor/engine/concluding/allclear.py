@@ -66,10 +66,11 @@ def leading_loss(facts: FactSet) -> Loss | None:
 
 def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:
     """Why this profile cannot be called healthy although no finding has weight; None where it can."""
-    doubted = [f for f in findings if f.saving and (f.saving.share or 0.0) >= terms()["doubted"]["value"]]
+    told = [(f, (f.saving or f.at_stake)) for f in findings]
+    doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
-        share = show(doubted[0].saving.share, "ratio")  # type: ignore[union-attr]
-        return Doubt(both("all_clear.doubted", share=share, title=doubted[0].title), None)
+        first, share = doubted[0]
+        return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)
     return _absent_ranks(facts, ranks) or _few_steps(facts) or _unmeasured(facts, ranks)
 
 

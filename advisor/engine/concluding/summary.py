@@ -50,7 +50,8 @@ def summarise(
     waiting = facts.number("data.wait_share", RUN)
     if not breakdown and step_us is not None and waiting is not None:
         breakdown = {"data_wait": waiting, "own": 1.0 - waiting}
-    loss = leading_loss(facts)
+    benchmark = facts.value("recording.kind", RUN) == "kernel_benchmark"
+    loss = None if benchmark else leading_loss(facts)  # the pauses between its launches are the benchmark's own
     if top is not None and not (loss is not None and _outweighs(loss, top, findings)):
         return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
@@ -68,6 +69,10 @@ def summarise(
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
         headline = both("summary.unread_files", files=names)
+    if benchmark:
+        direction, headline = "undetermined", both("summary.benchmark")
+    if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":
+        direction, headline = "undetermined", both("summary.undirected", why=both("summary.too_little"))
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return Summary(direction, headline, step_us, breakdown)
@@ -101,19 +106,19 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     ]
     if not roots:
         return None
-    return max(roots, key=lambda f: (f.saving.us if f.saving else 0.0, f.severity.rank, f.confidence.rank))
+    return max(roots, key=lambda f: (f.weight_us, f.severity.rank, f.confidence.rank))
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:
     said = [both("summary.finding", title=top.title, about=_about(top.subject))]
     if step_us is not None:
         said.append(both("summary.step", time=show(step_us, "us")))
-    if top.saving is not None:
-        amount = show(top.saving.us, "us")
-        if top.saving.share is not None:
-            amount = f"{amount} ({show(top.saving.share, 'ratio')})"
-        only_evidence = bool(top.remedies) and top.remedies[0].brings_evidence
-        said.append(both("summary.at_stake" if only_evidence else "summary.gain", amount=amount))
+    told = top.saving or top.at_stake
+    if told is not None:
+        amount = show(told.us, "us")
+        if told.share is not None:
+            amount = f"{amount} ({show(told.share, 'ratio')})"
+        said.append(both("summary.gain" if top.saving else "summary.at_stake", amount=amount))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 
 
