@@ -53,7 +53,8 @@ def test_junit_is_well_formed_and_counts_add_up(report):
         ("errors", "testcase/error"),
         ("skipped", "testcase/skipped"),
     ):
-        assert int(suite.get(name)) == len(suite.findall(path)) == int(root.get(name))
+        assert int(suite.get(name)) == len(suite.findall(path)) == int(root.get(name, suite.get(name)))
+    assert_fits_jenkins(ElementTree.tostring(root, encoding="unicode"))
 
 
 def test_junit_outcomes():
