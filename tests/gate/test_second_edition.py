@@ -105,6 +105,24 @@ def test_key_fields_part_histories_and_promote_replaces_its_own_kind_only(call, 
     assert status == 3 and "model:" in out
 
 
+def test_longer_sequences_are_another_kind_and_a_flipped_kernel_is_not(call, tmp_path):
+    """Other shapes are other work; which kernel of one type is the costliest may change by itself."""
+    call("baseline add", *names("good"))
+    kernels = Path("ASCEND_PROFILER_OUTPUT") / "kernel_details.csv"
+    for name, operators, status in (("long", ("MatMul", "Add"), 3), ("flip", ("MatMul",), 0)):
+        runs = [write_run(tmp_path / f"{name}{i}", step + 0.3) for i, step in enumerate(GOOD[:5])]
+        for run in runs:
+            lines = (run / kernels).read_text(encoding="utf-8").splitlines()
+            changed = [
+                line.replace("8,1024;", "8,4096;") if any(f",{op}," in line for op in operators) else line
+                for line in lines
+            ]
+            (run / kernels).write_text("\n".join(changed) + "\n", encoding="utf-8")
+        found, out, _ = call("gate", *map(str, runs))
+        assert found == status, out
+        assert ("shapes: MatMul 8,1024;1024,1024 → MatMul 8,4096;1024,1024" in out) == (status == 3)
+
+
 # 2. A run counts once.
 
 

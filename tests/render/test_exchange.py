@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from advisor.model import Outcome, Role
 from advisor.render import render
 from advisor.render.escaping import html_line, markdown
+from tests.helpers.junit import assert_fits_jenkins
 
 SARIF = jsonschema.Draft7Validator(
     json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
