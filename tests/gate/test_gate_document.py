@@ -155,6 +155,6 @@ def test_numbers_in_the_text_are_the_defaults():
     assert (numbers["min_runs"], numbers["dissent"], numbers["agreement"], numbers["confirmation"]) == (
         5,
         0.2,
-        0.5,
-        0.8,
+        0.75,
+        1.0,
     )
