@@ -53,8 +53,8 @@ def _weights(report: Report) -> dict[str, float]:
     waiting: dict[str, set[str]] = {}
     for missing in report.missing_evidence:
         for kind in kinds_of_evidence().values():
-            if report.profile.framework == "pytorch" and "data_process" in kind.settings:
-                continue  # torch_npu has no such setting
+            if report.profile.framework != "mindspore" and "data_process" in kind.settings:
+                continue  # only MindSpore has such a setting
             if any(FILES.get(table, table) == missing.evidence for table in kind.tables):
                 waiting.setdefault(kind.name, set()).update(missing.rules)
     weights = {}
@@ -86,6 +86,8 @@ def next_collection(report: Report) -> Text:
     absent, missing = values.get("communication.absent_wait_share"), values.get("run.missing_ranks")
     if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
         return both("collect.absent_ranks", world=values.get("run.world_size"), share=f"{100 * absent:.0f} %")
+    if report.profile.framework == "unknown" and report.profile.layout == "msprof":
+        return both("collect.with_framework")
     names = next_evidence(report)
     if not names and report.missing_evidence:
         most = max(report.missing_evidence, key=lambda entry: len(entry.rules))

@@ -92,6 +92,7 @@ def decide(
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},
+        {rule.id for rule in rules.rules if rule.kind == "cause" and rule.saving is None},
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

@@ -51,23 +51,28 @@ def build(
     """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
     rule = draft.rule
     scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
-    saving = _saving(rule, scope, facts)
+    stake = _stake(rule, scope, facts)
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables)
+    remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
+    # what asks for another look promises nothing, however much is lost
+    looks_further = bool(remedies) and remedies[0].brings_evidence
+    open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
     return Finding(
         id="",
         rule=rule.id,
         verdict=rule.verdict,
         direction=rule.direction,
         role=Role.CONTRIBUTING,
-        severity=_severity(rule, scope, saving),
+        severity=_severity(rule, scope, stake),
         confidence=confidence,
         subject=_subject(rule, draft.subject),
         title=_text(rule.title, variables),
         message=_text(rule.message, variables),
         evidence=tuple(evidence(scope, findings)),
-        saving=saving,
-        remedies=tuple(_remedies(rule, scope, rules.remedies, facts, variables)),
+        saving=None if open_ended else stake,
+        at_stake=stake if open_ended else None,
+        remedies=remedies,
         statements=rule.statements,
         references=rule.references,
         doubts=doubts,
@@ -98,8 +103,8 @@ def _number(value: Value | None) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _saving(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
-    """Never negative, never more than the step."""
+def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
+    """What the rule says is saved or at stake: never negative, never more than the step."""
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
@@ -109,15 +114,17 @@ def _saving(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
         amount = min(amount, step)
-    return Saving(amount, amount / step if step else None, _text(rule.saving.basis, Variables(scope)))
+    kind = "upper_bound" if rule.saving.kind == "at_stake" else rule.saving.kind
+    basis = _text(rule.saving.basis, Variables(scope))
+    return Saving(amount, amount / step if step else None, basis, removes=rule.saving.removes, kind=kind)
 
 
-def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:
+def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     """The ladder's step that the measure reaches, not above what the share of the step at stake allows."""
     ladder = rule.severity
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
-    if at_stake is None and saving is not None:
-        at_stake = saving.share
+    if at_stake is None and stake is not None:
+        at_stake = stake.share
     if (at_stake is None and rule.impact is not None) or _is_one_step_among_peers(scope):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)

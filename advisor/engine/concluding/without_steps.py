@@ -23,13 +23,17 @@ def _finding(finding: Finding) -> Finding:
     return replace(
         finding, title=reworded(finding.title), message=reworded(finding.message),
         saving=None if finding.saving is None else _saving(finding.saving),
+        at_stake=None if finding.at_stake is None else _saving(finding.at_stake),
         remedies=tuple(map(_remedy, finding.remedies)), doubts=tuple(map(reworded, finding.doubts)),
     )  # fmt: skip
 
 
 def _saving(saving: Saving) -> Saving:
     basis = reworded(saving.basis)
-    return Saving(None, None, basis, us_of_recording=saving.us, share_of_recording=saving.share)
+    return replace(
+        saving, us_per_step=None, share_of_step=None, basis=basis, us_of_recording=saving.us,
+        share_of_recording=saving.share,
+    )  # fmt: skip
 
 
 def _remedy(remedy: Remedy) -> Remedy:

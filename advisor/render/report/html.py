@@ -102,6 +102,7 @@ def _environment(lines: bool) -> Environment:
         meaning=wording.meaning,
         measured=wording.measured,
         show=show,
+        amount=wording.amount,
         telling=wording.telling,
         two=_two,
         where=wording.where,

@@ -16,6 +16,7 @@ from advisor.render.wording import (
     expected,
     gain,
     measured,
+    promise,
     telling,
     where,
     word,
@@ -84,7 +85,10 @@ def _table(trees: list[Branch], lang: str) -> str:
 
 def _row(finding: Finding, lang: str) -> str:
     remedy = finding.remedies[0].title.get(lang) if finding.remedies else ""
-    saving = gain(finding.saving, lang) if finding.saving is not None else "–"
+    told = finding.saving or finding.at_stake
+    saving = "–" if told is None else gain(told, lang)
+    if finding.at_stake is not None:
+        saving = f"{promise(finding, lang)} {saving}"
     cells = (
         f"{_MARKS[finding.severity.value]} {_say(finding.title.get(lang))}",
         _say(shorten(where(finding.subject, lang), 80)),

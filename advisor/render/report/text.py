@@ -15,6 +15,7 @@ from advisor.render.escaping import cut, printable, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
 from advisor.render.wording import (
     about_recording,
+    amount,
     breakdown,
     change,
     check,
@@ -163,8 +164,9 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
         _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
         for evidence in telling(finding.evidence)[: None if everything else 2]
     ]
-    if finding.saving is not None:
-        body.append(_line(f"{promise(finding, lang)} ", (gain(finding.saving, lang), "bold green")))
+    if (lost := finding.saving or finding.at_stake) is not None:
+        style = "bold green" if finding.saving else "bright_black"
+        body.append(_line(f"{promise(finding, lang)} ", (gain(lost, lang), style)))
     for remedy in finding.remedies if everything else finding.remedies[:1]:
         proposal = change(remedy)
         action = remedy.action.get(lang) if everything else cut(remedy.action.get(lang), 240)
@@ -198,7 +200,9 @@ def _short(finding: Finding, lang: str) -> Line:
     if finding.saving is not None:
         share = finding.saving.share
         percent = "" if share is None else f" ({show(share, 'ratio')})"
-        line.append(f"  −{show(finding.saving.us, 'us')}{percent}", "green")
+        line.append(f"  −{amount(finding.saving)}{percent}", "green")
+    elif finding.at_stake is not None:
+        line.append(f"  {word(lang, 'report.unexplained', amount=amount(finding.at_stake))}", "bright_black")
     return line
 
 
