@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from advisor.sources.base import Profile
 
 
+_USUAL = "training_steps"
+"""What runs record; the key names what is something else."""
 EVIDENCE = "evidence"
 """Field of the key of runs that were not profiled; where it differs no other field matters."""
 
@@ -159,6 +161,8 @@ def key_of(measured: Measured, given: Mapping[str, str]) -> dict[str, str]:
         "ranks": rank_list(info.ranks, limit=len(info.ranks) + 1),
         **{f"versions.{name}": value for name, value in info.versions.items()},
     }
+    if info.recording != _USUAL:
+        key["recording"] = info.recording
     if info.world_size is not None:
         key["world_size"] = str(info.world_size)
     for name in ("data", "tensor", "pipeline", "expert"):
