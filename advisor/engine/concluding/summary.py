@@ -69,8 +69,10 @@ def summarise(
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
         headline = both("summary.unread_files", files=names)
-    if direction == "healthy" and facts.value("recording.kind", RUN) in ("kernel_benchmark", "fragment"):
-        direction, headline = "undetermined", both("summary.single_kernel")
+    if benchmark:
+        direction, headline = "undetermined", both("summary.benchmark")
+    if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":
+        direction, headline = "undetermined", both("summary.undirected", why=both("summary.too_little"))
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return Summary(direction, headline, step_us, breakdown)

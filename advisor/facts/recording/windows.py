@@ -27,9 +27,9 @@ NAMELESS = ("0", "")
 
 @dataclass(frozen=True)
 class Windows:
-    """Device-side steps: step i lasts from its first kernel to the next one's first kernel, or to what runs between
-    them and belongs to none; the last one to its last kernel's end. Times in nanoseconds; `of` is the step of each
-    kernel."""
+    """Device-side steps: step i lasts from its first kernel to the next one's first kernel; the last one, and one that
+    is followed by what belongs to no step, to its own last kernel's end. Times in nanoseconds; `of` is the step of
+    each kernel."""
 
     names: tuple[str, ...]
     start: Ints
@@ -118,9 +118,9 @@ def _placed(kernels: Kernels, names: list[str], first: Ints, marks: str, apart: 
             end.append(int(kernels.end[mine].max()))
     stray = kernels.start[known & ~inside]
     for i in range(0 if apart else len(keep) - 1):
-        between = np.searchsorted(stray, end[i])
-        reaches = stray[between] if between < len(stray) else start[i + 1]
-        end[i] = min(int(reaches), start[i + 1])
+        between = int(np.searchsorted(stray, end[i]))
+        if between == len(stray) or stray[between] >= start[i + 1]:
+            end[i] = start[i + 1]
     position = np.full(len(names), 0, np.int64)
     position[keep] = np.arange(len(keep))
     told = tuple(names[i] for i in keep)
