@@ -128,11 +128,14 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
 
 def _names(found: Mapping[str, Sequence[Any]], length: int) -> tuple[list[str], list[str], list[str], list[str]]:
     """(steps, names, groups, sections) of CommAnalyzer* rows; older databases put the group into the name."""
-    keys = [str(key) for key in found.get("hccl_op_name", [None] * length)]
-    split = [split_operation(key) for key in keys]
+    names = found.get("hccl_op_name", [None] * length)
+    taken_apart = {name: split_operation(str(name)) for name in dict.fromkeys(names)}
+    split = [taken_apart[name] for name in names]
     groups = [str(group) if group not in (None, "") else own for group, (_, own) in
               zip(found.get("group_name", [None] * length), split, strict=True)]  # fmt: skip
-    steps = [to_step(step) for step in found.get("step", [None] * length)]
+    told = found.get("step", [None] * length)
+    called = {step: to_step(step) for step in dict.fromkeys(told)}
+    steps = [called[step] for step in told]
     sections = [str(section or "") for section in found.get("type", [None] * length)]
     return steps, [name for name, _ in split], groups, sections
 
