@@ -155,7 +155,7 @@ def _whole(column: Column, cells: Sequence[Any], scale: float) -> Any:
     if found is None:
         return None
     present = found[~np.isnan(found)]
-    low, high = present.min(initial=0.0), present.max(initial=0.0)
+    low, high = float(present.min(initial=0.0)), float(present.max(initial=0.0))
     if _measures(column) and (low < 0 or high * scale > LARGEST):
         return None
     if column.dtype == "float":
