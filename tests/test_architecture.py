@@ -30,9 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "advisor"
 
 ROOMS: tuple[tuple[str, ...], ...] = (
-    ("basics", "conformity"),
+    ("basics",),
     ("model",),
-    ("tables", "yamlfiles"),
+    ("tables", "yamlfiles", "plain"),
     ("knowledge",),
     ("config", "sources"),
     ("facts", "trust"),
@@ -44,7 +44,8 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("gate",),
     ("render",),
     ("api", "authoring", "inspection"),
-    ("callbacks", "serve"),
+    ("mcp", "serve", "watch"),
+    ("callbacks",),
     ("cli",),
     ("__init__", "__main__"),
 )

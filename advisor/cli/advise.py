@@ -51,10 +51,10 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
         with progress(given["quiet"]) as tell:
             report = run_advise(profiles, rules, run_options(given, config, tell))
     write(report, wanted, given["lang"] or config.lang or "en")
-    return told_broken(rules, _status(report, rules, given["fail_on"]))
+    return status_of_rules(rules, _status(report, rules, given["fail_on"]))
 
 
-def told_broken(rules: RuleSet, status: int) -> int:
+def status_of_rules(rules: RuleSet, status: int) -> int:
     """The status, or 2 where rules are wrong and nothing failed: what they ask for was not judged.
 
     A rule without the facts of an extractor that cannot be used is not wrong.

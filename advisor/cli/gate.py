@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.basics.errors import AdvisorError
-from advisor.cli.advise import told_broken
+from advisor.cli.advise import status_of_rules
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
 from advisor.cli.options import (
     ALLOW_CODE,
@@ -95,7 +95,7 @@ def gate(profiles: tuple[str, ...], **given: Any) -> int:
         raise
     _write(decision, wanted, lang)
     status = {"pass": DONE, "fail": FAILED, "inconclusive": NO_VERDICT, "recorded": DONE}[decision.verdict.value]
-    return told_broken(rules, status)
+    return status_of_rules(rules, status)
 
 
 def _decide(profiles: tuple[str, ...], given: dict[str, Any]) -> tuple[Decision, RuleSet, str]:
@@ -226,6 +226,27 @@ def show(reference: str | None, config_file: str | None, form: str, lang: str | 
     policy = _policy(config)
     target = _reference(reference, policy, config)
     click.echo(show_text(target, policy, form, lang or config.lang or "en"), nl=False)
+    return DONE
+
+
+@baseline.command()
+@click.argument("reference", required=False, metavar="[REF]")
+@click.option("--metric", metavar="NAME", help="This metric [default: those that can fail the gate].")
+@CONFIG
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@LANG
+@HUSH
+def trend(reference: str | None, metric: str | None, config_file: str | None, form: str, lang: str | None) -> int:
+    """Each metric over the runs: level, limit, accepted changes, findings that came and went, unsteady runs.
+
+    A section for each kind of run: only runs that can be compared share a line.
+    """
+    from advisor.render.decision.trend import trend_text
+
+    config = _configuration(config_file)
+    policy = _policy(config)
+    target = _reference(reference, policy, config)
+    click.echo(trend_text(target, policy, form, lang or config.lang or "en", metric), nl=False)
     return DONE
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,11 +91,8 @@ def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[C
         settled.require(key)
     config = settled.config.for_model(given.get("model"))
     warnings = load_extractors(config.extractors)
-    config = replace(
-        config,
-        rules=(*config.rules, *map(Path, given.get("directories") or ())),
-        select=_words(given.get("select")) or config.select,
-        ignore=(*config.ignore, *_words(given.get("ignore"))),
+    config = config.with_options(
+        rules=given.get("directories") or (), select=_words(given.get("select")), ignore=_words(given.get("ignore"))
     )
     rules = load_rules(config=config, strict=False)
     return config, replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)

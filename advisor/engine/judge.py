@@ -16,6 +16,7 @@ from advisor.engine.concluding.evidence import missing_evidence
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import summarise
+from advisor.engine.concluding.without_steps import tell_of_recording
 from advisor.engine.matching.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
 from advisor.engine.matching.program import Compiled, compile_rules, finding_record, stratum_records
 from advisor.engine.matching.select import make_engine
@@ -59,7 +60,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     missing = missing_evidence(verdicts.checks, kinds, measured.tables)
-    return Report(
+    report = Report(
         profile=measured.info,
         summary=summarise(
             verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable, missing
@@ -72,6 +73,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
         engine=verdicts.engine,
         promised=frozenset(spec.verify.fact for spec in rules.remedies.values() if spec.verify is not None),
     )
+    return report if measured.info.has_steps else tell_of_recording(report)
 
 
 def decide(
@@ -84,26 +86,27 @@ def decide(
 ) -> Verdicts:
     """Findings with their roles, and the outcome of every rule. `given` findings are taken as reached already."""
     catalogue = known_facts() if catalogue is None else catalogue
-    trial, name, problems = _tried(rules, facts, catalogue, list(given), engine)
+    done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
     findings = assign_roles(
-        merge(trial.findings),
+        merge(done.findings, frozenset(rule.id for rule in rules.rules if rule.general)),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},
+        {rule.id for rule in rules.rules if rule.kind == "cause" and rule.saving is None},
     )
-    return Verdicts(findings, trial.checks(), name, problems + trial.problems)
+    return Verdicts(findings, done.checks(), name, problems + done.problems)
 
 
-def _tried(
+def _judged(
     rules: RuleSet, facts: FactSet, catalogue: Mapping[str, FactKind], given: list[Finding], engine: str
-) -> tuple[_Trial, str, list[Problem]]:
+) -> tuple[_Pass, str, list[Problem]]:
     """A pass that came to its end: a failing engine is replaced, then a rule that no engine can bear is left out."""
     problems: list[Problem] = []
     stopped: dict[str, str] = {}
     while True:
-        trial = _Trial(rules, facts, catalogue, given, stopped)
+        done = _Pass(rules, facts, catalogue, given, stopped)
         try:
-            return trial, trial.run(engine), problems
+            return done, done.run(engine), problems
         except EngineFailure as failure:
             rule = (failure.rule or "").partition("/")[0]
             if engine != "python":
@@ -115,7 +118,7 @@ def _tried(
                 raise
 
 
-class _Trial:
+class _Pass:
     """One pass of all rules over one set of facts."""
 
     def __init__(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from advisor.basics.errors import UsageError
 from advisor.basics.jsonout import shield_json
-from advisor.conformity import require
 from advisor.facts.base import FactSet, Measured
 from advisor.facts.registry import catalogue
-from advisor.model import Fact, Parallelism, Problem, ProfileInfo, Source, Subject
+from advisor.model import Fact, Problem, ProfileInfo
+from advisor.plain import from_plain, to_plain
 
 SCHEMA_VERSION = "1.0"
 
@@ -22,11 +21,13 @@ def dump(measured: Measured) -> str:
     kinds = catalogue()
     document = {
         "schema_version": SCHEMA_VERSION,
-        "profile": info_to_json(measured.info),
+        "profile": to_plain(measured.info),
         "tables": sorted(measured.tables),
         "unusable": list(measured.unusable),
-        "facts": [fact_to_json(fact, kinds[fact.name].unit if fact.name in kinds else "") for fact in measured.facts],
-        "problems": [{"file": p.file, "problem": p.problem} for p in measured.problems],
+        "facts": [
+            {**to_plain(fact), "unit": kinds[fact.name].unit if fact.name in kinds else ""} for fact in measured.facts
+        ],
+        "problems": to_plain(measured.problems),
     }
     return shield_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False)) + "\n"
 
@@ -37,17 +38,13 @@ def load(path: str | Path) -> Measured:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if str(document["schema_version"]).partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
             raise UsageError(f"written by another version ({document['schema_version']})", place=str(path))
-        measured = Measured(
-            info_from_json(document["profile"]),
-            FactSet(fact_from_json(item) for item in document["facts"]),
-            [Problem(str(p["file"]), str(p["problem"])) for p in document["problems"]],
-            frozenset(map(str, document["tables"])),
-            tuple(map(str, document.get("unusable", ()))),
+        return Measured(
+            from_plain(document["profile"], ProfileInfo),
+            FactSet(from_plain(document["facts"], tuple[Fact, ...])),
+            from_plain(document["problems"], list[Problem]),
+            from_plain(document["tables"], frozenset[str]),
+            from_plain(document.get("unusable", []), tuple[str, ...]),
         )
-        require(measured.info, ProfileInfo, "profile")
-        for fact in measured.facts:
-            require(fact, Fact, fact.name)
-        return measured
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise UsageError(
             f"not a file of saved facts: {type(error).__name__}: {error}",
@@ -88,60 +85,3 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     """Rows in columns as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "".join("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
-
-
-def subject_to_json(subject: Subject) -> dict[str, Any]:
-    return {"kind": subject.kind, "id": subject.id, "ranks": list(subject.ranks)}
-
-
-def subject_from_json(item: Mapping[str, Any]) -> Subject:
-    return Subject(str(item["kind"]), str(item["id"]), tuple(int(r) for r in item.get("ranks", ())))
-
-
-def fact_to_json(fact: Fact, unit: str) -> dict[str, Any]:
-    return {
-        "name": fact.name,
-        "unit": unit,
-        "subject": subject_to_json(fact.subject),
-        "value": _plain(fact.value),
-        "samples": fact.samples,
-        "sources": [{"file": s.file, "columns": list(s.columns), "steps": list(s.steps)} for s in fact.sources],
-    }
-
-
-def fact_from_json(item: Mapping[str, Any]) -> Fact:
-    sources = tuple(Source(str(s["file"]), tuple(s["columns"]), tuple(s["steps"])) for s in item.get("sources", ()))
-    return Fact(
-        str(item["name"]), subject_from_json(item["subject"]), _frozen(item["value"]), int(item["samples"]), sources
-    )
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
-
-
-def info_to_json(info: ProfileInfo) -> dict[str, Any]:
-    parallel = info.parallelism
-    return {
-        "path": info.path, "framework": info.framework, "layout": info.layout, "ranks": list(info.ranks),
-        "world_size": info.world_size, "steps": list(info.steps),
-        "excluded_steps": [{"step": step, "reason": reason} for step, reason in info.excluded_steps],
-        "parallelism": {
-            "data": parallel.data, "tensor": parallel.tensor, "pipeline": parallel.pipeline, "expert": parallel.expert,
-            "source": parallel.source,
-        },
-        "devices": list(info.devices), "versions": dict(sorted(info.versions.items())),
-    }  # fmt: skip
-
-
-def info_from_json(item: Mapping[str, Any]) -> ProfileInfo:
-    return ProfileInfo(
-        path=item["path"], framework=item["framework"], layout=item["layout"], ranks=tuple(item["ranks"]),
-        world_size=item["world_size"], steps=tuple(item["steps"]),
-        excluded_steps=tuple((e["step"], e["reason"]) for e in item["excluded_steps"]),
-        parallelism=Parallelism(**item["parallelism"]), devices=tuple(item["devices"]), versions=dict(item["versions"]),
-    )  # fmt: skip

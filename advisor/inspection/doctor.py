@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.basics.jsonout import shield_json
+from advisor.engine.concluding.evidence import waiting_for
 from advisor.engine.judge import rule_needs
-from advisor.facts.base import FactKind
 from advisor.facts.registry import catalogue
 from advisor.knowledge.words import word
+from advisor.model import MissingEvidence
 from advisor.render.escaping import printable
 from advisor.sources.base import Profile, say_once
 from advisor.sources.folders import Walk
-from advisor.tables import FILES, TABLES
 
 if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
@@ -29,15 +29,6 @@ RANKS_SHOWN = 8
 
 
 @dataclass
-class Missing:
-    """A table no rank has, and the rules that cannot be judged without it."""
-
-    evidence: str
-    setting: str
-    rules: tuple[str, ...]
-
-
-@dataclass
 class Diagnosis:
     path: str
     recognised: bool
@@ -45,7 +36,8 @@ class Diagnosis:
     framework: str = ""
     ranks: list[dict[str, object]] = field(default_factory=list)
     world_size: int | None = None
-    missing: list[Missing] = field(default_factory=list)
+    missing: tuple[MissingEvidence, ...] = ()
+    """Tables no rank has, and the rules that cannot be judged without them."""
     problems: list[dict[str, str]] = field(default_factory=list)
     unparsed: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
@@ -91,26 +83,13 @@ def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
         framework=profile.framework,
         ranks=ranks,
         world_size=profile.world_size,
-        missing=_missing(tables, rules, catalogue()),
+        missing=waiting_for(((rule.id, rule_needs(rule)) for rule in rules.rules), catalogue(), tables),
         problems=[{"file": p.file, "problem": p.problem} for p in say_once(problems)],
         unparsed=_unparsed(profile),
         passed_over=[] if profile.ranks else _passed_over(given.paths),
         empty=not profile.ranks and not any(_holds_files(path) for path in given.paths),
         engine=make_engine([], "auto").name,
     )
-
-
-def _missing(tables: set[str], rules: RuleSet, kinds: Mapping[str, FactKind]) -> list[Missing]:
-    waiting: dict[tuple[str, str], set[str]] = {}
-    for rule in rules.rules:
-        for name in sorted(rule_needs(rule)):
-            for need in kinds[name].needs if name in kinds else ():
-                alternatives = need.split("|")
-                if not set(alternatives) & tables and alternatives[0] in TABLES:
-                    key = (FILES.get(alternatives[0], alternatives[0]), TABLES[alternatives[0]].setting)
-                    waiting.setdefault(key, set()).add(rule.id)
-    entries = [Missing(evidence, setting, tuple(sorted(ids))) for (evidence, setting), ids in waiting.items()]
-    return sorted(entries, key=lambda m: (-len(m.rules), m.evidence))
 
 
 def _passed_over(paths: Sequence[str | Path]) -> list[str]:

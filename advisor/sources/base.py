@@ -36,7 +36,7 @@ class Rank:
     host: str | None = None
     info: dict[str, Any] = field(default_factory=dict)
     """profiler_info and profiler_metadata as found: settings, versions, environment (see sources/metadata.py)."""
-    told_by: dict[str, Path] = field(default_factory=dict)
+    info_files: dict[str, Path] = field(default_factory=dict)
     """profiler_info, profiler_metadata -> the file (or database) that holds it."""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Communication groups: name (or hash) -> global ranks."""
@@ -115,8 +115,8 @@ class Rank:
         return Source(self.relative(reference.paths[0]), headings, tuple(steps))
 
     def source_of_info(self, entry: str, *columns: str) -> Source | None:
-        """Where an entry of `told_by` was read; None where the rank has none."""
-        path = self.told_by.get(entry)
+        """Where an entry of `info_files` was read; None where the rank has none."""
+        path = self.info_files.get(entry)
         return None if path is None else Source(self.relative(path), columns)
 
 

@@ -48,7 +48,7 @@ def test_who_took_part_is_told_by_the_metadata(tmp_path):
     run = _run(tmp_path)
     fact, told = Fact("run.rank_count", RUN, 2), kind("run.rank_count", "count", "run", "x")
     assert Origins(run).traced(fact, told).sources == (Source("r0"),)
-    run.ranks[0].told_by["profiler_metadata"] = tmp_path / "r0" / "profiler_metadata.json"
+    run.ranks[0].info_files["profiler_metadata"] = tmp_path / "r0" / "profiler_metadata.json"
     (source,) = Origins(run).traced(fact, told).sources
     assert source.file == "r0/profiler_metadata.json" and source.columns
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
-from markupsafe import Markup
-
-from advisor.basics.resources import resource
 from advisor.basics.units import show
-from advisor.exchange import tool_version
 from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.sample import Sample
 from advisor.model import LANGUAGES, RUN, Finding, Text
 from advisor.render.decision import phrases as wording
-from advisor.render.escaping import printable, shorten
-from advisor.render.wording import both, where, word
+from advisor.render.escaping import shorten
+from advisor.render.report.html import render_page
+from advisor.render.wording import where
 
 _BADGES = {
     Result.PASS: "healthy", Result.FAIL: "critical", Result.NOT_CONFIRMED: "medium", Result.WAIVED: "medium",
@@ -36,24 +30,14 @@ _PARTS = ("computing", "exposed_communication", "idle")
 
 def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
     """The decision as one HTML document; `lang` is the language it opens in."""
-    language = lang if lang in LANGUAGES else "en"
-    environment = Environment(
-        loader=FileSystemLoader(str(resource("reports", "templates"))),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
-    environment.globals.update(both=both, word=word)
-    style = "\n".join(environment.get_template(name).render().strip() for name in ("style.css", "gate.css"))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.get_template("gate.html")
     shown = [j for j in decision.judgements if j.result is not Result.NOT_JUDGED]
-    return page.render(
+    return render_page(
+        "gate.html",
+        lang,
+        {},
+        styles=("style.css", "gate.css"),
+        lines=False,
         decision=decision,
-        lang=language,
-        style=Markup(style),
-        style_hash=Markup(f"'sha256-{digest}'"),
         badge=_VERDICTS[decision.verdict],
         headline=_two(lambda code: wording.headline(decision, code)),
         next_step=_two(lambda code: wording.next_step(decision, code)),
@@ -64,7 +48,7 @@ def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
         rows=[_row(judgement) for judgement in shown],
         causes=[
             (indent, _two(lambda code, i=i: wording.causes(decision, code)[i][1]))  # type: ignore[misc]
-            for i, (indent, _) in enumerate(wording.causes(decision, language))
+            for i, (indent, _) in enumerate(wording.causes(decision, lang))
         ],
         failed=[_failed(judgement) for judgement in decision.of(Result.FAIL) if judgement.finding is not None][:20],
         unsteady=[_two(lambda code, u=u: wording.unsteady(u, code)) for u in decision.unsteady],  # type: ignore[misc]
@@ -74,13 +58,7 @@ def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
         open=[_open(judgement) for judgement in decision.of(Result.NOT_JUDGED)],
         notes=[_two(lambda code, i=i: wording.notes(decision, code)[i]) for i in range(len(decision.notes))],  # type: ignore[misc]
         problems=decision.problems[:50],
-        version=tool_version(),
     )
-
-
-def _finalize(value: Any) -> Any:
-    """Every text of a profile loses control characters; our own markup stays."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _two(tell: Callable[[str], str]) -> Text:

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
@@ -48,6 +48,7 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         breakdown=_breakdown(report),
         direction_class=_direction_class(report),
         extent=_extent(report),
+        recorded=_two(wording.about_recording, report),
         passed=checks(report, Outcome.PASS),
         unjudged=checks(report, Outcome.NO_DATA),
         inapplicable=checks(report, Outcome.NOT_APPLICABLE),
@@ -58,12 +59,15 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
     )
 
 
-def render_page(template: str, lang: str, specs: Mapping[str, Any], **values: Any) -> str:
-    """A template of `reports/templates` with the style, the script and the pictures' data in it, and a policy that
-    allows nothing else."""
-    style, script = _style(), _script()
+def render_page(
+    template: str, lang: str, specs: Mapping[str, Any], *, styles: tuple[str, ...] = ("style.css",),
+    lines: bool = True, **values: Any,
+) -> str:  # fmt: skip
+    """A template of `reports/templates` with these styles, the script and the pictures' data in it, and a policy that
+    allows nothing else. Texts of profiles keep their line breaks unless `lines` is false."""
+    style, script = _style(styles), _script()
     return (
-        _environment()
+        _environment(lines)
         .get_template(template)
         .render(
             lang=lang if lang in LANGUAGES else "en",
@@ -79,13 +83,13 @@ def render_page(template: str, lang: str, specs: Mapping[str, Any], **values: An
 
 
 @cache
-def _environment() -> Environment:
+def _environment(lines: bool) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(str(resource("reports", "templates"))),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_finalize,
+        finalize=partial(_finalize, lines=lines),
     )
     environment.filters["truncated"] = lambda text, limit: shorten(printable(text), limit)
     environment.globals.update(
@@ -98,6 +102,7 @@ def _environment() -> Environment:
         meaning=wording.meaning,
         measured=wording.measured,
         show=show,
+        amount=wording.amount,
         telling=wording.telling,
         two=_two,
         where=wording.where,
@@ -106,9 +111,9 @@ def _environment() -> Environment:
     return environment
 
 
-def _finalize(value: Any) -> Any:
+def _finalize(value: Any, *, lines: bool) -> Any:
     """Every text of a profile loses control characters and direction overrides; our own markup stays."""
-    return printable(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return printable(value, lines=lines) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _two(say: Callable[[Any, str], str], value: Any) -> Text:
@@ -183,8 +188,8 @@ def _facts_about(report: Report) -> list[tuple[Text | str, str]]:
 
 
 @cache
-def _style() -> str:
-    return _environment().get_template("style.css").render().strip()
+def _style(names: tuple[str, ...]) -> str:
+    return "\n".join(_environment(True).get_template(name).render().strip() for name in names)
 
 
 @cache

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.database.dbfile import Database, step_query, told_apart
+from advisor.sources.database.dbfile import Database, distinct_steps, step_query
 from advisor.sources.reference import Note
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, 
     """
     query = step_query(database.tables.get("step_time", {}).values())
     rows = database.rows(query) if query else []
-    usable = told_apart(
+    usable = distinct_steps(
         [(str(n), s, e) for n, s, e in rows if isinstance(s, int) and isinstance(e, int) and 0 <= s < e]
     )
     if not usable:

@@ -180,7 +180,7 @@ def step_query(columns: Collection[str]) -> str | None:
     return f"SELECT {name}, startNs, {end} FROM STEP_TIME ORDER BY startNs"
 
 
-def told_apart(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+def distinct_steps(steps: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     """Steps (name, start, end) in order of start, each once; numbered by place where names do not tell them apart."""
     ordered = sorted(set(steps), key=lambda step: (step[1], step[2], step[0]))
     if len({name for name, _, _ in ordered}) == len(ordered):

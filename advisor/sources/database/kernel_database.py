@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.sources.database.dbfile import PLAIN_TABLES, TEXTS, connect, step_query, texts_by_id, told_apart
+from advisor.sources.database.dbfile import PLAIN_TABLES, TEXTS, connect, distinct_steps, step_query, texts_by_id
 from advisor.sources.reference import Note
 from advisor.sources.streams.kernel_blocks import MARK
 from advisor.tables import TABLES
@@ -85,7 +85,7 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
 def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
     query = step_query(columns_of(connection, "STEP_TIME"))
     rows = connection.execute(query) if query else ()
-    return told_apart([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
+    return distinct_steps([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
 
 
 def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.DataFrame:

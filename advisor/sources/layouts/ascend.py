@@ -59,7 +59,7 @@ def build_rank(listing: Listing, base: Path) -> Rank:
     if output.problem:
         note(str(output.path), output.problem)
     infos, metadatas = listing.find(INFO), listing.find(METADATA) + output.find(METADATA)
-    rank.told_by = first_of(infos, metadatas)
+    rank.info_files = first_of(infos, metadatas)
     metadata = read_metadata(infos, metadatas, note)
     files = [output.path / name for name in output.files]
     rank.tables = tablefiles.find_tables(files)
@@ -84,7 +84,7 @@ def build_rank(listing: Listing, base: Path) -> Rank:
 
 
 def first_of(infos: list[Path], metadatas: list[Path]) -> dict[str, Path]:
-    """The files that `Rank.told_by` names."""
+    """The files that `Rank.info_files` names."""
     return {name: paths[0] for name, paths in ((INFO_ENTRY, infos), (METADATA_ENTRY, metadatas)) if paths}
 
 
@@ -108,7 +108,7 @@ def add_databases(
             entries[name] = value
     if entries:
         raw = metadata.raw.get("profiler_metadata")
-        rank.told_by.setdefault(METADATA_ENTRY, paths[0])
+        rank.info_files.setdefault(METADATA_ENTRY, paths[0])
         add_metadata(metadata, {**entries, **(raw or {})})
     return identity
 

@@ -63,5 +63,5 @@ def _metadata_near(folder: Path, rank: Rank) -> Metadata:
     metadatas = [path for place in places for path in place.find(ascend.METADATA)]
     if len(infos) > 1:
         infos = []
-    rank.told_by = ascend.first_of(infos, metadatas)
+    rank.info_files = ascend.first_of(infos, metadatas)
     return read_metadata(infos, metadatas, note)

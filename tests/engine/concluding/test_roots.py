@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.engine.concluding.roots import assign_roles, merge, related
+from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.model import Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
 
 RUN = Subject("run", "run")
@@ -61,13 +61,6 @@ def test_the_order_in_which_findings_are_reached_is_irrelevant(order):
     findings = [finding(f"R{i}", f"v{i}", saving=float(i)) for i in range(5)]
     explains = {"R4": (("v1", "any"),), "R1": (("v0", "any"),)}
     assert assign_roles([findings[i] for i in order], explains, {}) == assign_roles(findings, explains, {})
-
-
-def test_subjects_are_related_as_the_rule_says():
-    """Overlapping means a shared rank, or the run as a whole."""
-    one, two = Subject("rank", "1", (1,)), Subject("link", "1-2", (1, 2))
-    assert related(one, two, "overlapping") and not related(one, two, "same")
-    assert related(RUN, one, "overlapping") and not related(one, Subject("rank", "2", (2,)), "overlapping")
 
 
 def test_beside_a_cause_of_weight_a_trifle_only_contributes():
