@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import AdvisorError
-from advisor.model import Subject
+from advisor.knowledge.words import word
+from advisor.model import LANGUAGES, Subject
 from advisor.watch.settings import Settings, number
 
 
@@ -130,8 +131,8 @@ def _judged(paths: list[str], target: Path, settings: Settings, rules: dict[str,
         tuple(
             {
                 "id": f.id, "rule": f.rule, "verdict": f.verdict, "subject": f.subject.id,
-                "severity": f.severity.value, "en": f"{f.title.en} ({where(f.subject, 'en')})",
-                "zh": f"{f.title.zh}（{where(f.subject, 'zh')}）",
+                "severity": f.severity.value,
+                **{lang: word(lang, "watch.at", what=f.title, where=where(f.subject, lang)) for lang in LANGUAGES},
             }
             for f in roots
         ),
