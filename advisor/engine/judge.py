@@ -88,7 +88,7 @@ def decide(
     catalogue = known_facts() if catalogue is None else catalogue
     done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
     findings = assign_roles(
-        merge(done.findings),
+        merge(done.findings, frozenset(rule.id for rule in rules.rules if rule.general)),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},
