@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from advisor.basics.errors import UsageError
 from advisor.facts.base import FactSet, Run
-from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving
+from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
 from advisor.knowledge.savings import pools, usual_error
-from advisor.model import RUN, Direction, Finding, Role, Saving, WhatIf
+from advisor.model import RUN, Direction, Finding, Report, Role, Saving, WhatIf
 
 MOST = 6
 """Causes of which every subset is replayed."""
@@ -61,6 +62,54 @@ def tell_jointly(findings: Sequence[Finding], facts: FactSet, run: Run | None, s
         for names, gained in best.items()
     }  # fmt: skip
     return Joint(told, WhatIf(tuple(order), times))
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The step without some findings, microseconds."""
+
+    without: tuple[str, ...]
+    causes: tuple[Finding, ...]
+    before_us: float
+    after_us: float
+    range_us: tuple[float, float]
+    """Between which the gain lies."""
+    shares: Mapping[int, tuple[float, float]]
+    """rank -> its own computing as a share of the step, before and after; empty where the step is not replayed."""
+    next: Finding | None
+    """What gives most then."""
+    next_us: float = 0.0
+
+
+def repaired(report: Report, wanted: Sequence[str], facts: FactSet, run: Run | None) -> Repaired | None:
+    """The step without these findings ("all": without all); None where none of the report promises anything.
+
+    Raises UsageError where an id names no finding that does.
+    """
+    promising = {f.id: f for f in report.findings if is_promise(f)}
+    step_us = report.summary.step_time_us
+    if not promising or not step_us:
+        return None
+    ids = list(promising) if list(wanted) == ["all"] else [one.strip().upper() for one in wanted if one.strip()]
+    unknown = [one for one in ids if one not in promising]
+    if unknown or not ids:
+        told = ", ".join(promising)
+        raise UsageError(f"no finding {', '.join(unknown)} promises a saving", hint=f"those that do: {told}")
+    chosen = [f for f in promising.values() if f.id in ids]
+    gains = Gains(facts, step_us, None if run is None else lambda cures: joint_saving(run, cures))
+    gained = gains.of(chosen)
+    off = [(f.saving.us, f.saving.range_us or (f.saving.us, f.saving.us)) for f in chosen if f.saving]
+    below, above = (sum(abs(us - ends[i]) for us, ends in off) / max(sum(us for us, _ in off), 1e-9) for i in (0, 1))
+    rest = [(gains.of([*chosen, f]) - gained, f) for f in promising.values() if f not in chosen]
+    most = max(rest, key=lambda item: item[0], default=None)
+    cures = [Cure(f.saving.removes, f.subject) for f in chosen if f.saving and f.saving.removes]
+    now, then = ({}, {}) if run is None or not cures else (new_shares(run, []), new_shares(run, cures))
+    return Repaired(
+        tuple(f.id for f in chosen), tuple(chosen), step_us, step_us - gained,
+        (gained * (1 - min(below, 1.0)), min(gained * (1 + above), step_us)),
+        {rank: (now[rank], then[rank]) for rank in now if rank in then},
+        None if most is None or most[0] <= 0 else most[1], 0.0 if most is None else max(most[0], 0.0),
+    )  # fmt: skip
 
 
 def is_promise(finding: Finding) -> bool:
