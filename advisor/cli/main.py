@@ -22,7 +22,7 @@ COMMANDS = {
     "baseline": "gate",
     "collect": "collect",
     "compare": "compare",
-    "whatif": "whatif",
+    "whatif": "compare",
     "doctor": "inspection",
     "example": "example",
     "explain": "inspection",
