@@ -94,7 +94,8 @@ def decide(
     findings = assign_roles(
         merge(
             done.findings,
-            {subject: f"{fact.value}" for subject, fact in facts.of("rank.alike_ranks").items()},
+            frozenset(rule.id for rule in rules.rules if rule.general),
+            {subject: str(fact.value) for subject, fact in facts.of("rank.alike_ranks").items()},
         ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},

@@ -135,6 +135,8 @@ class Rule:
     saving: SavingSpec | None = None
     remedies: tuple[RemedyUse, ...] = ()
     false_positives: tuple[str, ...] = ()
+    general: bool = False
+    """It only says where to look: any other rule of its verdict about the same subject tells more."""
     join: tuple[JoinSpec, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""

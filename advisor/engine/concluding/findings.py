@@ -125,7 +125,7 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
         at_stake = stake.share
-    if (at_stake is None and rule.impact is not None) or _is_one_step_among_peers(scope):
+    if (at_stake is None and rule.impact is not None) or _lacks_peers(scope):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
@@ -142,12 +142,16 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     return min(reached, allowed, key=lambda s: s.rank)
 
 
-def _is_one_step_among_peers(scope: Scope) -> bool:
-    """Whether one of several ranks, hosts or links is told from its peers by a single step: another one may be last in
-    the next."""
-    steps = scope.facts.number("step.count", RUN)
+def _lacks_peers(scope: Scope) -> bool:
+    """Whether one of several ranks, hosts or links is told from its peers by a single step (another one may be last in
+    the next), or from peers that are a guess while ranks are missing."""
     peers = among_peers()
-    return steps is not None and steps < peers["steps"]["value"] and scope.subject.kind in peers["subjects"]
+    if scope.subject.kind not in peers["subjects"]:
+        return False
+    steps = scope.facts.number("step.count", RUN)
+    absent = (scope.facts.number("run.missing_ranks", RUN) or 0) > 0
+    guessed = scope.facts.value("parallelism.is_told", RUN) is False
+    return (steps is not None and steps < peers["steps"]["value"]) or (absent and guessed)
 
 
 def _allowed(share: float) -> Severity:

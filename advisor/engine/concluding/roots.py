@@ -21,8 +21,11 @@ Explains = dict[str, tuple[tuple[str, str], ...]]
 """rule -> (verdict it explains, relation of subjects: same, any or overlapping)"""
 
 
-def merge(findings: Sequence[Finding], origins: Mapping[Subject, str] | None = None) -> list[Finding]:
-    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references.
+def merge(
+    findings: Sequence[Finding], general: Collection[str] = (), origins: Mapping[Subject, str] | None = None
+) -> list[Finding]:
+    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
+    `general` rule says stands only where no other rule says more.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
@@ -36,13 +39,17 @@ def merge(findings: Sequence[Finding], origins: Mapping[Subject, str] | None = N
         elif finding.saving is not None and finding.saving.removes and finding.subject in (origins or {}):
             key = (finding.verdict, "ranks", (origins or {})[finding.subject])
         groups.setdefault(key, []).append(finding)
-    return [_merged(group) for group in groups.values()]
+    return [_merged(group, general) for group in groups.values()]
 
 
-def _merged(group: list[Finding]) -> Finding:
+def _merged(group: list[Finding], general: Collection[str]) -> Finding:
     if len(group) == 1:
         return group[0]
-    group = sorted(group, key=lambda f: (-f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject))
+
+    def place(f: Finding) -> tuple[Any, ...]:
+        return (f.rule in general, -f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject)
+
+    group = sorted(group, key=place)
     first = group[0]
     ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
     saving = first.saving or next((f.saving for f in group if f.saving), None)

@@ -50,7 +50,8 @@ def summarise(
     waiting = facts.number("data.wait_share", RUN)
     if not breakdown and step_us is not None and waiting is not None:
         breakdown = {"data_wait": waiting, "own": 1.0 - waiting}
-    loss = leading_loss(facts)
+    benchmark = facts.value("recording.kind", RUN) == "kernel_benchmark"
+    loss = None if benchmark else leading_loss(facts)  # the pauses between its launches are the benchmark's own
     if top is not None and not (loss is not None and _outweighs(loss, top, findings)):
         return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
@@ -68,6 +69,10 @@ def summarise(
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
         headline = both("summary.unread_files", files=names)
+    if benchmark:
+        direction, headline = "undetermined", both("summary.benchmark")
+    if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":
+        direction, headline = "undetermined", both("summary.undirected", why=both("summary.too_little"))
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return Summary(direction, headline, step_us, breakdown)

@@ -76,7 +76,8 @@ def _place(rank: Rank) -> Timeline | None:
         communication = communication | (bare & named[kernels.name])
     counted = not is_cut(rank, kernels)
     whole = _is_whole(kernels) and not communication.all()
-    if counted and not whole:
+    alone = rank.tables["kernels"].reader == "kernels.opprof"  # measured by itself: there is no course to miss
+    if counted and not whole and not alone:
         file = rank.relative(rank.tables["kernels"].paths[0])
         rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
                         "are lost): operators are judged, steps and idle time are not")  # fmt: skip

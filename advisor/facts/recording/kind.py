@@ -18,17 +18,20 @@ from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, timeline_of
+from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.counts import is_cut, types_of
 from advisor.facts.recording.limits import patterns, section
 from advisor.facts.recording.windows import is_marked
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
 from advisor.sources.base import Rank
-from advisor.sources.streams.kernels import load_kernels
+from advisor.sources.streams.kernels import Kernels, load_kernels
 from advisor.sources.streams.rank_trace import load_trace
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from advisor.sources.streams.trace import Trace
 
 KINDS = (
     kind("recording.kind", "text", "run", "training_steps, inference, kernel_benchmark, unmarked or fragment",
@@ -72,6 +75,15 @@ class Recording:
     execution_kernels: int = 0
     execution_us: float = 0.0
     stray: int = 0
+    alone: bool = False
+    """Whether it is the result of `msprof op`: one operator measured by itself."""
+    length_us: float = 0.0
+    blocks: int = 0
+    unit: str = ""
+    unit_share: float = 0.0
+    """How long that took, on how many blocks, and which unit was busy for most of it."""
+    framework: str = ""
+    """What the events in the timeline are of: pytorch, mindspore, or nothing known."""
 
 
 RECORDING = Reduction("recording", Recording)
@@ -100,6 +112,9 @@ def reduce(rank: Rank) -> Recording | None:
     cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole))
     told: dict[str, object] = {"cut": cut, "marks": marks}
     told["timed"] = rank.has("steps") or (timeline is not None and not cut)
+    if every is not None and rank.tables["kernels"].reader == "kernels.opprof":
+        told["alone"] = True
+        told |= _of_one(every)
     names: set[str] = set()
     if every is not None:
         names = {*every.names, *(s.type for s in every.signatures)}
@@ -118,15 +133,47 @@ def reduce(rank: Rank) -> Recording | None:
                 "steps" in frame and bool((frame["steps"] == 1).all())
             )  # fmt: skip
     trains = any(map(_pattern("training").search, names))
+    if any(map(_pattern("mindspore").search, names)):
+        told["framework"] = "mindspore"
     trace = load_trace(rank) if rank.has("trace") or not trains else None
     if trace is not None:
         told["timed"] = True
         trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
+        told["framework"] = told.get("framework") or _framework(trace)
         if trace.steps and every is None:
             told["marks"] = (*told["marks"], "trace")  # type: ignore[misc]
     serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
-    named = bool(every is not None and not cut) or (every is None and bool(names))
+    named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
     return Recording(trains=trains, serves=serves, named=named, **told)  # type: ignore[arg-type]
+
+
+def _of_one(kernels: Kernels) -> dict[str, object]:
+    """What `msprof op` says of its operator."""
+    shares = {
+        PIPE_NAMES[pipe]: float(kernels.pipes[pipe].sum() / known)
+        for pipe in PIPE_NAMES
+        if (known := float(kernels.piped[pipe].sum())) > 0
+    }
+    unit = max(shares, key=shares.__getitem__, default="")
+    blocks = kernels.block[np.isfinite(kernels.block)]
+    return {
+        "length_us": float(kernels.duration.sum()), "blocks": int(blocks.max()) if blocks.size else 0,
+        "unit": unit, "unit_share": shares.get(unit, 0.0),
+    }  # fmt: skip
+
+
+def _framework(trace: Trace) -> str:
+    if any(name.startswith(("aten::", "torch::", "autograd::")) for _, name in trace.activities):
+        return "pytorch"
+    return "mindspore" if any(process == "MindSpore" for process, _ in trace.activities) else ""
+
+
+@computed
+def framework_of(run: Run) -> str:
+    """The framework by its files, else by the events of its timeline."""
+    if run.profile.framework != "unknown":
+        return run.profile.framework
+    return next((one.framework for one in run.each(RECORDING).values() if one.framework), "unknown")
 
 
 def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
@@ -218,6 +265,13 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     limits = section("benchmark")
     again = first.type_count >= section("repetition")["executions"]
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
+    if first.alone:
+        blocks = both("recording.blocks", count=first.blocks) if first.blocks else Text("", "")
+        share = show(first.unit_share, "ratio")
+        unit = both("recording.unit", unit=first.unit, share=share) if first.unit else Text("", "")
+        took = show(first.length_us, "us")
+        told = both("recording.one_operator", type=first.type, time=took, blocks=blocks, unit=unit)
+        return "kernel_benchmark", [told]
     if not steps and not trains and again and alone:
         share = show(first.type_share, "ratio")
         because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)

@@ -27,9 +27,9 @@ NAMELESS = ("0", "")
 
 @dataclass(frozen=True)
 class Windows:
-    """Device-side steps: step i lasts from its first kernel to the next one's first kernel, or to what runs between
-    them and belongs to none; the last one to its last kernel's end. Times in nanoseconds; `of` is the step of each
-    kernel."""
+    """Device-side steps: step i lasts from its first kernel to the next one's first kernel; the last one, and one that
+    is followed by what belongs to no step, to its own last kernel's end. Times in nanoseconds; `of` is the step of
+    each kernel."""
 
     names: tuple[str, ...]
     start: Ints
@@ -64,7 +64,8 @@ def place(rank: Rank, kernels: Kernels, whole: bool) -> Placed:
     )
     if firsts:
         names = [kernels.steps[i] for _, i in firsts]
-        return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels")
+        apart = rank.tables["kernels"].reader == "kernels.timelines"
+        return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels", apart)
     trace = load_trace(rank)
     if trace is not None and trace.steps:
         first = np.array([start for _, start, _ in trace.steps], np.int64)
@@ -95,8 +96,9 @@ def is_marked(rank: Rank) -> bool:
     return len(names) > 1 or not names <= set(NAMELESS)
 
 
-def _placed(kernels: Kernels, names: list[str], first: Ints, marks: str) -> Placed:
-    """Steps from their first instants: kernels that name a step keep it, the others go by their start."""
+def _placed(kernels: Kernels, names: list[str], first: Ints, marks: str, apart: bool = False) -> Placed:
+    """Steps from their first instants: kernels that name a step keep it, the others go by their start. Steps that were
+    recorded `apart`, each in a file of its own, end with their own last kernel."""
     index = {name: i for i, name in enumerate(names)}
     own = np.array([index.get(step, -1) for step in kernels.steps], np.int64)[kernels.step]
     known = kernels.start >= 0
@@ -115,10 +117,10 @@ def _placed(kernels: Kernels, names: list[str], first: Ints, marks: str) -> Plac
             start.append(int(kernels.start[mine].min()))
             end.append(int(kernels.end[mine].max()))
     stray = kernels.start[known & ~inside]
-    for i in range(len(keep) - 1):
-        between = np.searchsorted(stray, end[i])
-        reaches = stray[between] if between < len(stray) else start[i + 1]
-        end[i] = min(int(reaches), start[i + 1])
+    for i in range(0 if apart else len(keep) - 1):
+        between = int(np.searchsorted(stray, end[i]))
+        if between == len(stray) or stray[between] >= start[i + 1]:
+            end[i] = start[i + 1]
     position = np.full(len(names), 0, np.int64)
     position[keep] = np.arange(len(keep))
     told = tuple(names[i] for i in keep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.facts.base import FactSet, Run
-from advisor.facts.recording.kind import recording_of
+from advisor.facts.recording.kind import framework_of, recording_of
 from advisor.facts.step.steps import excluded_steps, steady
 from advisor.model import RUN, Parallelism, ProfileInfo
 
@@ -24,7 +24,7 @@ def describe(run: Run, facts: FactSet) -> ProfileInfo:
     world = facts.value("run.world_size", RUN)
     return ProfileInfo(
         path=profile.path,
-        framework=profile.framework,
+        framework=framework_of(run),
         layout=profile.layout,
         ranks=tuple(sorted({rank.rank for rank in profile.ranks})),
         world_size=int(world) if isinstance(world, (int, float)) else profile.world_size,

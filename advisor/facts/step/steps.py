@@ -15,10 +15,11 @@ from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
-from advisor.facts.recording.kind import RECORDING, recording_of
+from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
+from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.model import RUN, Fact, Subject
@@ -82,6 +83,10 @@ def _from_phases(rank: Rank) -> StepTimes | None:
         return None
     names = tuple(str(s) for s in frame["step"])
     source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
+    if "bp_end_us" in frame and "end_us" in frame:
+        points = (frame[name].to_numpy(float, na_value=np.nan) for name in ("bp_end_us", "end_us"))
+        if (exposed := exposed_in_tail(rank, names, *points)) is not None:
+            phases["exposed"] = exposed
     times = StepTimes(names, time, phases, "step_phases", (source,))
     if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
         times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
@@ -177,7 +182,8 @@ def steady(run: Run) -> dict[int, StepTimes]:
         if (rank not in times or prepared) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, times)
-    frameworks = {rank.rank: rank.framework for rank in run.ranks}
+    known = {rank.rank: rank.framework for rank in run.ranks}
+    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(times, run.each(COURSE), frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = {rank: exclude_odd_ends(t) for rank, t in times.items()}

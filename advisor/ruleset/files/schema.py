@@ -165,6 +165,7 @@ class RuleModel(Model):
     message: TextModel
     remedies: list[RemedyUseModel] = Field(default_factory=list)
     false_positives: list[str] = Field(default_factory=list)
+    general: bool = False
 
 
 class ExpectModel(Model):
