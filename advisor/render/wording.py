@@ -128,14 +128,16 @@ def gain(saving: Saving | None, lang: str) -> str:
     """ "12 ms (10 ms to 14 ms; 38 % of the step)", or that it is not known."""
     if saving is None:
         return word(lang, "report.gain_unknown")
-    told = [amount(saving)]
-    if saving.range_us is not None:
+    told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == "upper_bound" else amount(saving)]
+    if saving.range_us is not None and saving.kind != "upper_bound":
         low, high = (rounded(us, RANGE_DIGITS) for us in saving.range_us)
         told.append(word(lang, "report.between", low=low, high=high))
     if saving.share is not None:
         share = f"{significant(100 * saving.share, _digits(saving))} %"
         whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
         told.append(word(lang, whole, share=share))
+    if saving.after_others_us is not None and abs(saving.after_others_us - saving.us) > TELLING * saving.us:
+        told.append(word(lang, "report.after_others", amount=rounded(saving.after_others_us, RANGE_DIGITS)))
     if len(told) == 1:
         return told[0]
     return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
@@ -146,6 +148,8 @@ def amount(saving: Saving) -> str:
     return rounded(saving.us, _digits(saving))
 
 
+TELLING = 0.1
+"""Part of a saving that must be gone, or come on top, after the findings above before that is worth saying."""
 RANGE_DIGITS = 2
 """Significant digits of the ends of a range, and of an amount whose range is wide."""
 WIDE = 0.05
@@ -153,7 +157,7 @@ WIDE = 0.05
 
 
 def _digits(saving: Saving) -> int:
-    if saving.range_us is None or saving.us <= 0:
+    if saving.range_us is None or saving.us <= 0 or saving.kind == "upper_bound":
         return 3
     low, high = saving.range_us
     return RANGE_DIGITS if high - low > 2 * WIDE * saving.us else 3

@@ -13,7 +13,7 @@ from advisor.gate.sample import EVIDENCE, Difference
 from advisor.knowledge.words import words
 from advisor.model import RUN, Finding
 from advisor.render.wording import change as proposal
-from advisor.render.wording import check, expected, meaning, measured, telling, where, word
+from advisor.render.wording import check, expected, measured, telling, where, word
 
 _TOLD = 2
 """Reasons in the headline: what got worse, and the first cause found."""
@@ -181,7 +181,12 @@ def name_of(judgement: Judgement, lang: str) -> str:
     title = judgement.title.get(lang)
     if judgement.finding is None:
         return title
-    return f"{title} ({where(judgement.finding.subject, lang)})"
+    return placed(judgement.finding, lang)
+
+
+def placed(finding: Finding, lang: str) -> str:
+    """ "Communication is exposed (rank 3)"."""
+    return say(lang, "aside", first=finding.title.get(lang), second=where(finding.subject, lang))
 
 
 def brief(item: Difference, lang: str) -> str:
@@ -236,8 +241,7 @@ def details(finding: Finding, lang: str) -> list[str]:
     lines = [finding.message.get(lang)]
     for evidence in telling(finding.evidence)[:_EVIDENCE]:
         wanted = expected(evidence)
-        name = meaning(evidence.fact) if lang == "en" else ""
-        values = {"fact": name or evidence.fact, "value": measured(evidence), "expected": wanted}
+        values = {"fact": evidence.fact, "value": measured(evidence), "expected": wanted}
         lines.append(say(lang, "evidence_expected" if wanted else "evidence_line", **values))
     for remedy in finding.remedies[:1]:
         lines.append(say(lang, "remedy_line", action=f"{remedy.action.get(lang)} {proposal(remedy)}".strip()))

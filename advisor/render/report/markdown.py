@@ -8,6 +8,7 @@ from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.report.whatif import ladder
 from advisor.render.wording import (
     about_recording,
     breakdown,
@@ -31,7 +32,7 @@ _LONGEST = 2000
 def render_markdown(report: Report, lang: str = "en", *, limit: int = LIMIT, **_: Any) -> str:
     """The report as GitHub-flavoured Markdown under `limit` bytes; what did not fit is counted and said."""
     trees = branches(report)
-    blocks = [_head(report, lang), _breakdown(report, lang), _table(trees, lang)]
+    blocks = [_head(report, lang), _breakdown(report, lang), _table(trees, lang), _ladder(report, lang)]
     blocks += [_cause(branch, lang) for branch in trees]
     foot = _foot(report, lang)
     room = limit - len(foot.encode()) - 300
@@ -83,6 +84,16 @@ def _table(trees: list[Branch], lang: str) -> str:
     return "\n".join(rows)
 
 
+def _ladder(report: Report, lang: str) -> str:
+    """What repairing the causes gives together, in the best order."""
+    rows = ladder(report, lang)
+    if not rows:
+        return ""
+    head = [word(lang, f"whatif.{key}") for key in ("without", "step_then", "gained")]
+    lines = [f"| {' | '.join(map(_say, cells))} |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|---|---:|---:|", *lines[1:]])
+
+
 def _row(finding: Finding, lang: str) -> str:
     remedy = finding.remedies[0].title.get(lang) if finding.remedies else ""
     told = finding.saving or finding.at_stake
@@ -90,7 +101,7 @@ def _row(finding: Finding, lang: str) -> str:
     if finding.at_stake is not None:
         saving = f"{promise(finding, lang)} {saving}"
     cells = (
-        f"{_MARKS[finding.severity.value]} {_say(finding.title.get(lang))}",
+        f"{_MARKS[finding.severity.value]} {finding.id} {_say(finding.title.get(lang))}",
         _say(shorten(where(finding.subject, lang), 80)),
         _say(saving),
         _say(remedy),

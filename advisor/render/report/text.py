@@ -13,6 +13,7 @@ from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import cut, printable, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.report.whatif import ladder
 from advisor.render.wording import (
     about_recording,
     amount,
@@ -103,7 +104,18 @@ def _parts(report: Report, lang: str, width: int, full: int | None, short: int) 
     if len(trees) > len(told) + len(named):
         rest = word(lang, "report.more_findings", count=len(trees) - len(told) - len(named))
         parts.append(_line((f"  {rest}", "dim")))
+    parts += _ladder(report, lang)
     return [*parts, _line(""), *_foot(report, lang, width)]
+
+
+def _ladder(report: Report, lang: str) -> list[RenderableType]:
+    """What repairing the causes gives together, in the best order, on one line."""
+    rows = ladder(report, lang)
+    if not rows:
+        return []
+    steps = " → ".join(f"{then} ({names})" for names, then, _ in rows)
+    now = show(report.whatif.step_time_us[""], "us") if report.whatif else ""
+    return [_line(""), _line((f"{word(lang, 'whatif.together')} ", "bold"), f"{now} → {steps}")]
 
 
 def _head(report: Report, lang: str) -> RenderableType:
@@ -150,7 +162,7 @@ def _title(finding: Finding, lang: str, lead: str) -> Line:
         "  ",
         (finding.title.get(lang), "bold"),
         (f"  {shorten(printable(where(finding.subject, lang)), 60)}", "cyan"),
-        (f"  {finding.rule}{marks}", "dim"),
+        (f"  {finding.rule} {finding.id}{marks}", "dim"),
     )
 
 
