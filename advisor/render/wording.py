@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import rank_list, show, significant
 from advisor.knowledge.words import both, word, words
 from advisor.model import Finding, Remedy, Report, Saving, Subject
 
 __all__ = [
-    "both", "breakdown", "change", "check", "extent", "gain", "made_of", "meaning", "promise", "where", "word", "words",
+    "about_recording", "amount", "both", "breakdown", "change", "check", "extent", "gain", "made_of", "meaning",
+    "promise", "where", "word", "words",
 ]  # fmt: skip
 
 log = logging.getLogger("advisor")
@@ -65,20 +66,62 @@ def made_of(report: Report, lang: str) -> str:
     return word(lang, "conditions.and").join(parts) if report.summary.step_time_us is not None else ""
 
 
+def about_recording(report: Report, lang: str) -> str:
+    """What was recorded, and why it is taken for that; empty for training steps with nothing more to say."""
+    profile = report.profile
+    if profile.recording == "training_steps" and profile.has_steps:
+        return ""
+    kind = word(lang, f"recording_kinds.{profile.recording}")
+    return word(lang, "report.about_recording", kind=kind, reason=profile.recording_reason)
+
+
 def gain(saving: Saving | None, lang: str) -> str:
-    """ "12 ms (38 % of the step)", or that it is not known."""
+    """ "12 ms (10 ms to 14 ms; 38 % of the step)", or that it is not known."""
     if saving is None:
         return word(lang, "report.gain_unknown")
-    amount = show(saving.us_per_step, "us")
-    if saving.share_of_step is None:
-        return amount
-    return word(lang, "report.gain", amount=amount, share=show(saving.share_of_step, "ratio"))
+    told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == "upper_bound" else amount(saving)]
+    if saving.range_us is not None and saving.kind != "upper_bound":
+        low, high = (rounded(us, RANGE_DIGITS) for us in saving.range_us)
+        told.append(word(lang, "report.between", low=low, high=high))
+    if saving.share is not None:
+        share = f"{significant(100 * saving.share, _digits(saving))} %"
+        whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
+        told.append(word(lang, whole, share=share))
+    if saving.after_others_us is not None and abs(saving.after_others_us - saving.us) > TELLING * saving.us:
+        told.append(word(lang, "report.after_others", amount=rounded(saving.after_others_us, RANGE_DIGITS)))
+    if len(told) == 1:
+        return told[0]
+    return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
+
+
+def amount(saving: Saving) -> str:
+    """Its microseconds with no more digits than its range allows."""
+    return rounded(saving.us, _digits(saving))
+
+
+TELLING = 0.1
+"""Part of a saving that must be gone, or come on top, after the findings above before that is worth saying."""
+RANGE_DIGITS = 2
+"""Significant digits of the ends of a range, and of an amount whose range is wide."""
+WIDE = 0.05
+"""Half the range ÷ amount, from which the third digit means nothing."""
+
+
+def _digits(saving: Saving) -> int:
+    if saving.range_us is None or saving.us <= 0 or saving.kind == "upper_bound":
+        return 3
+    low, high = saving.range_us
+    return RANGE_DIGITS if high - low > 2 * WIDE * saving.us else 3
+
+
+def rounded(us: float, digits: int) -> str:
+    """Microseconds in people's units with so many significant digits."""
+    return show(float(f"{us:.{digits}g}"), "us")
 
 
 def promise(finding: Finding, lang: str) -> str:
-    """What stands before `gain`: it could be saved, or it is at stake where the first remedy only brings evidence."""
-    only_evidence = bool(finding.remedies) and finding.remedies[0].brings_evidence
-    return word(lang, "report.at_stake" if only_evidence else "report.could_give")
+    """What stands before `gain`: it could be saved, or is lost and nobody knows yet from what."""
+    return word(lang, "report.could_give" if finding.saving is not None else "report.at_stake")
 
 
 def check(remedy: Remedy, lang: str) -> str:

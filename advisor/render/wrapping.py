@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unicodedata import category
+
 from rich.cells import cell_len
 from rich.text import Text as Line
 
-_NOT_FIRST = "，。；：！？、）】》”’％…,.;:!?)]}%"
-_NOT_LAST = "（【《“‘([{"
+_NOT_FIRST = ("Pe", "Pf", "Po")
+_NOT_LAST = ("Ps", "Pi")
+"""Unicode categories of what closes (brackets, quotes, stops) and of what opens."""
 
 
 def wrapped(line: Line, width: int) -> list[Line]:
@@ -44,4 +47,4 @@ def _may_break(before: str, after: str) -> bool:
     if before == " ":
         return after != " "
     wide = cell_len(before) > 1 or cell_len(after) > 1
-    return wide and after not in _NOT_FIRST and before not in _NOT_LAST and after != " "
+    return wide and category(after) not in _NOT_FIRST and category(before) not in _NOT_LAST and after != " "

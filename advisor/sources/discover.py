@@ -15,7 +15,7 @@ from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
-from advisor.sources.layouts import ascend, cluster_output, legacy, loose, msprof
+from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.text.textfiles import why_unreadable
 from advisor.sources.topology import resolve_groups
@@ -99,27 +99,12 @@ def _common_base(roots: Sequence[Path]) -> Path:
     return base
 
 
-def _judge_legacy(listing: Listing, ranks: Sequence[Rank]) -> Judgement:
-    if ranks:
-        return Judgement("mindspore_legacy", True, f"it holds files of older MindSpore for {len(ranks)} ranks")
-    return Judgement("mindspore_legacy", False, "it holds no files of older MindSpore")
-
-
-def _recognise_legacy(folder: Path, base: Path) -> list[Rank]:
-    from advisor.sources.layouts.legacy import recognise
-
-    try:
-        return recognise(folder, base)
-    except OSError:
-        return []
-
-
 def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recognition]) -> list[Rank]:
     """All ranks below a folder. A folder that a layout knows as a rank's is not searched further."""
     found: list[Rank] = []
     walk = Walk(root)
     for listing in walk:
-        if listing.path != root and (loose.is_known(listing.name) or legacy.is_known(listing.name)):
+        if listing.path != root and is_known(listing.name):
             walk.prune(listing.path)  # what lies in it took a file's place, and is no capture of its own
             profile.problems.append(Problem(_relative(listing.path, base), why_unreadable(IsADirectoryError())))
             continue
@@ -139,23 +124,16 @@ def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recogniti
 
 def _ranks_in(listing: Listing, walk: Walk, base: Path, seen: dict[Path, Recognition]) -> list[Rank]:
     """The ranks of one folder, and what each layout said of it."""
-    judgements = [module.judge(listing) for module in (ascend, msprof, cluster_output)]
-    ranks: list[Rank] = []
-    if judgements[0].recognised:
-        ranks = ascend.recognise(listing, base)
-    elif judgements[1].recognised:
-        ranks = msprof.recognise(listing, base)
-    elif judgements[2].recognised:
-        ranks = cluster_output.recognise(listing, base)
-    if ranks and not judgements[2].recognised:
+    judged = [(layout, layout.judge(listing)) for layout in LAYOUTS if not layout.by_files]
+    first = next((layout for layout, judgement in judged if judgement.recognised), None)
+    ranks = first.recognise(listing, base) if first is not None else []
+    if ranks and all(layout.holds_all for layout, judgement in judged if judgement.recognised):
         walk.prune(listing.path)
     elif listing.files and not ranks:
-        ranks = _recognise_legacy(listing.path, base)
-        judgements.append(_judge_legacy(listing, ranks))
-        judgements.append(loose.judge(listing))
-        if not ranks:
-            ranks = loose.recognise(listing, base)
-    seen[listing.path] = Recognition(listing.path, tuple(judgements))
+        for layout in (layout for layout in LAYOUTS if layout.by_files):
+            judged.append((layout, layout.judge(listing)))
+            ranks = ranks or layout.recognise(listing, base)
+    seen[listing.path] = Recognition(listing.path, tuple(judgement for _, judgement in judged))
     return ranks
 
 
@@ -168,8 +146,8 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
     for folder, group in by_folder.items():
         given = Listing(folder, files=[path.name for path in group])
         wanted = set(group)
-        ranks = cluster_output.recognise(given, base) if cluster_output.judge(given).recognised else []
-        ranks += [rank for rank in _recognise_legacy(folder, base) if _keep_only(rank, wanted)]
+        single = (layout for layout in LAYOUTS if layout.single and layout.judge(given).recognised)
+        ranks = [rank for layout in single for rank in layout.recognise(given, base) if _keep_only(rank, wanted)]
         own = loose.build_rank(folder, group, base)
         if own.tables or (own.problems and not ranks):
             ranks.append(own)
@@ -318,9 +296,11 @@ def _summarise(profile: Profile) -> None:
         stages = stages or rank.info.get("stages") or ()
     sizes += [max(members) + 1 for members in profile.groups.values() if members]
     if ranks:
-        sizes.append(resolve_groups(ranks, profile.groups, max(sizes)))
+        stated_size = any(sizes[1:])
+        size, closed = resolve_groups(ranks, profile.groups, max(sizes))
+        sizes.append(size)
         profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
-        profile.world_is_told = _is_closed(ranks) or any(sizes[1:])
+        profile.world_is_told = _is_closed(ranks) or closed or stated_size or sizes[-1] > sizes[0]
     for number, members in enumerate(stages):
         profile.groups[f"stage {number}"] = members
     if stated is None:

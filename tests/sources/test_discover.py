@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from advisor.basics.errors import UsageError
+from advisor.sources.base import Rank
 from advisor.sources.discover import explain_folders, load_profile
+from advisor.sources.folders import Judgement, Listing
+from advisor.sources.layouts import LAYOUTS, Layout
 from advisor.sources.metadata import hash_group, normalise_settings
 
 STEPS = "Step,Computing,Communication(Not Overlapped),Free\n1,10,5,3\n"
@@ -358,3 +361,19 @@ def test_one_of_two_files_that_hold_the_same_is_read_alone(make_rank, name):
     path = make_rank("a_ascend_ms", 0, **files) / "ASCEND_PROFILER_OUTPUT" / name
     profile = load_profile([path])
     assert [reference.paths for reference in profile.ranks[0].tables.values()] == [(path,)]
+
+
+def test_a_layout_is_added_by_one_line(tmp_path, monkeypatch):
+    """What an in-house profiler writes is found beside the known layouts, and doctor tells what was looked for."""
+
+    def judge(listing: Listing) -> Judgement:
+        return Judgement("acme", listing.name.startswith("acme-"), "its name begins with acme-")
+
+    def recognise(listing: Listing, base: Path) -> list[Rank]:
+        return [Rank(int(listing.name.removeprefix("acme-")), listing.path, layout="acme", base=base)]
+
+    (tmp_path / "acme-3" / "inner").mkdir(parents=True)
+    monkeypatch.setattr("advisor.sources.discover.LAYOUTS", (*LAYOUTS, Layout(judge, recognise)))
+    profile = load_profile([tmp_path])
+    assert ids(profile) == [3] and profile.layout == "acme"
+    assert [r.folder.name for r in explain_folders([tmp_path]) if r.recognised] == ["acme-3"]

@@ -16,6 +16,7 @@ Plain lists, numbers and words only. A picture whose data were not measured is a
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -90,16 +91,24 @@ def _breakdown_steps(run: Run, facts: FactSet) -> dict[str, Any] | None:
     if not times or not phases:
         return None
     names = list(dict.fromkeys(step for t in times.values() for step in t.steps))
-    rows: list[dict[str, Any]] = []
-    totals: list[float] = []
-    for name in names:
-        here = [(t, t.steps.index(name)) for t in times.values() if name in t.steps]
-        values = np.array([[t.phases[phase][at] for _, phase in phases] for t, at in here], float)
-        length = float(np.median([t.time[at] for t, at in here]))
-        sums = values.sum(axis=0)
-        if np.isfinite(sums).all() and sums.sum() > 0:
-            rows.append({"label": name, "values": [_round(length * part / sums.sum()) for part in sums]})
-            totals.append(length)
+    place = {name: i for i, name in enumerate(names)}
+    every = np.full((len(times), len(names), len(phases)), np.nan)
+    length = np.full((len(times), len(names)), np.nan)
+    for row, t in enumerate(times.values()):
+        at = [place[step] for step in t.steps]
+        every[row, at] = np.stack([t.phases[phase] for _, phase in phases], axis=1)
+        length[row, at] = t.time
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a step that no rank knows whole there is no row
+        sums, typical = np.nansum(every, axis=0), np.nanmedian(length, axis=0)
+    known = np.isfinite(typical) & (sums.sum(axis=1) > 0)
+    lasts = sums[known] / sums[known].sum(axis=1, keepdims=True) * typical[known][:, None]
+    labels = [names[i] for i in np.flatnonzero(known)]
+    rows = [
+        {"label": name, "values": [_round(float(part)) for part in parts]}
+        for name, parts in zip(labels, lasts, strict=True)
+    ]
+    totals = typical[known].tolist()
     if len(rows) > STEPS_DRAWN:
         chosen = {round(i * (len(rows) - 1) / (STEPS_DRAWN - 2)) for i in range(STEPS_DRAWN - 1)}
         chosen.add(max(range(len(rows)), key=lambda i: totals[i]))

@@ -38,9 +38,8 @@ def render_junit(report: Report, lang: str = "en", **_: Any) -> str:
     if report.problems:
         errors = ElementTree.SubElement(suite, "system-err")
         errors.text = xml("\n".join(f"{problem.file}: {problem.problem}" for problem in report.problems))
-    suites = ElementTree.Element(
-        "testsuites", {"name": "advisor", **{key: str(value) for key, value in counts.items()}}
-    )
+    totals = {key: str(count) for key, count in counts.items() if key != "skipped"}  # Jenkins' schema has none there
+    suites = ElementTree.Element("testsuites", {"name": "advisor", **totals})
     suites.append(suite)
     ElementTree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
@@ -69,8 +68,8 @@ def _describe(finding: Finding, lang: str) -> str:
     severity = word(lang, f"severities.{finding.severity.value}")
     lines = [f"[{severity}] {where(finding.subject, lang)}: {finding.message.get(lang)}"]
     lines += [f"  {evidence.fact} = {line(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
-    if finding.saving is not None:
-        lines.append(f"  {promise(finding, lang)} {gain(finding.saving, lang)}")
+    if (told := finding.saving or finding.at_stake) is not None:
+        lines.append(f"  {promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:
         lines.append(f"  -> {remedy.action.get(lang)} {change(remedy)}".rstrip())
         if check(remedy, lang):

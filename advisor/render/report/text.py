@@ -23,7 +23,20 @@ from advisor.render.report.outline import (
     problems_together,
     said_counts,
 )  # fmt: skip
-from advisor.render.wording import breakdown, change, check, extent, gain, made_of, promise, where, word
+from advisor.render.report.whatif import ladder
+from advisor.render.wording import (
+    about_recording,
+    amount,
+    breakdown,
+    change,
+    check,
+    extent,
+    gain,
+    made_of,
+    promise,
+    where,
+    word,
+)  # fmt: skip
 from advisor.render.wrapping import wrapped
 
 PHASE_STYLES = {
@@ -106,7 +119,18 @@ def _parts(report: Report, lang: str, width: int, full: int | None, short: int) 
     if len(trees) > len(told) + len(named):
         rest = word(lang, "report.more_findings", count=len(trees) - len(told) - len(named))
         parts.append((_line((f"  {rest}", "dim")), 0))
+    parts += [(line, 0) for line in _ladder(report, lang)]
     return [*parts, (_line(""), 0), *((line, 0) for line in _foot(report, lang, width))]
+
+
+def _ladder(report: Report, lang: str) -> list[Line]:
+    """What repairing the causes gives together, in the best order, on one line."""
+    rows = ladder(report, lang)
+    if not rows:
+        return []
+    steps = " → ".join(f"{then} ({names})" for names, then, _ in rows)
+    now = show(report.whatif.step_time_us[""], "us") if report.whatif else ""
+    return [_line(""), _line((f"{word(lang, 'whatif.together')} ", "bold"), f"{now} → {steps}")]
 
 
 def _head(report: Report, lang: str) -> list[Line]:
@@ -116,7 +140,10 @@ def _head(report: Report, lang: str) -> list[Line]:
     about = [report.profile.path, report.profile.framework, *extent(report, lang)]
     if report.findings:
         about.append(said_counts(report, lang))
-    return [head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim"))]
+    lines = [head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim"))]
+    if recorded := about_recording(report, lang):
+        lines.append(_line((printable(recorded), "dim")))
+    return lines
 
 
 def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
@@ -128,6 +155,9 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
     room = min(width, 80)
     edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
     bar, legend = Line(), Line()
+    if report.summary.recording_us is not None:
+        length = show(report.summary.recording_us, "us")
+        legend.append(f"{word(lang, 'report.recording_time')} {length}   ")
     if report.summary.step_time_us is not None:
         summed = f" ({made_of(report, lang)})" if made_of(report, lang) else ""
         legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}{summed}   ")
@@ -148,7 +178,7 @@ def _title(finding: Finding, lang: str, lead: str) -> Line:
         "  ",
         (finding.title.get(lang), "bold"),
         (f"  {shorten(printable(where(finding.subject, lang)), 60)}", "cyan"),
-        (f"  {finding.rule}{marks}", "dim"),
+        (f"  {finding.rule} {finding.id}{marks}", "dim"),
     )
 
 
@@ -162,8 +192,9 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_In
         _line((f"{evidence.fact} ", "dim"), (told_line(evidence, finding.evidence, lang), "bold"))
         for evidence in telling(finding.evidence)[: None if everything else 2]
     ]
-    if finding.saving is not None:
-        body.append(_line(f"{promise(finding, lang)} ", (gain(finding.saving, lang), "bold green")))
+    if (lost := finding.saving or finding.at_stake) is not None:
+        style = "bold green" if finding.saving else "bright_black"
+        body.append(_line(f"{promise(finding, lang)} ", (gain(lost, lang), style)))
     for remedy in finding.remedies if everything else finding.remedies[:1]:
         proposal = change(remedy)
         action = remedy.action.get(lang) if whole else first_sentences(remedy.action.get(lang), 240)
@@ -191,9 +222,11 @@ def _of(finding: Finding, lang: str) -> str:
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
     if finding.saving is not None:
-        share = finding.saving.share_of_step
+        share = finding.saving.share
         percent = "" if share is None else f" ({show(share, 'ratio')})"
-        line.append(f"  −{show(finding.saving.us_per_step, 'us')}{percent}", "green")
+        line.append(f"  −{amount(finding.saving)}{percent}", "green")
+    elif finding.at_stake is not None:
+        line.append(f"  {word(lang, 'report.unexplained', amount=amount(finding.at_stake))}", "bright_black")
     return line
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.model import Parallelism
 from advisor.sources.base import Rank
-from advisor.sources.folders import list_folder
+from advisor.sources.folders import Judgement, Listing, list_folder
 from advisor.sources.older.legacy_files import finite
 from advisor.sources.reference import TableRef
 from advisor.sources.text.jsontext import load_json
@@ -75,7 +75,23 @@ def is_known(name: str) -> bool:
     return any(re.fullmatch(p, name) for p in (*_OWN.values(), *_SHARED.values(), _DATA, *_WITHOUT_USE))
 
 
-def recognise(folder: Path, base: Path) -> list[Rank]:
+def judge(listing: Listing) -> Judgement:
+    """Whether files of older MindSpore lie in the folder itself."""
+    known = next((name for name in listing.files if is_known(name)), None)
+    if known is None:
+        return Judgement(LAYOUT, False, "it holds no files of older MindSpore")
+    return Judgement(LAYOUT, True, f"it holds {known}, a file of older MindSpore")
+
+
+def recognise(listing: Listing, base: Path) -> list[Rank]:
+    """The devices whose files lie in the folder; empty where they cannot be read."""
+    try:
+        return find_ranks(listing.path, base)
+    except OSError:
+        return []
+
+
+def find_ranks(folder: Path, base: Path) -> list[Rank]:
     """The devices whose files lie in `folder`, in order; empty where it is no folder of this layout."""
     if folder.name in _NEWER or folder.name.endswith(("_ascend_ms", "_ascend_pt")):
         return []

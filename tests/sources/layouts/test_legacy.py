@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.sources.layouts.legacy import find_host_operators, is_known, recognise
+from advisor.sources.layouts.legacy import find_host_operators, find_ranks, is_known
 
 STEPS = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail\n"
 
@@ -22,7 +22,7 @@ def write(folder: Path, **files: str) -> Path:
 def test_devices_of_one_folder_become_ranks_in_order(tmp_path: Path) -> None:
     """Files of devices 10 and 2 in one folder are two ranks; that 0 and 1 are missing is said."""
     write(tmp_path, step_trace_raw_10_detail_time__csv=STEPS, step_trace_raw_2_detail_time__csv=STEPS)
-    ranks = recognise(tmp_path, tmp_path)
+    ranks = find_ranks(tmp_path, tmp_path)
     assert [rank.rank for rank in ranks] == [2, 10]
     assert all(rank.layout == "mindspore_legacy" and rank.framework == "mindspore" for rank in ranks)
     assert "2, 10" in ranks[0].problems[0].problem
@@ -34,19 +34,19 @@ def test_folders_of_newer_results_are_left_to_their_layout(tmp_path: Path, name:
     folder = tmp_path / name
     folder.mkdir()
     write(folder, pipeline_profiling_0__json="{}", step_trace_raw_0_detail_time__csv=STEPS)
-    assert recognise(folder, tmp_path) == []
+    assert find_ranks(folder, tmp_path) == []
 
 
 def test_shared_files_alone_do_not_make_a_legacy_folder(tmp_path: Path) -> None:
     """profiler_info and host operator files belong to other layouts as well."""
     write(tmp_path, profiler_info_0__json="{}", cpu_op_detail_info_0__csv="op_type\n")
-    assert recognise(tmp_path, tmp_path) == []
+    assert find_ranks(tmp_path, tmp_path) == []
 
 
 def test_name_of_the_cluster_file_tells_mode_stages_and_members(tmp_path: Path) -> None:
     """Stage members follow from counts: MindSpore hands ranks to stages in equal shares, in order."""
     write(tmp_path, **{"ascend_cluster_analyse_pipeline-parallel_2_8_5__csv": "computation_time\n1\n2\n"})
-    (rank,) = recognise(tmp_path, tmp_path)
+    (rank,) = find_ranks(tmp_path, tmp_path)
     assert rank.info["legacy_mode"] == "pipeline-parallel"
     assert (rank.info["stage_num"], rank.info["rank_size"], rank.info["world_size"]) == (2, 8, 8)
     assert rank.info["stages"] == ((0, 1, 2, 3), (4, 5, 6, 7))
@@ -63,7 +63,7 @@ def test_strategy_file_tells_the_true_stage_members(tmp_path: Path) -> None:
     }
     text = '{"config" : ' + json.dumps(config) + ', "graph": {"node": [{"name'
     write(tmp_path, parallel_strategy_2__json=text, profiler_info_2__json='{"stage_num": 2, "rank_size": 4}')
-    (rank,) = recognise(tmp_path, tmp_path)
+    (rank,) = find_ranks(tmp_path, tmp_path)
     assert rank.info["stages"] == ((0, 2), (1, 3))
     assert rank.info["stage"] == 0
     assert rank.info["parallel_mode"] == "auto_parallel"
@@ -73,7 +73,7 @@ def test_settings_of_one_rank_hold_for_the_others(tmp_path: Path) -> None:
     """Often only rank 0's profiler_info is copied."""
     info = '{"rank_size": 2, "stage_num": 1, "context_mode": "pynative", "ms_version": "2.1.0"}'
     write(tmp_path, profiler_info_0__json=info, flops_0__txt="", flops_1__txt="")
-    ranks = recognise(tmp_path, tmp_path)
+    ranks = find_ranks(tmp_path, tmp_path)
     assert [rank.info["context_mode"] for rank in ranks] == ["pynative", "pynative"]
     assert ranks[1].info["versions"] == {"mindspore": "2.1.0"}
 
@@ -82,7 +82,7 @@ def test_settings_of_one_rank_hold_for_the_others(tmp_path: Path) -> None:
 def test_damaged_settings_lose_only_themselves(tmp_path: Path, text: str) -> None:
     """A broken profiler_info must not cost the step trace beside it."""
     write(tmp_path, profiler_info_0__json=text, step_trace_raw_0_detail_time__csv=STEPS + "1,0,9,9,0,5,0,5,4\n")
-    (rank,) = recognise(tmp_path, tmp_path)
+    (rank,) = find_ranks(tmp_path, tmp_path)
     assert "rank_size" not in rank.info
     assert rank.read("step_phases") is not None
 
@@ -91,7 +91,7 @@ def test_oldest_cluster_file_holds_phases_not_cluster_times(tmp_path: Path) -> N
     """The first data-parallel files carry the step trace's own columns in ticks."""
     text = "iteration_interval, fp_and_bp, tail\n100, 200, 50\n300, 200, 50\n200, 200, 50\n"
     write(tmp_path, **{"ascend_cluster_analyse_data-parallel_1_2_0__csv": text})
-    (rank,) = recognise(tmp_path, tmp_path)
+    (rank,) = find_ranks(tmp_path, tmp_path)
     assert not rank.has("cluster_phases")
     frame = rank.read("step_phases")
     assert frame is not None
@@ -103,7 +103,7 @@ def test_oldest_cluster_file_holds_phases_not_cluster_times(tmp_path: Path) -> N
 def test_memory_summary_is_in_bytes(tmp_path: Path) -> None:
     """Sizes in the file are GiB."""
     write(tmp_path, memory_usage_summary_0__json='{"capacity": 32, "peak_mem": 8.5, "static_mem": "?"}')
-    (rank,) = recognise(tmp_path, tmp_path)
+    (rank,) = find_ranks(tmp_path, tmp_path)
     assert rank.info["memory_usage"] == {"capacity_bytes": 32 * 2**30, "peak_bytes": 8.5 * 2**30}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.sources.base import Rank
-from advisor.sources.layouts.legacy import recognise
+from advisor.sources.layouts.legacy import find_ranks
 
 CORPUS = Path(os.environ.get("ADVISOR_CORPUS", "/nowhere"))
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS names no folder")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS name
 
 def ranks_of(name: str) -> dict[int, Rank]:
     folder = CORPUS / name
-    return {rank.rank: rank for rank in recognise(folder, folder)}
+    return {rank.rank: rank for rank in find_ranks(folder, folder)}
 
 
 def table(rank: Rank, name: str) -> Any:
@@ -178,7 +178,7 @@ def test_old_unit_test_data() -> None:
 def test_every_folder_reads_without_a_failure(folder: str) -> None:
     """Every table found in a real folder can be read, and no reader gives up with an error."""
     for path in [CORPUS / folder, *(p for p in (CORPUS / folder).rglob("*") if p.is_dir())]:
-        for rank in recognise(path, CORPUS / folder):
+        for rank in find_ranks(path, CORPUS / folder):
             for name in rank.tables:
                 rank.read(name)
             assert not [p for p in rank.problems if "cannot be read" in p.problem]

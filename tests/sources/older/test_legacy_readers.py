@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.sources.layouts.legacy import recognise
+from advisor.sources.layouts.legacy import find_ranks
 from advisor.sources.older.legacy_communication import globalise
 from advisor.sources.readers import read_table
 from advisor.sources.reference import TableRef
@@ -119,7 +119,7 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
     (tmp_path / "framework_raw_0.csv").write_text(
         f'task_id,full_kernel_name,kernel_type,op_info\n1,Default/net/MatMul-op3,MatMulV2,"{cell}"\n2,Default/a,A,"{{"\n'
     )
-    (rank,) = recognise(tmp_path, tmp_path)
+    (rank,) = find_ranks(tmp_path, tmp_path)
     frame = rank.read("operators")
     assert frame is not None
     assert frame.iloc[0].tolist() == [
@@ -240,7 +240,7 @@ def test_ids_that_match_every_rank_are_global(tmp_path: Path) -> None:
             ]
         }
         (tmp_path / f"hccl_raw_{rank}.csv").write_text(hccl(("1", operations)))
-    ranks = recognise(tmp_path, tmp_path)
+    ranks = find_ranks(tmp_path, tmp_path)
     frame = ranks[2].read("links")
     assert frame is not None
     assert frame[["source", "destination"]].values.tolist() == [[0, 2], [2, 2]]

@@ -1,0 +1,235 @@
+"""`advisor mcp`, asked by the SDK's own client over standard input and output, as an agent does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+anyio = pytest.importorskip("anyio")
+sdk = pytest.importorskip("mcp")
+
+from advisor.cli.main import main  # noqa: E402
+from advisor.mcp.pages import PAGE_BYTES  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "slow-rank-pipeline"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A root with a profile, an archive of it, a saved report, a link out, and a secret beside the root."""
+    folder = tmp_path_factory.mktemp("agents")
+    root = folder / "root"
+    shutil.copytree(EXAMPLE, root / "run")
+    shutil.make_archive(str(root / "packed"), "gztar", EXAMPLE.parent, EXAMPLE.name)
+    assert main(["advise", str(root / "run"), "-q", "--format", f"json:{root / 'saved.json'}"]) == 0
+    shutil.copytree(EXAMPLE, folder / "outside")
+    (root / "link").symlink_to(folder / "outside")
+    shutil.copytree(EXAMPLE, root / "linked")
+    inside = next((root / "linked").glob("*_ascend_ms")) / "ASCEND_PROFILER_OUTPUT" / "more.csv"
+    inside.symlink_to("/etc/passwd")
+    return root
+
+
+def with_client(root: Path, ask: Callable[[Any], Awaitable[Any]]) -> Any:
+    """What a client's questions to a server of its own, started as a process, come to."""
+    arguments = ["-m", "advisor", "mcp", "--root", str(root), "-q"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    server = sdk.StdioServerParameters(command=sys.executable, args=arguments, env=environment, cwd=str(root))
+
+    async def run() -> Any:
+        async with sdk.Client(server, read_timeout_seconds=120) as client:
+            return await ask(client)
+
+    return anyio.run(run)
+
+
+def test_an_agent_finds_its_way(place):
+    """From the list of tools to the cause, its rule, the statement behind it and the remedy; every answer fits the
+    schema of its tool and is small."""
+    import jsonschema
+
+    async def ask(client):
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {"advise", "explain", "facts", "compare", "doctor", "rules_search"}
+        assert all(tool.annotations.read_only_hint and tool.description for tool in tools.values())
+        answers = {}
+
+        async def call(name, **arguments):
+            result = await client.call_tool(name, arguments)
+            assert not result.is_error, result.content[0].text
+            jsonschema.validate(result.structured_content, tools[name].output_schema)
+            assert len(json.dumps(result.structured_content)) < 3 * PAGE_BYTES
+            assert json.loads(result.content[0].text) == result.structured_content
+            answers[name] = result.structured_content
+            return result.structured_content
+
+        assert (await call("doctor", path="run"))["recognised"]
+        told = await call("advise", path="run")
+        cause = told["findings"][0]
+        assert cause["verdict"] == "slow-compute-rank" and cause["subject"]["id"] == "1"
+        rule = await call("explain", rule=cause["rule"], path="run")
+        assert rule["profile"]["outcome"] == "fail" and rule["rule"]["params"]
+        found = await call("facts", path="run", prefix="step.time", subject="rank")
+        assert {row["subject"]["id"] for row in found["facts"]} == {"0", "1", "2", "3"}
+        assert (await call("compare", before="saved.json", after="packed.tar.gz"))["outcome"] == "same"
+        assert any(
+            row["id"] == cause["rule"] for row in (await call("rules_search", query="slow-compute-rank"))["rules"]
+        )
+        text = (await client.read_resource(told["report"])).contents[0].text
+        assert "rank 1" in text.lower()
+        statement = json.loads(
+            (await client.read_resource(f"advisor://statement/{cause['statements'][0]}")).contents[0].text
+        )
+        assert statement["text"]["en"] and statement["text"]["zh"]
+        remedy = json.loads(
+            (await client.read_resource(f"advisor://remedy/{cause['remedies'][0]['id']}")).contents[0].text
+        )
+        assert remedy["action"]["en"]
+        return answers
+
+    with_client(place, ask)
+
+
+def test_long_answers_come_in_pages(place):
+    """Following next_offset gives every row once; resources have a cursor."""
+
+    async def ask(client):
+        rows, offset = [], 0
+        while offset is not None:
+            result = (
+                await client.call_tool("facts", {"path": "run", "offset": offset, "limit": 200})
+            ).structured_content
+            assert len(json.dumps(result["facts"], ensure_ascii=False)) < PAGE_BYTES + 4000
+            rows += result["facts"]
+            offset = result["next_offset"]
+        assert len(rows) == result["total"] > 200
+        assert len({json.dumps(row, sort_keys=True) for row in rows}) == len(rows)
+        uris, cursor = [], None
+        while True:
+            found = await client.list_resources(cursor=cursor)
+            uris += [str(each.uri) for each in found.resources]
+            cursor = found.next_cursor
+            if not cursor:
+                break
+        assert len(uris) == len(set(uris)) > 100
+        assert len((await client.list_resource_templates()).resource_templates) == 3
+
+    with_client(place, ask)
+
+
+def test_nothing_outside_of_the_root_is_read(place):
+    """Neither by path nor by a link, at the top or deep in a profile; and the refusal says which."""
+
+    async def ask(client):
+        told = []
+        for path in (
+            "../outside",
+            "/etc/passwd",
+            str(place.parent / "outside"),
+            "link",
+            "linked",
+            "-",
+            " ",
+            "none",
+            "a\0b",
+        ):
+            for name, arguments in (
+                ("advise", {"path": path}),
+                ("doctor", {"path": path}),
+                ("facts", {"path": path}),
+                ("compare", {"before": "run", "after": path}),
+                ("explain", {"rule": "COMM070", "path": path}),
+            ):
+                result = await client.call_tool(name, arguments)
+                assert result.is_error, (name, path)
+                told.append(result.content[0].text)
+        for uri in (
+            "advisor://report/../outside",
+            "advisor://report/%2e%2e/outside",
+            "advisor://report//etc/passwd",
+            "advisor://statement/../../x",
+            "file:///etc/passwd",
+            "advisor://remedy/../x",
+            "advisor://report/link",
+        ):
+            with pytest.raises(sdk.MCPError):
+                await client.read_resource(uri)
+        return told
+
+    told = "\n".join(with_client(place, ask))
+    assert "root:x:" not in told and "lies outside" in told and "leads outside" in told
+
+
+def test_wrong_arguments_are_told_and_end_nothing(place):
+    """An agent that errs is told how to ask, and the server goes on."""
+
+    async def ask(client):
+        for name, arguments in (
+            ("advise", {}),
+            ("advise", {"path": "run", "ofset": 1}),
+            ("advise", {"path": 7}),
+            ("advise", {"path": "run", "offset": -1}),
+            ("explain", {"rule": "COMM999"}),
+            ("facts", {"path": "run", "prefix": "nothing."}),
+            ("compare", {"before": "run", "after": "run", "part": "x"}),
+            ("advise", {"path": "run/../run/none"}),
+            ("remove", {"path": "run"}),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert result.is_error and result.content[0].text and "defect" not in result.content[0].text, (
+                name,
+                arguments,
+            )
+        assert not (await client.call_tool("rules_search", {})).is_error
+
+    with_client(place, ask)
+
+
+def test_nothing_is_written(place):
+    """The root is the same after every tool."""
+
+    def listing():
+        return sorted((str(path), path.stat().st_mtime_ns) for path in place.rglob("*") if path.is_file())
+
+    before = listing()
+
+    async def ask(client):
+        for name, arguments in (
+            ("advise", {"path": "packed.tar.gz"}),
+            ("facts", {"path": "run"}),
+            ("doctor", {"path": "run"}),
+        ):
+            assert not (await client.call_tool(name, arguments)).is_error
+
+    with_client(place, ask)
+    assert listing() == before
+
+
+def test_a_profile_that_changes_is_read_again(place, tmp_path):
+    """Pages of one state come from one reading; a changed profile is another."""
+    from advisor.mcp.places import Root
+    from advisor.mcp.tools import KEPT_REPORTS, Tools
+
+    root = tmp_path / "root"
+    for number in range(KEPT_REPORTS + 2):
+        shutil.copytree(EXAMPLE, root / f"run{number}")
+    tools = Tools(Root(root))
+    first = tools._report("run0")
+    assert tools._report("run0") is first and tools._report("./run0/../run0") is first
+    next((root / "run0").rglob("step_trace_time.csv")).touch()
+    assert tools._report("run0") is not first
+    assert len(tools._reports) <= KEPT_REPORTS
+
+
+def test_a_missing_root_is_told(capsys):
+    """Before a client is kept waiting."""
+    assert main(["mcp", "--root", "/nowhere"]) == 2
+    assert "no such folder" in capsys.readouterr().err
