@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from advisor.basics.units import show
+from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
@@ -24,6 +24,15 @@ class Doubt:
 
     why: Text
     tells: Text | None
+
+
+MOST_FILES = 3
+"""Files named in one sentence."""
+
+
+def some(files: Sequence[str]) -> str:
+    """The first files by name."""
+    return ", ".join(files[:MOST_FILES]) + (" …" if len(files) > MOST_FILES else "")
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,8 @@ def losses(facts: FactSet) -> list[Loss]:
     """Lost time by direction, the largest first; a direction of which nothing was measured is not among them."""
     found = []
     for direction, entry in terms()["lost"].items():
-        shares = [share for name in entry["facts"] if (share := facts.number(name, RUN)) is not None]
+        known = [item for name in entry["facts"] if (item := facts.get(name, RUN)) is not None and not item.doubted]
+        shares = [share for item in known if (share := facts.number(item.name, RUN)) is not None]
         if direction == "communication" and _bubble_is_unknown(facts):
             continue
         if shares:
@@ -60,11 +70,14 @@ def leading_loss(facts: FactSet) -> Loss | None:
 
 def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:
     """Why this profile cannot be called healthy although no finding has weight; None where it can."""
+    if files := facts.doubted:
+        shown = some(files)
+        return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
     doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         share = show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
         return Doubt(both("all_clear.doubted", share=share, title=doubted[0].title), None)
-    return _absent_ranks(facts, ranks) or _few_steps(facts) or _unmeasured(facts, ranks)
+    return _absent_ranks(facts, ranks) or _left_out(facts) or _few_steps(facts) or _unmeasured(facts, ranks)
 
 
 def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
@@ -76,6 +89,16 @@ def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
         return Doubt(both("all_clear.world"), both("all_clear.world_tells"))
     return None
+
+
+def _left_out(facts: FactSet) -> Doubt | None:
+    """Ranks at hand that stand in no mean and no comparison: nobody knows how they did."""
+    left_out = facts.value("run.left_out_ranks", RUN)
+    if not isinstance(left_out, tuple) or not left_out:
+        return None
+    names = rank_list(tuple(int(rank) for rank in left_out))
+    said = both("summary.ranks" if len(left_out) > 1 else "summary.rank", ranks=names)
+    return Doubt(both("all_clear.left_out", ranks=said), both("all_clear.left_out_tells"))
 
 
 def _few_steps(facts: FactSet) -> Doubt | None:

@@ -86,6 +86,9 @@ class Course:
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
 
+    whole: bool = True
+    """The rows are all kernels of their time: none is known to be missing."""
+
     @property
     def span_us(self) -> Floats:
         """Per step: from its first kernel to the end of its last one."""
@@ -146,6 +149,7 @@ def reduce_course(rank: Rank) -> Course | None:
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
         _speeds(kernels, work, len(order)), exposed_by_name if whole else {}, chain if whole else None,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
+        whole,
     )  # fmt: skip
 
 
