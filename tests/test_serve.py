@@ -190,3 +190,27 @@ def test_a_missing_folder_is_said(tmp_path):
     """A typo ends in a sentence."""
     with pytest.raises(UsageError, match="no such folder"):
         build_application(tmp_path / "nope")
+
+
+def test_baselines_below_the_folder_have_a_page(tmp_path):
+    """Level, limit and accepted changes of every baseline, each kind of run by itself; linked from the list of runs."""
+    from starlette.testclient import TestClient
+
+    from advisor.gate.history.baselines import add_run, parse_reference, promote
+    from tests.helpers.profiles import runs_of
+
+    main, change = (parse_reference(f"{tmp_path}/deep/er#{name}") for name in ("main", "next"))
+    for run in (*runs_of(100.0, 101.0, 140.0), *runs_of(50.0, name="<b>small", key={"model": "other"})):
+        add_run(main, run)
+    for run in runs_of(90.0, 91.0, name="new"):
+        add_run(change, run)
+    promote(change, main, "fused <i>kernels")
+    client = TestClient(build_application(tmp_path, ("testserver",)))
+    assert 'href="/baselines"' in client.get("/").text
+    answer = client.get("/baselines")
+    page = answer.text
+    assert answer.status_code == 200 and answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "deep/er#main" in page and page.count("<svg") == 3
+    assert "new level accepted: fused &lt;i&gt;kernels" in page and "<i>kernels" not in page and "<b>small" not in page
+    assert page.count('class="unsteady"') == 1 and 'class="accepted"' in page
+    assert "基线历史" in client.get("/").text

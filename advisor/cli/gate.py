@@ -230,6 +230,27 @@ def show(reference: str | None, config_file: str | None, form: str, lang: str | 
 
 
 @baseline.command()
+@click.argument("reference", required=False, metavar="[REF]")
+@click.option("--metric", metavar="NAME", help="This metric [default: those that can fail the gate].")
+@CONFIG
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@LANG
+@HUSH
+def trend(reference: str | None, metric: str | None, config_file: str | None, form: str, lang: str | None) -> int:
+    """Each metric over the runs: level, limit, accepted changes, findings that came and went, unsteady runs.
+
+    A section for each kind of run: only runs that can be compared share a line.
+    """
+    from advisor.render.decision.trend import trend_text
+
+    config = _configuration(config_file)
+    policy = _policy(config)
+    target = _reference(reference, policy, config)
+    click.echo(trend_text(target, policy, form, lang or config.lang or "en", metric), nl=False)
+    return DONE
+
+
+@baseline.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.option("--reason", required=True, help="Why the new level is right; kept with the baseline.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.basics.errors import NoVerdict, UsageError
-from advisor.gate.decision import decide
+from advisor.gate.decision import decide, nothing_readable
 from advisor.gate.history.baselines import Reference, add_runs, load_baseline, refuse_frozen, require_baseline
 from advisor.gate.history.histories import apart
 from advisor.gate.judging.readings import value_of
@@ -65,8 +65,7 @@ def run_gate(
     runs, unreadable = take_samples(profiles, sampler)
     again, unread = take_samples(confirming, sampler)
     if not runs:
-        told = "; ".join(f"{problem.file}: {problem.problem}" for problem in unreadable[:5])
-        raise NoVerdict(f"none of the runs could be read: {told}", hint="`advisor doctor PROFILE` says what is missing")
+        return nothing_readable((*unreadable, *unread), None if baseline is None else str(baseline))
     refuse_parts([*runs, *again])
     _refuse_mixture([*runs, *again], policy)
     case = Case(

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from advisor.sources.base import Profile
 
 
+EVIDENCE = "evidence"
+"""Field of the key of runs that were not profiled; where it differs no other field matters."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """A run that was measured and judged. Two samples with one `digest` (of the facts) or one `content` (of the files)

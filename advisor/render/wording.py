@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import rank_list, show, significant
 from advisor.knowledge.words import both, word, words
 from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject
 from advisor.render.escaping import shorten
 
 __all__ = [
-    "both", "breakdown", "change", "check", "expected", "extent", "gain", "meaning", "measured", "promise",
+    "amount", "both", "breakdown", "change", "check", "expected", "extent", "gain", "meaning", "measured", "promise",
     "telling", "where", "word", "words",
 ]  # fmt: skip
 
@@ -115,20 +115,58 @@ def extent(report: Report, lang: str) -> list[str]:
     return told
 
 
+def about_recording(report: Report, lang: str) -> str:
+    """What was recorded, and why it is taken for that; empty for training steps with nothing more to say."""
+    profile = report.profile
+    if profile.recording == "training_steps" and profile.has_steps:
+        return ""
+    kind = word(lang, f"recording_kinds.{profile.recording}")
+    return word(lang, "report.about_recording", kind=kind, reason=profile.recording_reason)
+
+
 def gain(saving: Saving | None, lang: str) -> str:
-    """ "12 ms (38 % of the step)", or that it is not known."""
+    """ "12 ms (10 ms to 14 ms; 38 % of the step)", or that it is not known."""
     if saving is None:
         return word(lang, "report.gain_unknown")
-    amount = show(saving.us_per_step, "us")
-    if saving.share_of_step is None:
-        return amount
-    return word(lang, "report.gain", amount=amount, share=show(saving.share_of_step, "ratio"))
+    told = [amount(saving)]
+    if saving.range_us is not None:
+        low, high = (rounded(us, RANGE_DIGITS) for us in saving.range_us)
+        told.append(word(lang, "report.between", low=low, high=high))
+    if saving.share is not None:
+        share = f"{significant(100 * saving.share, _digits(saving))} %"
+        whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
+        told.append(word(lang, whole, share=share))
+    if len(told) == 1:
+        return told[0]
+    return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
+
+
+def amount(saving: Saving) -> str:
+    """Its microseconds with no more digits than its range allows."""
+    return rounded(saving.us, _digits(saving))
+
+
+RANGE_DIGITS = 2
+"""Significant digits of the ends of a range, and of an amount whose range is wide."""
+WIDE = 0.05
+"""Half the range ÷ amount, from which the third digit means nothing."""
+
+
+def _digits(saving: Saving) -> int:
+    if saving.range_us is None or saving.us <= 0:
+        return 3
+    low, high = saving.range_us
+    return RANGE_DIGITS if high - low > 2 * WIDE * saving.us else 3
+
+
+def rounded(us: float, digits: int) -> str:
+    """Microseconds in people's units with so many significant digits."""
+    return show(float(f"{us:.{digits}g}"), "us")
 
 
 def promise(finding: Finding, lang: str) -> str:
-    """What stands before `gain`: it could be saved, or it is at stake where the first remedy only brings evidence."""
-    only_evidence = bool(finding.remedies) and finding.remedies[0].brings_evidence
-    return word(lang, "report.at_stake" if only_evidence else "report.could_give")
+    """What stands before `gain`: it could be saved, or is lost and nobody knows yet from what."""
+    return word(lang, "report.could_give" if finding.saving is not None else "report.at_stake")
 
 
 def check(remedy: Remedy, lang: str) -> str:

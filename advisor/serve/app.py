@@ -82,6 +82,7 @@ def build_application(
             Route("/run/{key}/json", pages.json, methods=["GET"]),
             Route("/trend", pages.trend, methods=["GET"]),
             Route("/compare", pages.compare, methods=["GET"]),
+            Route("/baselines", pages.baselines, methods=["GET"]),
         ],
         middleware=[guard],
         exception_handlers={404: pages.missing},
@@ -133,6 +134,14 @@ class _Pages:
         found = compare(before.report, after.report)
         sides, names = (before.report, after.report), (before.name, after.name)
         return _answer(render(found, "html", self._lang, sides=sides, names=names, home=True))
+
+    def baselines(self, request: Request) -> Response:
+        from advisor.facts.registry import catalogue
+        from advisor.gate.history.baselines import baselines_below
+        from advisor.gate.policy import read_policy
+        from advisor.render.decision.trend import render_trends
+
+        return _answer(render_trends(baselines_below(self._folder.root), read_policy({}, catalogue()), self._lang))
 
     def missing(self, request: Request, error: Exception | None = None) -> Response:
         return self._page("missing", word(self._lang, "serve.not_found"), status=404)

@@ -42,6 +42,10 @@ class Loss:
     direction: str
     share: float
     name: Text
+    verdict: str
+    """The finding that shows it, as somebody's symptom or unexplained."""
+    tells: Text | None = None
+    """The evidence that would show its cause, where it was not collected."""
 
 
 def losses(facts: FactSet) -> list[Loss]:
@@ -53,7 +57,9 @@ def losses(facts: FactSet) -> list[Loss]:
         if direction == "communication" and _bubble_is_unknown(facts):
             continue
         if shares:
-            found.append(Loss(direction, shares[0], both(f"lost.{direction}")))
+            told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
+            tells = None if told else Text(entry["tells"]["evidence"], entry["tells"]["evidence"])
+            found.append(Loss(direction, shares[0], both(f"lost.{direction}"), entry["verdict"], tells))
     return sorted(found, key=lambda loss: -loss.share)
 
 
@@ -73,10 +79,11 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if files := facts.doubted:
         shown = some(files)
         return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
-    doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms()["doubted"]["value"]]
+    told = [(f, (f.saving or f.at_stake)) for f in findings]
+    doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
-        share = show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
-        return Doubt(both("all_clear.doubted", share=share, title=doubted[0].title), None)
+        first, share = doubted[0]
+        return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)
     return _absent_ranks(facts, ranks) or _left_out(facts) or _few_steps(facts) or _unmeasured(facts, ranks)
 
 

@@ -15,6 +15,7 @@ Plain lists, numbers and words only. A picture whose data were not measured is a
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -84,16 +85,16 @@ def _breakdown_steps(run: Run, facts: FactSet) -> dict[str, Any] | None:
     if not times or not phases:
         return None
     names = list(dict.fromkeys(step for t in times.values() for step in t.steps))
-    rows: list[dict[str, Any]] = []
-    totals: list[float] = []
-    for name in names:
-        columns = [
-            [t.phases[phase][t.steps.index(name)] for _, phase in phases] for t in times.values() if name in t.steps
-        ]
-        values = np.nanmedian(np.array(columns, float), axis=0)
-        if np.isfinite(values).all():
-            rows.append({"label": name, "values": [_round(value) for value in values]})
-            totals.append(float(values.sum()))
+    place = {name: i for i, name in enumerate(names)}
+    every = np.full((len(times), len(names), len(phases)), np.nan)
+    for row, t in enumerate(times.values()):
+        every[row, [place[step] for step in t.steps]] = np.stack([t.phases[phase] for _, phase in phases], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a step that no rank knows whole there is no row
+        typical = np.nanmedian(every, axis=0)
+    known = np.isfinite(typical).all(axis=1)
+    rows = [{"label": names[i], "values": [_round(value) for value in typical[i]]} for i in np.flatnonzero(known)]
+    totals = typical[known].sum(axis=1).tolist()
     if len(rows) > STEPS_DRAWN:
         chosen = {round(i * (len(rows) - 1) / (STEPS_DRAWN - 2)) for i in range(STEPS_DRAWN - 1)}
         chosen.add(max(range(len(rows)), key=lambda i: totals[i]))

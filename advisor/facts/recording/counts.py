@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ from advisor.sources.streams.kernels import Kernels, operator_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_RUNNING = re.compile(r"(-op|__?)\d+(_\d+)*$")
+"""What numbers the calls of one operator; a version (V2) belongs to its type."""
 
 
 def is_cut(rank: Rank, kernels: Kernels) -> bool:
@@ -77,4 +81,4 @@ def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
 
 def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
-    return last.rstrip("0123456789_").removesuffix("-op") or last or "unknown"
+    return _RUNNING.sub("", last) or last or "unknown"

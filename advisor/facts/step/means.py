@@ -10,6 +10,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
+from advisor.facts.recording.kind import RECORDING, recording_of
 from advisor.facts.step.alike import alike
 from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.steps import excluded_steps, reduce, steady
@@ -19,6 +20,8 @@ from advisor.model import RUN, Fact, Subject
 _SCOPES = "run rank"
 _STEP = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
+    kind("recording.time_us", "us", "run", "length of what is judged where nothing marks steps, middle rank: "
+         "step.time_us is the same then, and every figure of a step one of the recording", needs=_STEP),
     kind("step.count", "count", _SCOPES, "steady steps the other figures rest on", needs=_STEP),
     kind("step.excluded_count", "count", _SCOPES, "warm-up and incomplete steps left out", needs=_STEP),
     kind("step.time_us", "us", _SCOPES, "duration of a step, on average: what the run's time divides into",
@@ -61,13 +64,14 @@ _PHASE_OF = {
 }  # fmt: skip
 
 
-def _facts_of_rank(rank: int, times: StepTimes) -> Iterator[Fact]:
+def _facts_of_rank(rank: int, times: StepTimes, has_steps: bool) -> Iterator[Fact]:
     subject = Subject("rank", str(rank), (rank,))
     mean = float(np.mean(times.time))
     n = times.covers * len(times.steps)
     sources = times.sources
-    yield from fact("step.count", subject, n, *sources, samples=n)
-    yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
+    if has_steps:
+        yield from fact("step.count", subject, n, *sources, samples=n)
+        yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
     yield from fact("step.time_us", subject, mean, *sources, samples=n)
     yield from fact("step.median_us", subject, float(np.median(times.time)), *sources, samples=n)
     yield from fact("step.jitter", subject, _jitter(times.time), *sources, samples=n)
@@ -97,15 +101,18 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from _from_data(run)
         return
     for rank, series in every.items():
-        yield from _facts_of_rank(rank, series)
+        yield from _facts_of_rank(rank, series, recording_of(run).has_steps)
     compared = alike(run)
     yield from fact("run.left_out_ranks", RUN, compared.left_out)
     times = compared.times
     sources = next(iter(times.values())).sources
     mean = float(np.median([np.mean(t.time) for t in times.values()]))
     n = int(np.median([t.covers * len(t.steps) for t in times.values()]))
-    yield from fact("step.count", RUN, n, *sources, samples=n)
-    yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
+    if recording_of(run).has_steps:
+        yield from fact("step.count", RUN, n, *sources, samples=n)
+        yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
+    else:
+        yield from fact("recording.time_us", RUN, mean, *sources, samples=n)
     yield from fact("step.time_us", RUN, mean, *sources, samples=n)
     median = float(np.median([np.median(t.time) for t in times.values()]))
     yield from fact("step.median_us", RUN, median, *sources, samples=n)
@@ -140,7 +147,6 @@ FAMILIES = (
         measure,
         STEPS.by(reduce),
         ("steps", "step_phases", "cluster_phases"),
-        uses=(COURSE, DATA_PIPELINE, GET_NEXT),
-        fallbacks=(KERNEL_STEPS,),
+        uses=(RECORDING, COURSE, DATA_PIPELINE, GET_NEXT, KERNEL_STEPS),
     ),
 )

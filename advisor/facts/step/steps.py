@@ -14,10 +14,12 @@ from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
+from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
+from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.base import Rank
@@ -82,6 +84,10 @@ def _from_phases(rank: Rank) -> StepTimes | None:
     tell_phases(rank, frame, time)
     names = tuple(str(s) for s in frame["step"])
     source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
+    if "bp_end_us" in frame and "end_us" in frame:
+        points = (frame[name].to_numpy(float, na_value=np.nan) for name in ("bp_end_us", "end_us"))
+        if (exposed := exposed_in_tail(rank, names, *points)) is not None:
+            phases["exposed"] = exposed
     times = StepTimes(names, time, phases, "step_phases", (source,))
     if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
         times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
@@ -170,11 +176,15 @@ def steady(run: Run) -> dict[int, StepTimes]:
     """rank -> its steady steps. A step that is warm-up or incomplete on one rank is left out on all of them: the
     others waited for it."""
     times = dict(run.each(STEPS))
+    has_steps = recording_of(run).has_steps
+    recordings = run.each(RECORDING)
     for rank, reduction in run.each(KERNEL_STEPS).items():
-        if rank not in times and (found := from_kernels(reduction)) is not None:
+        prepared = not has_steps and rank in recordings and recordings[rank].set_up_us > 0
+        if (rank not in times or prepared) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, times)
-    frameworks = {rank.rank: rank.framework for rank in run.ranks}
+    known = {rank.rank: rank.framework for rank in run.ranks}
+    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(times, run.each(COURSE), frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = {rank: exclude_odd_ends(t) for rank, t in times.items()}

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from advisor.compare.facts import number
 from advisor.compare.obstacles import obstacles
 from advisor.gate.metrics import defaults
-from advisor.gate.sample import Difference, Sample, differences
+from advisor.gate.sample import EVIDENCE, Difference, Sample, differences
 
 _TIME = "operator_type.time_us"
 
@@ -104,7 +104,7 @@ def apart(before: Sample, after: Sample, ignored: Sequence[str] = ()) -> list[Di
     Fields that `ignored` names (`*` allowed) do not count."""
     found = differences(before.key, after.key, ignored)
     if found:
-        return found
+        return [item for item in found if item.field == EVIDENCE] or found
     work = [*_obstacles(before, after), *_operators(before, after)]
     return [item for item in work if not any(fnmatchcase(item.field, pattern) for pattern in ignored)]
 

@@ -144,7 +144,11 @@ def _facts_from_json(document: Mapping[str, Mapping[str, Sequence[Any]]]) -> Ite
 
 def _require_possible(name: str, value: Any, unit: str) -> None:
     """Numbers that are finite and, where they are an amount that the gate compares, not negative."""
-    if not _is_number(value) or not math.isfinite(float(value)):
+    try:
+        finite = _is_number(value) and math.isfinite(float(value))
+    except OverflowError:
+        finite = False
+    if not finite:
         raise UsageError(f"{name} is no number")
     if unit in ("us", "bytes") and value < 0:
         raise UsageError(f"{name} is {value}: no run can have that")

@@ -70,8 +70,8 @@ def _describe(finding: Finding, lang: str) -> str:
     for evidence in finding.evidence:
         limit = f" ({word(lang, 'report.expected')} {expected(evidence)})" if evidence.condition else ""
         lines.append(f"  {evidence.fact} = {measured(evidence)}{limit}")
-    if finding.saving is not None:
-        lines.append(f"  {promise(finding, lang)} {gain(finding.saving, lang)}")
+    if (told := finding.saving or finding.at_stake) is not None:
+        lines.append(f"  {promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:
         lines.append(f"  -> {remedy.action.get(lang)} {change(remedy)}".rstrip())
         if check(remedy, lang):

@@ -8,7 +8,19 @@ from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
-from advisor.render.wording import breakdown, change, check, expected, gain, measured, telling, where, word
+from advisor.render.wording import (
+    about_recording,
+    breakdown,
+    change,
+    check,
+    expected,
+    gain,
+    measured,
+    promise,
+    telling,
+    where,
+    word,
+)
 
 LIMIT = 60_000
 """Bytes; GitHub refuses comments of more than 65,536 characters."""
@@ -43,7 +55,9 @@ def _code(text: str) -> str:
 
 def _head(report: Report, lang: str) -> str:
     direction = word(lang, f"directions.{report.summary.direction}")
-    return f"## {_say(direction)}: {_say(report.summary.headline.get(lang))}\n\n{_code(report.profile.path)}"
+    head = f"## {_say(direction)}: {_say(report.summary.headline.get(lang))}\n\n{_code(report.profile.path)}"
+    recorded = about_recording(report, lang)
+    return f"{head}\n\n{_say(recorded)}" if recorded else head
 
 
 def _breakdown(report: Report, lang: str) -> str:
@@ -52,7 +66,9 @@ def _breakdown(report: Report, lang: str) -> str:
         return ""
     parts = [f"{_say(word(lang, f'phases.{name}'))} **{show(share, 'ratio')}**" for name, share in shares]
     step = report.summary.step_time_us
-    lead = f"{_say(word(lang, 'report.step_time'))} **{show(step, 'us')}**: " if step is not None else ""
+    label = "report.step_time" if step is not None else "report.recording_time"
+    length = step if step is not None else report.summary.recording_us
+    lead = f"{_say(word(lang, label))} **{show(length, 'us')}**: " if length is not None else ""
     return lead + " · ".join(parts)
 
 
@@ -69,7 +85,10 @@ def _table(trees: list[Branch], lang: str) -> str:
 
 def _row(finding: Finding, lang: str) -> str:
     remedy = finding.remedies[0].title.get(lang) if finding.remedies else ""
-    saving = gain(finding.saving, lang) if finding.saving is not None else "–"
+    told = finding.saving or finding.at_stake
+    saving = "–" if told is None else gain(told, lang)
+    if finding.at_stake is not None:
+        saving = f"{promise(finding, lang)} {saving}"
     cells = (
         f"{_MARKS[finding.severity.value]} {_say(finding.title.get(lang))}",
         _say(shorten(where(finding.subject, lang), 80)),

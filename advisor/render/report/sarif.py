@@ -86,6 +86,8 @@ def _result(report: Report, finding: Finding, index: int, lang: str) -> dict[str
             "confidence": finding.confidence.value,
             "subject": printable(where(finding.subject, lang)),
             "saving_us_per_step": None if finding.saving is None else finding.saving.us_per_step,
+            "saving_us_of_recording": None if finding.saving is None else finding.saving.us_of_recording,
+            "at_stake_us_per_step": None if finding.at_stake is None else finding.at_stake.us_per_step,
         },
     }
 
@@ -95,8 +97,8 @@ def _message(finding: Finding, lang: str) -> dict[str, str]:
     for evidence in finding.evidence:
         limit = f" ({word(lang, 'report.expected')} {expected(evidence)})" if evidence.condition else ""
         lines.append(f"{evidence.fact} = {measured(evidence)}{limit}")
-    if finding.saving is not None:
-        lines.append(f"{promise(finding, lang)} {gain(finding.saving, lang)}")
+    if (told := finding.saving or finding.at_stake) is not None:
+        lines.append(f"{promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:
         verify = f" [{check(remedy, lang)}]" if check(remedy, lang) else ""
         lines.append(f"{remedy.action.get(lang)}{verify}")

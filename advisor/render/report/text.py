@@ -14,6 +14,8 @@ from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import cut, printable, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
 from advisor.render.wording import (
+    about_recording,
+    amount,
     breakdown,
     change,
     check,
@@ -111,7 +113,10 @@ def _head(report: Report, lang: str) -> RenderableType:
         (word(lang, f"directions.{summary.direction}"), style), ("  ", ""), (summary.headline.get(lang), "bold")
     )
     about = [report.profile.path, report.profile.framework, *extent(report, lang)]
-    return Group(head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim")))
+    lines = [head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim"))]
+    if recorded := about_recording(report, lang):
+        lines.append(_line((printable(recorded), "dim")))
+    return Group(*lines)
 
 
 def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
@@ -123,6 +128,9 @@ def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
     room = min(width, 80)
     edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
     bar, legend = Line(), Line()
+    if report.summary.recording_us is not None:
+        length = show(report.summary.recording_us, "us")
+        legend.append(f"{word(lang, 'report.recording_time')} {length}   ")
     if report.summary.step_time_us is not None:
         legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}   ")
     for index, (name, share) in enumerate(parts):
@@ -156,8 +164,9 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
         _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
         for evidence in telling(finding.evidence)[: None if everything else 2]
     ]
-    if finding.saving is not None:
-        body.append(_line(f"{promise(finding, lang)} ", (gain(finding.saving, lang), "bold green")))
+    if (lost := finding.saving or finding.at_stake) is not None:
+        style = "bold green" if finding.saving else "bright_black"
+        body.append(_line(f"{promise(finding, lang)} ", (gain(lost, lang), style)))
     for remedy in finding.remedies if everything else finding.remedies[:1]:
         proposal = change(remedy)
         action = remedy.action.get(lang) if everything else cut(remedy.action.get(lang), 240)
@@ -189,9 +198,11 @@ def _expectation(text: str, lang: str) -> str:
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
     if finding.saving is not None:
-        share = finding.saving.share_of_step
+        share = finding.saving.share
         percent = "" if share is None else f" ({show(share, 'ratio')})"
-        line.append(f"  −{show(finding.saving.us_per_step, 'us')}{percent}", "green")
+        line.append(f"  −{amount(finding.saving)}{percent}", "green")
+    elif finding.at_stake is not None:
+        line.append(f"  {word(lang, 'report.unexplained', amount=amount(finding.at_stake))}", "bright_black")
     return line
 
 
