@@ -52,12 +52,39 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
         )
         _contradict(rank, text, "steps", "kernels")
         return
+    same_kernels = course.whole and abs(told - kernels) <= limits["computing_share"] * max(told, kernels)
+    for name, apart in _parts_apart(steps, course, rows, own).items():
+        if same_kernels and apart > limits["part_share"]:
+            text = f"its {name} and that of its kernels are {show(apart, 'ratio')} of the step apart"
+            _contradict(rank, text, "steps", "kernels")
+            return
     span = float(course.span_us[own].sum())
     if span > limits["one_job_factor"] * length:
         text = (
             f"tells steps of {show(length / len(both), 'us')}, in which its kernels span {show(span / len(both), 'us')}"
         )
         _contradict(rank, text, "steps", "kernels")
+
+
+def _parts_apart(steps: StepTimes, course: Course, rows: list[int], own: list[int]) -> dict[str, float]:
+    """How far exposed communication and idle time of the step table are from those of the kernels, as shares of the
+    step that the kernels show. The wait before a step stands in its row, in the row before, or nowhere: what is nearest
+    counts."""
+    lead = np.nan_to_num(course.lead_us[own])
+    length = float((course.span_us[own] + lead).sum())
+    found = {}
+    if (exposed := steps.phases.get("exposed")) is not None:
+        found["exposed communication"] = abs(float(np.nansum(exposed[rows]) - course.exposed_us[own].sum()))
+    idle = steps.phases.get("idle")
+    if idle is not None and len(rows) > 1:
+        told, gap = np.nan_to_num(idle[rows]), course.gap_us[own]
+        ways = (
+            abs(float((told[1:] - gap[1:] - lead[1:]).sum())),
+            abs(float((told[:-1] - gap[:-1] - lead[1:]).sum())),
+            abs(float((told - gap).sum())),
+        )
+        found["idle time"] = min(ways)
+    return {name: apart / length for name, apart in found.items()} if length > 0 else {}
 
 
 def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
