@@ -257,8 +257,6 @@ class WhatIf:
     """Ids of findings, in the order in which repairing them gives most soonest."""
     step_time_us: Mapping[str, float]
     """Ids joined by commas, in the order of `causes`; "" for the step as it is."""
-    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """The same key -> rank -> its own computing as a share of that step, where the step can be replayed."""
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,10 @@ class SavingSpec:
     """One of `REMOVES`: what a replay puts right about the finding's subject."""
 
 
-REMOVES = ("compute", "host", "data", "late", "links")
+REMOVES = ("compute", "host", "data", "late", "links", "stages")
 """What a replay of the step can put right: the subject's ranks have their computation, the gaps between their kernels
-or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth."""
+or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth;
+all stages the same work."""
 
 
 @dataclass(frozen=True)

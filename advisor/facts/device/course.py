@@ -12,6 +12,7 @@ import numpy.typing as npt
 from advisor.basics.intervals import complement, covered, measure, subtract, union
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.counts import is_cut
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature
@@ -87,8 +88,8 @@ class Course:
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
 
-    whole: bool = True
-    """The rows are all kernels of their time: none is known to be missing."""
+    complete: bool = True
+    """The profiler's own statistic counts no more kernels than these."""
 
     @property
     def span_us(self) -> Floats:
@@ -151,7 +152,7 @@ def reduce_course(rank: Rank) -> Course | None:
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
         _speeds(kernels, work, len(order)), exposed_by_name if whole else {}, chain if whole else None,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
-        whole,
+        not is_cut(rank, kernels),
     )  # fmt: skip
 
 

@@ -45,14 +45,14 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
     length = float(steps.time[rows].sum())
     told, kernels = float(np.nansum(computing[rows])), float(course.computing_us[own].sum())
     more = kernels > told * (1 + limits["computing_share"]) and kernels - told > limits["of_step"] * length
-    if more or (course.whole and told > limits["lost_factor"] * kernels):
+    if more or (course.complete and told > limits["lost_factor"] * kernels):
         text = (
             f"tells {show(told / len(both), 'us')} of computation a step, its kernels take "
             f"{show(kernels / len(both), 'us')}"
         )
         _contradict(rank, text, "steps", "kernels")
         return
-    same_kernels = course.whole and abs(told - kernels) <= limits["computing_share"] * max(told, kernels)
+    same_kernels = course.complete and abs(told - kernels) <= limits["computing_share"] * max(told, kernels)
     for name, apart in _parts_apart(steps, course, rows, own).items():
         if same_kernels and apart > limits["part_share"]:
             text = f"its {name} and that of its kernels are {show(apart, 'ratio')} of the step apart"
