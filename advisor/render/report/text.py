@@ -13,7 +13,7 @@ from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.escaping import cut, printable, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
-from advisor.render.report.whatif import ladder
+from advisor.render.report.whatif import ladder, spent
 from advisor.render.wording import (
     about_recording,
     amount,
@@ -151,7 +151,8 @@ def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
         bar.append(fill * (edges[index + 1] - edges[index]), style)
         legend.append(f"{fill} ", style)
         legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
-    return [_line(""), bar, legend]
+    told = spent(report, lang)
+    return [_line(""), bar, legend, *([_line((" · ".join(told), "dim"))] if told else [])]
 
 
 def _title(finding: Finding, lang: str, lead: str) -> Line:
