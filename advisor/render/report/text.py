@@ -210,7 +210,7 @@ def _expectation(text: str, lang: str) -> str:
 
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
-    if finding.saving is not None:
+    if finding.saving is not None and finding.saving.us > 0:
         share = finding.saving.share
         percent = "" if share is None else f" ({show(share, 'ratio')})"
         line.append(f"  −{amount(finding.saving)}{percent}", "green")
