@@ -105,6 +105,10 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     if _bubble_is_unknown(facts):
         lost["bubble"] = facts.number("step.exposed_communication_share", RUN) or 0.0
         least["bubble"] = least["communication"]
+    whole = facts.number("step.exposed_communication_share", RUN) or 0.0
+    rest = facts.number("communication.exposed_without_bubble_share", RUN)
+    lost["pipelined"] = whole - (whole if rest is None else rest)
+    least["pipelined"] = least["communication"]
     for direction, share in lost.items():
         state[direction] = share >= least[direction]
     for entry in terms()["needed"]:

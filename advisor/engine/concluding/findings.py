@@ -144,14 +144,13 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
 
 def _lacks_peers(scope: Scope) -> bool:
     """Whether one of several ranks, hosts or links is told from its peers by a single step (another one may be last in
-    the next), or from peers that are a guess while ranks are missing."""
+    the next), or while others of its peers are absent."""
     peers = among_peers()
     if scope.subject.kind not in peers["subjects"]:
         return False
     steps = scope.facts.number("step.count", RUN)
     absent = (scope.facts.number("run.missing_ranks", RUN) or 0) > 0
-    guessed = scope.facts.value("parallelism.is_told", RUN) is False
-    return (steps is not None and steps < peers["steps"]["value"]) or (absent and guessed)
+    return absent or (steps is not None and steps < peers["steps"]["value"])
 
 
 def _allowed(share: float) -> Severity:

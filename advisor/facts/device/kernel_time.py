@@ -81,7 +81,7 @@ def _place(rank: Rank) -> Timeline | None:
         file = rank.relative(rank.tables["kernels"].paths[0])
         rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
                         "are lost): operators are judged, steps and idle time are not")  # fmt: skip
-    placed = place(rank, kernels, whole and counted)
+    placed = place(rank, kernels, whole and counted, ~communication)
     told = placed.steady is None or placed.steady.idle_told
     if not placed.inside.all():
         kernels, communication = kernels.within(placed.inside), communication[placed.inside]

@@ -33,7 +33,6 @@ def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
     return render_page(
         "gate.html",
         lang,
-        {},
         styles=("style.css", "gate.css"),
         lines=False,
         decision=decision,

@@ -171,7 +171,7 @@ def render_trends(baselines: Sequence[Baseline], policy: Policy, lang: str = "en
         for baseline in baselines
     ]
     return render_page(
-        "gate_history.html", lang, {}, styles=("style.css", "gate.css"), lines=False, baselines=shown
+        "gate_history.html", lang, styles=("style.css", "gate.css"), lines=False, baselines=shown
     )  # fmt: skip
 
 

@@ -6,22 +6,11 @@ from typing import Any
 
 from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
+from advisor.render.conditions import line, telling
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
 from advisor.render.report.whatif import ladder, spent
-from advisor.render.wording import (
-    about_recording,
-    breakdown,
-    change,
-    check,
-    expected,
-    gain,
-    measured,
-    promise,
-    telling,
-    where,
-    word,
-)
+from advisor.render.wording import about_recording, breakdown, change, check, gain, promise, where, word
 
 LIMIT = 60_000
 """Bytes; GitHub refuses comments of more than 65,536 characters."""
@@ -114,9 +103,10 @@ def _cause(branch: Branch, lang: str) -> str:
     finding = branch.finding
     title = f"{finding.rule} · {finding.title.get(lang)} · {where(finding.subject, lang)}"
     lines = [f"<details><summary>{html_line(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
-    for evidence in telling(finding.evidence)[:12]:
-        limit = f" ({_say(word(lang, 'report.expected'))} {_say(expected(evidence))})" if evidence.condition else ""
-        lines.append(f"- {_code(evidence.fact)}: **{_say(measured(evidence))}**{limit}")
+    lines += [
+        f"- {_code(evidence.fact)}: {_say(line(evidence, finding.evidence, lang))}"
+        for evidence in telling(finding.evidence)[:12]
+    ]
     for remedy in finding.remedies:
         proposal = f" ({_code(change(remedy))})" if change(remedy) else ""
         lines += ["", f"**{_say(remedy.title.get(lang))}**: {_say(remedy.action.get(lang))}{proposal}"]

@@ -112,7 +112,18 @@ def test_one_rank_alone_has_no_communication_to_clear():
     [
         ({"step__exposed_communication_share": 0.15, "communication__exposed_wait_share": None}, "communication"),
         ({"step__exposed_communication_share": 0.15, "step__idle_share": 0.3}, "scheduling"),
-        ({"step__exposed_communication_share": 0.3, "communication__exposed_without_bubble_share": 0.02}, "healthy"),
+        (
+            {
+                "step__exposed_communication_share": 0.3,
+                "communication__exposed_without_bubble_share": 0.02,
+                "pipeline__bubble_minimum_share": 0.27,
+            },
+            "healthy",
+        ),
+        (
+            {"step__exposed_communication_share": 0.3, "communication__exposed_without_bubble_share": 0.02},
+            "undetermined",
+        ),
         ({"step__exposed_communication_share": 0.3, "parallelism__pipeline": 4}, "undetermined"),
         (
             {"step__exposed_communication_share": None, "operators__compute_us": None, "step__idle_share": 0.1},
