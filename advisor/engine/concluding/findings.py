@@ -111,8 +111,8 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
-    if amount is None or amount <= 0:
-        return None
+    if amount is None or amount < 0 or (amount == 0 and not rule.saving.removes):
+        return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
