@@ -17,7 +17,7 @@ from advisor.knowledge.comparison import compared_facts
 from advisor.model import RUN, Fact, Report
 from advisor.plain import from_plain, to_plain
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 def tool_version() -> str:

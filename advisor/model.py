@@ -157,11 +157,32 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Saving:
-    """What removing the cause would give, per step. `share` is of the step."""
+    """What removing the cause would give: per step and as a share of it, or where nothing marks steps in the whole
+    recording; the other pair is None then."""
 
-    us_per_step: float
+    us_per_step: float | None
     share_of_step: float | None
     basis: Text
+    us_of_recording: float | None = None
+    share_of_recording: float | None = None
+    range_us: tuple[float, float] | None = None
+    """Between which it lies, by the spread of the steps and by what the estimate is usually off."""
+    after_others_us: float | None = None
+    """What it still gives once the findings above it are repaired."""
+    removes: str = ""
+    """What a replay of the step puts right about the subject (`ruleset.rule.REMOVES`); empty: it cannot be replayed."""
+    kind: str = "estimate"
+    """estimate, or upper_bound: no more than this, perhaps much less."""
+
+    @property
+    def us(self) -> float:
+        """Microseconds, of whichever it is."""
+        return self.us_per_step or self.us_of_recording or 0.0
+
+    @property
+    def share(self) -> float | None:
+        """Part of whichever it is."""
+        return self.share_of_step if self.share_of_step is not None else self.share_of_recording
 
 
 @dataclass(frozen=True)
@@ -214,6 +235,37 @@ class Finding:
     doubts: tuple[Text, ...] = ()
     """What lowered the confidence, and what would raise it."""
     status: str = "stable"
+    at_stake: Saving | None = None
+    """Time that is lost and of which no cause is known yet: never a saving."""
+
+    @property
+    def weight_us(self) -> float:
+        """What it is about, saving or at stake, microseconds."""
+        told = self.saving or self.at_stake
+        return told.us if told is not None else 0.0
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The step replayed without some of its causes."""
+
+    causes: tuple[str, ...]
+    """Ids of findings, in the order in which repairing them gives most soonest."""
+    step_time_us: Mapping[str, float]
+    """Ids joined by commas, in the order of `causes`; "" for the step as it is."""
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """Every microsecond of the step: the four parts sum to it."""
+
+    step_us: float
+    useful_us: float
+    avoidable_us: Mapping[str, float]
+    """Finding -> what repairing it gives once those above it are repaired."""
+    unavoidable_us: Mapping[str, float]
+    """bubble: what the schedule needs; transfer: data moving at the links' own bandwidth, hidden by nothing."""
+    unexplained_us: float
 
 
 @dataclass(frozen=True)
@@ -258,6 +310,11 @@ class ProfileInfo:
     parallelism: Parallelism = Parallelism()
     devices: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    recording: str = "training_steps"
+    """training_steps, inference, kernel_benchmark, unmarked or fragment."""
+    recording_reason: Text = field(default_factory=lambda: Text("", ""))
+    has_steps: bool = True
+    """Whether something marks steps; else every figure is one of the whole recording."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +323,8 @@ class Summary:
     headline: Text
     step_time_us: float | None = None
     breakdown: Mapping[str, float] = field(default_factory=dict)
+    recording_us: float | None = None
+    """Length of what is judged, where nothing marks steps; `step_time_us` is None then."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,6 +343,8 @@ class Report:
     """Compact series for pictures (see facts/pictures/series.py); plain lists and numbers only."""
     promised: frozenset[str] = field(default=frozenset(), compare=False)
     """Names of the facts by which remedies are checked: they go along in JSON, to hold a later run to them."""
+    whatif: WhatIf | None = None
+    accounting: Accounting | None = None
 
     def __repr__(self) -> str:
         """One line for whoever looks at the object; the report itself is for `render`."""

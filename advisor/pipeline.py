@@ -18,6 +18,7 @@ from advisor.model import Problem, Report
 from advisor.sources.base import Profile, Rank, say_once
 
 if TYPE_CHECKING:
+    from advisor.engine.concluding.joint import Repaired
     from advisor.ruleset.files.loader import RuleSet
     from advisor.sources.archives import Opened
 
@@ -59,6 +60,20 @@ def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None 
         measured = _measured(given, rules.uses_facts(), options, allow_empty=True)
         report = judge(measured, rules, options.engine)
         return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
+
+
+def repair(
+    paths: Sequence[str | Path], without: Sequence[str], rules: RuleSet, options: Options | None = None
+) -> Repaired | None:
+    """The step of a profile without the findings of these ids; None where nothing of it promises a saving."""
+    from advisor.engine.concluding.joint import repaired
+    from advisor.engine.judge import judge
+    from advisor.sources.archives import opened
+
+    options = options or Options()
+    with opened(paths) as given:
+        measured = _measured(given, rules.uses_facts(), options, allow_empty=False)
+        return repaired(judge(measured, rules, options.engine), without, measured.facts, measured.run)
 
 
 def judge_saved(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:

@@ -2,7 +2,10 @@
 
 Runs differ by 1.5 %, 8 % of them are disturbed (5 to 40 % slower: a bad node, a busy file system), and the level
 drifts: a random walk of 0.1 % a run on top of a trend of 0.05 % a run. The candidate's runs are made at one time, with
-the same noise and disturbances.
+the same noise and disturbances. Drift is doubled in the rows that say so.
+
+The gate on step times alone gets its own table: a run is a training log of 200 steps (2 % from step to step, one in a
+hundred 2 to 6 times as long: a checkpoint, an evaluation; the first ten compile), condensed as `--steps-only` does it.
 
     python -m benchmarks.gate [--trials 20000] [--write]
 """
@@ -17,12 +20,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor.gate.judging.statistics import Limits, compare
+from advisor.gate.metrics import defaults
 from advisor.gate.policy import read_policy
+from advisor.gate.steptimes import typical_step
 
 CV, DISTURBED, WALK, TREND = 0.015, 0.08, 0.001, 0.0005
 STEP_US = 100_000.0
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "gate.md"
 START, END = "<!-- table: python -m benchmarks.gate --write -->", "<!-- end of table -->"
+STEPS_START = "<!-- table of step times: python -m benchmarks.gate --write -->"
+STEPS, STEP_CV, LONG_STEPS, COMPILING = 200, 0.02, 0.01, 10
 
 Rule = Callable[[Sequence[float], Sequence[float], Sequence[float]], bool]
 """rule(history, runs, confirming) -> whether the gate fails"""
@@ -37,6 +44,10 @@ class Row:
     runs: int
     confirming: int
     rule: Rule
+    drift: float = 1.0
+    """Times WALK and TREND."""
+    steps: bool = False
+    """Whether runs are logs of step times."""
 
 
 def default_limits() -> Limits:
@@ -59,18 +70,30 @@ def one_against_one(history: Sequence[float], runs: Sequence[float], confirming:
     return runs[0] > 1.05 * history[-1]
 
 
-def simulate(draw: random.Random, history: int, runs: int, slowdown: float) -> tuple[list[float], list[float]]:
+def simulate(
+    draw: random.Random, history: int, runs: int, slowdown: float, drift: float = 1.0, steps: bool = False
+) -> tuple[list[float], list[float]]:
     """A history, oldest first, and the candidate's runs: step times in microseconds."""
 
-    def run(level: float) -> float:
+    def run(level: float, factor: float = 1.0) -> float:
         disturbance = draw.uniform(1.05, 1.40) if draw.random() < DISTURBED else 1.0
-        return STEP_US * math.exp(level) * max(0.5, 1 + draw.gauss(0, CV)) * disturbance
+        time = STEP_US * math.exp(level) * max(0.5, 1 + draw.gauss(0, CV)) * disturbance * factor
+        return typical_step(log(draw, time)) if steps else time
 
     level, before = 0.0, []
     for _ in range(history):
         before.append(run(level))
-        level += TREND + draw.gauss(0, WALK)
-    return before, [run(level) * (1 + slowdown) for _ in range(runs)]
+        level += drift * (TREND + draw.gauss(0, WALK))
+    return before, [run(level, 1 + slowdown) for _ in range(runs)]
+
+
+def log(draw: random.Random, time: float) -> list[float]:
+    """Step times of one run, microseconds."""
+    steps = [time * max(0.5, 1 + draw.gauss(0, STEP_CV)) for _ in range(STEPS)]
+    for index in range(STEPS):
+        if index < COMPILING or draw.random() < LONG_STEPS:
+            steps[index] *= draw.uniform(2, 6)
+    return steps
 
 
 def rate(row: Row, slowdown: float, trials: int, seed: int = 7) -> float:
@@ -78,7 +101,7 @@ def rate(row: Row, slowdown: float, trials: int, seed: int = 7) -> float:
     draw = random.Random(f"{seed}/{row.title}/{slowdown}")
     failed = 0
     for _ in range(trials):
-        history, runs = simulate(draw, row.history, row.runs + row.confirming, slowdown)
+        history, runs = simulate(draw, row.history, row.runs + row.confirming, slowdown, row.drift, row.steps)
         failed += row.rule(history, runs[: row.runs], runs[row.runs :])
     return failed / trials
 
@@ -95,12 +118,30 @@ def rows() -> list[Row]:
         Row("the same with a confirming run", 20, 5, 1, rule),
         Row("5 runs, history of 5 (the least)", 5, 5, 0, rule),
         Row("3 runs, history of 10 (`min_runs = 3`)", 10, 3, 0, rule),
+        Row("5 runs, history of 10, twice the drift", 10, 5, 0, rule, 2.0),
+        Row("the same with a confirming run, twice the drift", 10, 5, 1, rule, 2.0),
+        Row("5 runs, history of 20 or more, twice the drift", 20, 5, 0, rule, 2.0),
+        Row("the same, history of 20 or more, with a confirming run", 20, 5, 1, rule, 2.0),
     ]
 
 
-def table(trials: int) -> str:
+def step_rows() -> list[Row]:
+    """The gate on step times alone."""
+    rule = gate(default_limits())
+    runs = int(defaults()["step_times"]["min_runs"])
+    return [
+        Row(f"**`--steps-only`: {runs} logs, history of 10**", 10, runs, 0, rule, 1.0, True),
+        Row("**the same with a confirming log**", 10, runs, 1, rule, 1.0, True),
+        Row(f"{runs} logs, history of 20 or more", 20, runs, 0, rule, 1.0, True),
+        Row(f"{runs} logs, history of 10, twice the drift", 10, runs, 0, rule, 2.0, True),
+        Row("the same with a confirming log, twice the drift", 10, runs, 1, rule, 2.0, True),
+        Row("5 logs, history of 10", 10, 5, 0, rule, 1.0, True),
+    ]
+
+
+def table(rows: Sequence[Row], trials: int) -> str:
     lines = ["| | false alarms | 5 % slower, caught | 10 % slower, caught |", "|---|---:|---:|---:|"]
-    for row in rows():
+    for row in rows:
         cells = [
             f"{100 * rate(row, slowdown, trials):.{digits}f} %" for slowdown, digits in ((0, 2), (0.05, 1), (0.1, 1))
         ]
@@ -113,13 +154,17 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--write", action="store_true", help="replace the table in docs/gate.md")
     arguments = parser.parse_args()
-    text = table(arguments.trials)
-    print(text)
+    written = DOCUMENT.read_text(encoding="utf-8")
+    for start, found, trials in (
+        (START, rows(), arguments.trials),
+        (STEPS_START, step_rows(), max(1, arguments.trials // 4)),
+    ):
+        text = table(found, trials)
+        print(f"{text}\n")
+        head, _, rest = written.partition(start)
+        written = f"{head}{start}\n{text}\n{END}{rest.partition(END)[2]}"
     if arguments.write:
-        document = DOCUMENT.read_text(encoding="utf-8")
-        head, _, rest = document.partition(START)
-        tail = rest.partition(END)[2]
-        DOCUMENT.write_text(f"{head}{START}\n{text}\n{END}{tail}", encoding="utf-8")
+        DOCUMENT.write_text(written, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,8 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("gate",),
     ("render",),
     ("api", "authoring", "inspection"),
-    ("callbacks", "mcp", "serve"),
+    ("mcp", "serve", "watch"),
+    ("callbacks",),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -137,7 +137,7 @@ def test_formats_go_to_files_whole(profile, tmp_path, capsys):
     """Several formats in one run, each under its final name only when complete."""
     html, report = tmp_path / "r.html", tmp_path / "r.json"
     assert run(capsys, "advise", profile, "--format", f"html:{html}", "--format", f"json:{report}")[0] == 0
-    assert json.loads(report.read_text())["schema_version"] == "1.0"
+    assert json.loads(report.read_text())["schema_version"] == "1.1"
     assert html.read_text().lstrip().lower().startswith("<!doctype html")
     assert not list(tmp_path.glob(".r.*"))
     assert run(capsys, "advise", profile, "--format", f"json:{tmp_path}/none/r.json")[0] == 2

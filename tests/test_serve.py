@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -47,6 +48,12 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(folder):
     """host:port of a running server."""
+    with _serving(folder) as where:
+        yield where
+
+
+@contextmanager
+def _serving(folder):
     config = uvicorn.Config(build_application(folder), host="127.0.0.1", port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -190,3 +197,24 @@ def test_a_missing_folder_is_said(tmp_path):
     """A typo ends in a sentence."""
     with pytest.raises(UsageError, match="no such folder"):
         build_application(tmp_path / "nope")
+
+
+def test_baselines_below_the_folder_have_a_page(tmp_path):
+    """Level, limit and accepted changes of every baseline, each kind of run by itself; linked from the list of runs."""
+    from advisor.gate.history.baselines import add_run, parse_reference, promote
+    from tests.helpers.profiles import runs_of
+
+    main, change = (parse_reference(f"{tmp_path}/deep/er#{name}") for name in ("main", "next"))
+    for run in (*runs_of(100.0, 101.0, 140.0), *runs_of(50.0, name="<b>small", key={"model": "other"})):
+        add_run(main, run)
+    for run in runs_of(90.0, 91.0, name="new"):
+        add_run(change, run)
+    promote(change, main, "fused <i>kernels")
+    with _serving(tmp_path) as where:
+        runs = _ask(where, "/")[1]
+        status, page, headers = _ask(where, "/baselines")
+    assert 'href="/baselines"' in runs and "基线历史" in runs
+    assert status == 200 and {name.lower() for name in headers} >= {"x-content-type-options", "x-frame-options"}
+    assert "deep/er#main" in page and page.count("<svg") == 3
+    assert "new level accepted: fused &lt;i&gt;kernels" in page and "<i>kernels" not in page and "<b>small" not in page
+    assert page.count('class="unsteady"') == 1 and 'class="accepted"' in page

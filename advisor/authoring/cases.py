@@ -249,7 +249,7 @@ def compare(expect: ExpectModel, rule: Rule, findings: Sequence[Finding], checks
     if expect.confidence is not None and confidence.value != expect.confidence:
         yield f"confidence is {confidence.value}, expected {expect.confidence}"
     if expect.saving_us is not None:
-        saving = max((finding.saving.us_per_step for finding in own if finding.saving), default=None)
+        saving = max((finding.weight_us for finding in own if finding.saving or finding.at_stake), default=None)
         if saving is None or abs(saving - expect.saving_us) > 1e-3 * max(1.0, abs(expect.saving_us)):
             found = "none" if saving is None else show(saving, "us")
             yield f"saving is {found}, expected {show(expect.saving_us, 'us')}"

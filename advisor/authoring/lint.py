@@ -16,7 +16,7 @@ from advisor.facts.base import FactKind
 from advisor.knowledge.remedies import load_remedies
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.verdicts import verdict_words
-from advisor.model import Text
+from advisor.model import Direction, Text
 from advisor.ruleset.files.loader import with_params
 from advisor.ruleset.files.packs import shipped_packs
 from advisor.ruleset.files.reading import read_rules
@@ -72,6 +72,8 @@ class _Known:
         self.catalogue, self.remedies = catalogue, remedies
         self.ids = {rule.id for rule in rules}
         self.verdicts = {rule.verdict for rule in rules} | set(verdict_words())
+        self.valued = {rule.verdict for rule in rules if rule.saving is not None}
+        """Verdicts that come with a saving."""
         self.circular = stratify(rules).circular
 
 
@@ -87,6 +89,7 @@ class _Linter:
         self._params()
         self._needs()
         self._texts()
+        self._saving()
         if self.rule.id in self.known.circular:
             self.faults.add(("when",), "depends, through other rules, on the absence of its own verdict")
         with self.faults.at("when"):
@@ -125,6 +128,15 @@ class _Linter:
         for condition in asked(rule):
             for verdict in condition.verdicts:
                 self._reachable(("when",), verdict)
+
+    def _saving(self) -> None:
+        """A cause without a saving of its own has it from its symptoms: one of them must state one."""
+        rule = self.rule
+        if rule.kind != "cause" or rule.saving is not None or rule.direction == Direction.EVIDENCE:
+            return
+        if not {symptom.verdict for symptom in rule.explains} & self.known.valued:
+            hint = "say what removing it gives (saving: {us: …, basis: …}), or explain a symptom that does"
+            self.faults.add(("id",), "what removing this cause gives can be told by nobody", hint, "warning")
 
     def _reachable(self, where: tuple[Any, ...], verdict: str) -> None:
         if verdict not in self.known.verdicts:

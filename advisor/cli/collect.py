@@ -14,15 +14,19 @@ from advisor.cli.terminal import check_outputs, note, print_text, start_log
 @click.command()
 @click.option("--for", "profile", metavar="PROFILE", help="Ask for what its rules lack most.")
 @click.option(
+    "--for-missing", "lacking", type=click.Path(exists=True, dir_okay=False), metavar="REPORT.json",
+    help="Ask for all that this report (`advise --format json:FILE`) lacked, and say what it costs.",
+)  # fmt: skip
+@click.option(
     "--evidence", multiple=True, metavar="NAME", help="steps, operators, communication, data, memory, …; repeatable."
 )
 @click.option("--framework", type=click.Choice(["mindspore", "pytorch"]), default=None)
 @click.option(
     "--as",
     "form",
-    type=click.Choice(["call", "callback", "dynamic", "environment"]),
+    type=click.Choice(["call", "callback", "dynamic", "environment", "msprof"]),
     default="call",
-    help="Python call, MindSpore callback, profiler_config.json, or MS_PROFILER_OPTIONS.",
+    help="Python call, MindSpore callback, profiler_config.json, MS_PROFILER_OPTIONS, or msprof's command line.",
 )
 @click.option("--steps", type=click.IntRange(min=1), default=None, help="Steps to record.")
 @click.option("--start", type=click.IntRange(min=0), default=None, help="First step to record.")
@@ -37,7 +41,7 @@ from advisor.cli.terminal import check_outputs, note, print_text, start_log
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE")
 @LANG
 @HUSH
-def collect(profile: str | None, checked: str | None, **given: Any) -> int:
+def collect(profile: str | None, lacking: str | None, checked: str | None, **given: Any) -> int:
     """Writes a profiler configuration, or checks one.
 
     Without --for and --evidence: what most diagnoses need. --check ends with 1 where something is wrong.
@@ -55,6 +59,8 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
         note(word(lang, "collect.defects" if faults else "collect.no_defects", count=len(faults)))
         return FAILED if any(fault.level == "error" for fault in faults) else DONE
     evidence, framework = tuple(given["evidence"]), given["framework"]
+    if lacking:
+        return _for_missing(lacking, lang, given)
     if profile:
         report = _report(profile)
         framework = framework or (report.profile.framework if report.profile.framework != "unknown" else None)
@@ -65,6 +71,24 @@ def collect(profile: str | None, checked: str | None, **given: Any) -> int:
         path=given["output_path"], lang=lang,
     )  # fmt: skip
     print_text(text, given["output"])
+    return DONE
+
+
+def _for_missing(file: str, lang: str, given: dict[str, Any]) -> int:
+    """The configurations for what a saved report lacked; remarks to standard error."""
+    from pathlib import Path
+
+    from advisor.collect.missing import for_missing
+    from advisor.exchange import report_from_json
+
+    collection = for_missing(
+        report_from_json(Path(file).read_bytes()), given["form"], lang, given["framework"], steps=given["steps"],
+        start=given["start"], path=given["output_path"],
+    )  # fmt: skip
+    for remark in collection.remarks:
+        note(remark)
+    if collection.text:
+        print_text(collection.text, given["output"])
     return DONE
 
 

@@ -167,7 +167,7 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
     own.
     """
     from advisor.basics.errors import NoVerdict
-    from advisor.gate.flow import refuse_parts, take_samples
+    from advisor.gate.flow import refuse_parts, require_measured, take_samples
     from advisor.gate.history.baselines import add_runs
     from advisor.pipeline import Options
     from advisor.render.decision.history import added_text
@@ -187,6 +187,8 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
             hint="`advisor doctor` tells what is missing",
         )  # fmt: skip
     refuse_parts(samples)
+    for sample in samples:
+        require_measured(sample)
     for sample in samples:
         for problem in sample.problems[:3]:
             log.warning("%s: %s: %s", sample.id, problem.file, problem.problem)
@@ -226,6 +228,27 @@ def show(reference: str | None, config_file: str | None, form: str, lang: str | 
     policy = _policy(config)
     target = _reference(reference, policy, config)
     click.echo(show_text(target, policy, form, lang or config.lang or "en"), nl=False)
+    return DONE
+
+
+@baseline.command()
+@click.argument("reference", required=False, metavar="[REF]")
+@click.option("--metric", metavar="NAME", help="This metric [default: those that can fail the gate].")
+@CONFIG
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@LANG
+@HUSH
+def trend(reference: str | None, metric: str | None, config_file: str | None, form: str, lang: str | None) -> int:
+    """Each metric over the runs: level, limit, accepted changes, findings that came and went, unsteady runs.
+
+    A section for each kind of run: only runs that can be compared share a line.
+    """
+    from advisor.render.decision.trend import trend_text
+
+    config = _configuration(config_file)
+    policy = _policy(config)
+    target = _reference(reference, policy, config)
+    click.echo(trend_text(target, policy, form, lang or config.lang or "en", metric), nl=False)
     return DONE
 
 

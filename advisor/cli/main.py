@@ -22,15 +22,17 @@ COMMANDS = {
     "baseline": "gate",
     "collect": "collect",
     "compare": "compare",
+    "whatif": "compare",
     "doctor": "inspection",
     "example": "example",
     "explain": "inspection",
     "facts": "inspection",
     "gate": "gate",
-    "mcp": "mcp",
+    "mcp": "serve",
     "rules": "rules",
     "serve": "serve",
     "trust": "trust",
+    "watch": "watch",
 }
 """command -> the module of this folder that it stands in, imported only when it is asked for."""
 

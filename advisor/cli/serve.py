@@ -1,14 +1,15 @@
-"""`serve`: saved reports in a browser."""
+"""`serve`: saved reports in a browser; `mcp`: the advisor as tools for agents."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
 from advisor.cli.exits import DONE
-from advisor.cli.options import HUSH
-from advisor.cli.terminal import note
+from advisor.cli.options import ALLOW_CODE, CONFIG, HUSH, RULES
+from advisor.cli.terminal import note, start_log
 from advisor.model import LANGUAGES
 
 TOKEN = "ADVISOR_TOKEN"
@@ -48,4 +49,25 @@ def serve(folder: str, host: str, port: int, allow_remote: bool, lang: str) -> i
     note("advisor: other machines can read these reports, unencrypted; put a proxy with TLS before it outside of a lab")
     click.echo(f"advisor: {address}?token={token}  (Ctrl-C ends it)", err=True)
     run_server(folder, host, port, lang, token)
+    return DONE
+
+
+@click.command()
+@click.option("--root", default=".", type=click.Path(), metavar="DIR", help="Read below this folder only [default: .].")
+@RULES
+@CONFIG
+@ALLOW_CODE
+@click.option("--jobs", type=click.IntRange(min=0), default=1, metavar="N", help="Processes [1].")
+@HUSH
+def mcp(root: str, jobs: int, **given: Any) -> int:
+    """Serves agents over the Model Context Protocol.
+
+    Tools on standard input and output: advise, explain, facts, compare, doctor, rules_search. None of them writes.
+    """
+    from advisor.mcp.places import Root
+    from advisor.mcp.server import serve as run_server
+    from advisor.mcp.tools import Tools
+
+    start_log()
+    run_server(Tools(Root(root), given["config_file"], given["directories"], given["allowed"], jobs))
     return DONE

@@ -47,36 +47,36 @@ def kinds_of_evidence() -> dict[str, Evidence]:
     }  # fmt: skip
 
 
-def _weights(report: Report) -> dict[str, float]:
+def weights(report: Report) -> dict[str, float]:
     """Kind of evidence -> rules that wait for it × share of the step it is about."""
     values = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
     waiting: dict[str, set[str]] = {}
     for missing in report.missing_evidence:
         for kind in kinds_of_evidence().values():
-            if report.profile.framework == "pytorch" and "data_process" in kind.settings:
-                continue  # torch_npu has no such setting
+            if report.profile.framework != "mindspore" and "data_process" in kind.settings:
+                continue  # only MindSpore has such a setting
             if any(FILES.get(table, table) == missing.evidence for table in kind.tables):
                 waiting.setdefault(kind.name, set()).update(missing.rules)
-    weights = {}
+    found = {}
     for name, rules in waiting.items():
         share = values.get(kinds_of_evidence()[name].relevance)
         known = isinstance(share, (int, float)) and not isinstance(share, bool)
-        weights[name] = len(rules) * max(float(share) if known else 0.0, limit("default_relevance"))  # type: ignore[arg-type]
-    return weights
+        found[name] = len(rules) * max(float(share) if known else 0.0, limit("default_relevance"))  # type: ignore[arg-type]
+    return found
 
 
 def next_evidence(report: Report) -> tuple[str, ...]:
     """Kinds of evidence of the next collection, most decisive first; those that need another run are left out
     (data_process and schedule exclude one another)."""
-    weights = sorted(_weights(report).items(), key=lambda item: (-item[1], item[0]))
-    if not weights:
+    ordered = sorted(weights(report).items(), key=lambda item: (-item[1], item[0]))
+    if not ordered:
         return ()
     kinds = kinds_of_evidence()
-    first = kinds[weights[0][0]]
+    first = kinds[ordered[0][0]]
     scheduled = "schedule" in first.settings
-    least = limit("worthwhile") * weights[0][1]
+    least = limit("worthwhile") * ordered[0][1]
     return tuple(
-        name for name, weight in weights if weight >= least and ("schedule" in kinds[name].settings) == scheduled
+        name for name, weight in ordered if weight >= least and ("schedule" in kinds[name].settings) == scheduled
     )
 
 
@@ -86,6 +86,8 @@ def next_collection(report: Report) -> Text:
     absent, missing = values.get("communication.absent_wait_share"), values.get("run.missing_ranks")
     if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
         return both("collect.absent_ranks", world=values.get("run.world_size"), share=f"{100 * absent:.0f} %")
+    if report.profile.framework == "unknown" and report.profile.layout == "msprof":
+        return both("collect.with_framework")
     names = next_evidence(report)
     if not names and report.missing_evidence:
         most = max(report.missing_evidence, key=lambda entry: len(entry.rules))

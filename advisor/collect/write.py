@@ -1,4 +1,5 @@
-"""Writes profiler configurations: a call, a MindSpore callback, profiler_config.json, MS_PROFILER_OPTIONS."""
+"""Writes profiler configurations: a call, a MindSpore callback, profiler_config.json, MS_PROFILER_OPTIONS, and the
+command line of msprof."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from advisor.basics.errors import UsageError
 from advisor.collect.plan import kinds_of_evidence, knowledge, limit, merged
 from advisor.knowledge.words import word
 
-FORMS = ("call", "callback", "dynamic", "environment")
+FORMS = ("call", "callback", "dynamic", "environment", "msprof")
 
 
 def write_configuration(
@@ -38,6 +39,8 @@ def write_configuration(
     settings["steps"] = steps or int(limit("data_steps" if settings.get("data_process") else "steps"))
     settings["start"] = int(limit("start")) if start is None else start
     settings["path"] = json.dumps(path, ensure_ascii=False)
+    if form == "msprof":
+        return _msprof(settings, lang)
     if framework == "pytorch":
         if form != "call":
             raise UsageError(f"--as {form} is MindSpore's", hint="--as call")
@@ -170,3 +173,16 @@ def _environment(settings: dict[str, Any]) -> str:
         {key: True for key in ("data_process", "profile_memory", "l2_cache", "with_stack") if settings.get(key)}
     )
     return f"export MS_PROFILER_OPTIONS='{json.dumps(options, indent=1, ensure_ascii=False)}'\n"
+
+
+def _msprof(settings: dict[str, Any], lang: str) -> str:
+    """Its options, one a line; it records the whole run of a command, and knows no steps."""
+    for name in ("data_process", "with_stack"):
+        if settings.get(name):
+            raise UsageError(f"msprof has no {name}", hint="--as call")
+    known = knowledge()["msprof"]
+    options = [*known["always"], *known["levels"][settings.get("level", 0)]]
+    for name in ("profile_memory", "l2_cache"):
+        options += known[name] if settings.get(name) else []
+    lines = ["msprof", f"--output={settings['path']}", *options, "python train.py"]
+    return f"# {word(lang, 'collect.with_framework')}\n" + " \\\n    ".join(lines) + "\n"

@@ -73,7 +73,7 @@ def _effect(
     if step is None and finding.direction != Direction.EVIDENCE:
         return Effect(finding, remedy, name, unit, expect, a, b, "unmeasured")
     outcome = judge_expectation(expect, a, b, _noise(unit, step))
-    promised = finding.saving.us_per_step if finding.saving is not None else None
+    promised = finding.saving.us if finding.saving is not None else None
     gained = None
     if step is not None and step.before is not None and step.after is not None:
         gained = step.before - step.after

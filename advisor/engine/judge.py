@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 
 from advisor.engine.concluding.evidence import missing_evidence
 from advisor.engine.concluding.findings import Draft, build
+from advisor.engine.concluding.joint import tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
-from advisor.engine.concluding.summary import summarise
+from advisor.engine.concluding.summary import step_time, summarise
+from advisor.engine.concluding.without_steps import tell_of_recording
 from advisor.engine.matching.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
 from advisor.engine.matching.loop import Match, match
 from advisor.engine.matching.program import Compiled, compile_rules, finding_record, stratum_records
@@ -62,12 +64,15 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     missing = missing_evidence(verdicts.checks, kinds, measured.tables)
-    return Report(
+    step_us = step_time(measured.facts) if measured.info.has_steps else None
+    joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
+    report = Report(
         profile=measured.info,
         summary=summarise(
-            verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable, missing
+            joint.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable, missing
         ),
-        findings=tuple(verdicts.findings),
+        findings=tuple(joint.findings),
+        whatif=joint.whatif,
         checked=tuple(verdicts.checks),
         missing_evidence=missing,
         problems=tuple(problems),
@@ -75,6 +80,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
         engine=verdicts.engine,
         promised=frozenset(spec.verify.fact for spec in rules.remedies.values() if spec.verify is not None),
     )
+    return report if measured.info.has_steps else tell_of_recording(report)
 
 
 def decide(
@@ -89,10 +95,15 @@ def decide(
     catalogue = known_facts() if catalogue is None else catalogue
     done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
     findings = assign_roles(
-        merge(done.findings),
+        merge(
+            done.findings,
+            frozenset(rule.id for rule in rules.rules if rule.general),
+            {subject: str(fact.value) for subject, fact in facts.of("rank.alike_ranks").items()},
+        ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},
+        {rule.id for rule in rules.rules if rule.kind == "cause" and rule.saving is None},
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

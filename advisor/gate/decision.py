@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from advisor.gate.changes import Explanation, explain
 from advisor.gate.history.histories import History, distinct, find_history, nearest
@@ -29,7 +30,7 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
     stored = own.runs if own is not None else ()
     history, _ = distinct(stored, (*runs, *again))
     judging = policy.for_run(runs[0].attributes, fail_on)
-    recording = case.recording and len(stored) < judging.min_history
+    recording = case.recording and len(history) < judging.min_history
     apart = () if own is not None else tuple(nearest(runs[0], case.histories, policy.key_ignored))
     bench = Bench(
         tuple(runs), tuple(again), tuple(history), judging, case.baseline is not None, apart,
@@ -38,7 +39,7 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
     judged = (*judge_metrics(bench), *judge_budgets(bench), *judge_findings(bench))
     judgements, waivers = waive(judged, policy, today)
     hindrances = tuple(_hindrances(case, bench))
-    found = explain(history[-judging.window :], runs, judging.worth) if history else Explanation()
+    found = explain(history[-judging.recent :], runs, judging.worth) if history else Explanation()
     return Decision(
         verdict=_verdict(judgements, hindrances, recording),
         judgements=judgements,
@@ -59,9 +60,18 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
 
 def stopped(message: str, baseline: str | None, profiles: Sequence[str]) -> Decision:
     """The answer where there is none: what stopped the gate before anything could be judged."""
+    return _undecided(("stopped", {"what": message}), baseline, profiles)
+
+
+def nothing_readable(unreadable: Sequence[Problem], baseline: str | None) -> Decision:
+    """The answer where no run could be read."""
+    why = ("none_readable", {"count": str(len(unreadable))})
+    return replace(_undecided(why, baseline, [item.file for item in unreadable]), unreadable=tuple(unreadable))
+
+
+def _undecided(why: Note, baseline: str | None, profiles: Sequence[str]) -> Decision:
     return Decision(
-        Verdict.INCONCLUSIVE, (), (), (), (), (), baseline, hindrances=(("stopped", {"what": message}),),
-        unreadable=tuple(Problem(profile, message) for profile in profiles[:1]),
+        Verdict.INCONCLUSIVE, (), (), (), (), (), baseline, hindrances=(why,), asked=tuple(profiles)
     )  # fmt: skip
 
 

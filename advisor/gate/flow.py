@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.basics.errors import NoVerdict, UsageError
-from advisor.gate.decision import decide
+from advisor.gate.decision import decide, nothing_readable
 from advisor.gate.history.baselines import Reference, add_runs, load_baseline, refuse_frozen, require_baseline
 from advisor.gate.history.histories import apart
 from advisor.gate.judging.readings import value_of
@@ -65,8 +65,7 @@ def run_gate(
     runs, unreadable = take_samples(profiles, sampler)
     again, unread = take_samples(confirming, sampler)
     if not runs:
-        told = "; ".join(f"{problem.file}: {problem.problem}" for problem in unreadable[:5])
-        raise NoVerdict(f"none of the runs could be read: {told}", hint="`advisor doctor PROFILE` says what is missing")
+        return nothing_readable((*unreadable, *unread), None if baseline is None else str(baseline))
     refuse_parts([*runs, *again])
     _refuse_mixture([*runs, *again], policy)
     case = Case(
@@ -92,16 +91,22 @@ def take_samples(profiles: Sequence[str], sampler: Sampler) -> tuple[list[Sample
     unreadable: list[Problem] = []
     for profile in profiles:
         try:
-            sample = sampler(profile)
+            samples.append(sampler(profile))
         except NoVerdict as error:
             unreadable.append(Problem(profile, error.message))
-            continue
-        if any(value_of(sample, name) is not None for name in defaults()["metrics"]):
-            samples.append(sample)
-        else:
-            told = "; ".join(f"{problem.file}: {problem.problem}" for problem in sample.problems[:2])
-            unreadable.append(Problem(profile, "none of the gate's metrics was measured" + (f" ({told})" * bool(told))))
     return samples, unreadable
+
+
+def require_measured(sample: Sample) -> None:
+    """Raises NoVerdict where a run has nothing that a later one could be compared with."""
+    if any(value_of(sample, name) is not None for name in defaults()["metrics"]):
+        return
+    told = sample.info.recording_reason.en or "; ".join(f"{p.file}: {p.problem}" for p in sample.problems[:2])
+    raise NoVerdict(
+        "none of the gate's metrics was measured; nothing was added" + (f" ({told})" if told else ""),
+        place=sample.id,
+        hint="`advisor doctor` tells what is missing",
+    )
 
 
 def _refuse_doubles(profiles: Sequence[str]) -> None:

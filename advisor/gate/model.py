@@ -105,6 +105,8 @@ class Decision:
     """Profiles in which no run could be read."""
     unsteady: tuple[Unsteady, ...] = ()
     recorded: Recorded | None = None
+    asked: tuple[str, ...] = ()
+    """Profiles that were named, where none was read."""
 
     def __repr__(self) -> str:
         judged = f"{len(self.judgements)} judged, {len(self.of(Result.FAIL))} failed"

@@ -44,6 +44,8 @@ class Judging:
     known_share: float
     window: int
     """Newest runs of the baseline that tell which findings are known."""
+    recent: int
+    """Newest runs of the baseline that its level is taken from."""
     min_runs: int
     min_history: int
     worth: float
@@ -115,6 +117,7 @@ class Policy:
             min_confidence=Confidence(last("min_confidence") or findings["min_confidence"]),
             known_share=float(findings["known_share"]),
             window=metrics[0].limits.window,
+            recent=metrics[0].limits.recent,
             min_runs=min_runs,
             min_history=last("min_history") or min_runs,
             worth=metrics[0].limits.relative,

@@ -14,7 +14,7 @@ from typing import Any
 from advisor.basics.errors import NoVerdict, UsageError
 from advisor.facts.base import FactSet
 from advisor.gate.metrics import defaults
-from advisor.gate.sample import Sample, hashed
+from advisor.gate.sample import EVIDENCE, Sample, hashed
 from advisor.model import RUN, Fact, ProfileInfo, Summary, Text
 
 UNITS: Mapping[str, float] = {"us": 1.0, "ms": 1e3, "s": 1e6}
@@ -37,18 +37,22 @@ def read_step_times(path: str, unit: str | None, key: Mapping[str, str], metadat
             f"has {len(steps)} step times; {settings['min_steps']} are needed", place=path,
             hint="log more steps: a run of few steps says little of its step time",
         )  # fmt: skip
-    kept = steps[int(settings["warm_up"] * len(steps)) :]
-    step = median(kept)
-    facts = FactSet([Fact("step.time_us", RUN, step, len(kept)), Fact("step.count", RUN, len(kept))])
+    step = typical_step(steps)
+    facts = FactSet([Fact("step.time_us", RUN, step, len(steps)), Fact("step.count", RUN, len(steps))])
     return Sample(
         id=path,
-        key=dict(sorted({"evidence": "step times", **key}.items())),
+        key=dict(sorted({EVIDENCE: "step times", **key}.items())),
         info=ProfileInfo(path, "unknown", "step_times", (), None),
         summary=Summary("undetermined", Text("", ""), step),
         facts=facts,
         metadata=dict(metadata),
         digest=hashed(repr(steps).encode()),
     )
+
+
+def typical_step(steps: Sequence[float]) -> float:
+    """What a step of the run takes: the median of those after the warm-up."""
+    return median(steps[int(defaults()["step_times"]["warm_up"] * len(steps)) :])
 
 
 def _microseconds(path: Path, unit: str | None) -> Iterator[float]:
@@ -59,7 +63,7 @@ def _microseconds(path: Path, unit: str | None) -> Iterator[float]:
     chosen = {"sec": "s", "seconds": "s"}.get(told or "", told) or unit
     if chosen is None:
         raise UsageError(
-            f"does not say in which unit its column {name!r} is", place=str(path),
+            "does not say in which unit its step times are", place=str(path),
             hint="name the column step_time_ms (or _us, _s), or say --step-unit ms",
         )  # fmt: skip
     for number, value in enumerate(values, start=1):

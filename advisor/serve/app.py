@@ -82,6 +82,7 @@ def build_application(
             Route("/run/{key}/json", pages.json, methods=["GET"]),
             Route("/trend", pages.trend, methods=["GET"]),
             Route("/compare", pages.compare, methods=["GET"]),
+            Route("/baselines", pages.baselines, methods=["GET"]),
         ],
         middleware=[guard],
         exception_handlers={404: pages.missing},
@@ -120,7 +121,6 @@ class _Pages:
         figure = _trend_figure(points, metric) if points else None
         return self._page(
             "trend", metric, query=query, metric=metric, names=names, points=points, figure=figure,
-            specs={figure.id: figure.spec} if figure else {},
         )  # fmt: skip
 
     def compare(self, request: Request) -> Response:
@@ -134,6 +134,14 @@ class _Pages:
         sides, names = (before.report, after.report), (before.name, after.name)
         return _answer(render(found, "html", self._lang, sides=sides, names=names, home=True))
 
+    def baselines(self, request: Request) -> Response:
+        from advisor.facts.registry import catalogue
+        from advisor.gate.history.baselines import baselines_below
+        from advisor.gate.policy import read_policy
+        from advisor.render.decision.trend import render_trends
+
+        return _answer(render_trends(baselines_below(self._folder.root), read_policy({}, catalogue()), self._lang))
+
     def missing(self, request: Request, error: Exception | None = None) -> Response:
         return self._page("missing", word(self._lang, "serve.not_found"), status=404)
 
@@ -142,10 +150,10 @@ class _Pages:
         wanted = query.casefold().split()
         return query, [run for run in self._folder.runs() if all(part in _searched(run) for part in wanted)]
 
-    def _page(self, view: str, title: str, *, status: int = 200, specs: Any = None, **values: Any) -> Response:
+    def _page(self, view: str, title: str, *, status: int = 200, **values: Any) -> Response:
         from advisor.render.report.html import render_page
 
-        text = render_page("runs.html", self._lang, specs or {}, view=view, title=title, when=_when, **values)
+        text = render_page("runs.html", self._lang, view=view, title=title, when=_when, **values)
         return _answer(text, status=status)
 
 
@@ -163,22 +171,15 @@ def _when(seconds: float) -> str:
 
 
 def _trend_figure(points: list[tuple[SavedRun, Metric]], name: str) -> Any:
-    from advisor.render.report.figure import Figure, name_of, rounded, scale
+    from advisor.render.report.figure import Figure, caption, scale
+    from advisor.render.report.pictures import bars
 
     unit = points[0][1].unit
     values = [metric.value for _, metric in points]
     factor, shown = scale(values, unit)
-    spec = {
-        "kind": "bars",
-        "labels": [run.name.removesuffix(".json") for run, _ in points],
-        "unit": shown,
-        "x": name_of(both("serve.run")),
-        "marked": [],
-        "series": [
-            {"name": name_of(both("serve.value")), "color": "accent", "values": [rounded(v, factor) for v in values]}
-        ],
-    }
-    return Figure("trend", both("serve.trend"), (), (), spec)
+    labels = [run.name.removesuffix(".json") for run, _ in points]
+    picture = bars.Bars(labels, [("p-accent", [value * factor for value in values])], shown, both("serve.run"))
+    return Figure("trend", both("serve.trend"), (), (), bars.columns(picture, caption("trend"), wide=True))
 
 
 def _answer(text: str, *, media: str = "text/html", status: int = 200) -> Response:

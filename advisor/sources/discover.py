@@ -296,9 +296,11 @@ def _summarise(profile: Profile) -> None:
         stages = stages or rank.info.get("stages") or ()
     sizes += [max(members) + 1 for members in profile.groups.values() if members]
     if ranks:
-        sizes.append(resolve_groups(ranks, profile.groups, max(sizes)))
+        stated_size = any(sizes[1:])
+        size, closed = resolve_groups(ranks, profile.groups, max(sizes))
+        sizes.append(size)
         profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
-        profile.world_is_told = _is_closed(ranks) or any(sizes[1:])
+        profile.world_is_told = _is_closed(ranks) or closed or stated_size or sizes[-1] > sizes[0]
     for number, members in enumerate(stages):
         profile.groups[f"stage {number}"] = members
     if stated is None:

@@ -29,6 +29,7 @@ _MODULES = {
     "legacy": "advisor.sources.older.legacy_readers",
     "minddata": "advisor.sources.minddata.minddata",
     "kernels": "advisor.sources.streams.kernels",
+    "timelines": "advisor.sources.older.device_timelines",
     "cluster": "advisor.sources.layouts.cluster_output",
 }
 """Prefix of a reader's name (before the first dot) -> module that registers it."""

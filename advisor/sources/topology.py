@@ -113,8 +113,11 @@ class _Group:
         return len(found) > 1 and inside and any(other < max(found) for other in at_hand - set(found))
 
 
-def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int, ...]], world_size: int) -> int:
-    """Completes `groups` and the ranks' own from their link files; gives the world size these files show.
+def resolve_groups(
+    ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int, ...]], world_size: int
+) -> tuple[int, bool]:
+    """Completes `groups` and the ranks' own from their link files; gives the world size these files show, and whether
+    they close it: every rank has links, and every member of every group in them is at hand.
 
     Looks at as many files as stay below a fixed total size; a profile that names its groups needs only one.
     """
@@ -147,7 +150,9 @@ def resolve_groups(ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int,
             own_groups.setdefault(number, {})[name] = members
     for rank in ranks:
         _tell_links(rank, own_groups.get(rank.rank, {}), size)
-    return size
+    told = {rank for own in found.values() for rank in own.by_rank}
+    closed = told == at_hand and all(set(groups.get(name, (-1,))) <= at_hand for name in found)
+    return size, closed
 
 
 def _tell_links(rank: Rank, groups: Mapping[str, tuple[int, ...]], world_size: int) -> None:

@@ -52,8 +52,11 @@ message: {en: "{{ step.exposed_communication_share }} exposed", zh: "{{ step.exp
 """
 
 
-def write_run(folder: Path, step_ms: float, *, exposed: float = 0.1, level: str = "Level1", steps: int = 4) -> Path:
-    """A rank folder of MindSpore whose steps take `step_ms`, `exposed` of it in exposed communication."""
+def write_run(
+    folder: Path, step_ms: float, *, exposed: float = 0.1, level: str = "Level1", steps: int = 4, batch: int | None = 8
+) -> Path:
+    """A rank folder of MindSpore whose steps take `step_ms`, `exposed` of it in exposed communication; operators have
+    inputs of this batch (None: no operators were recorded)."""
     root = folder.with_name(folder.name + "_ascend_ms")
     output = root / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)
@@ -64,6 +67,8 @@ def write_run(folder: Path, step_ms: float, *, exposed: float = 0.1, level: str 
         hidden, idle = exposed * step, 0.02 * step
         rows.append(f"{number},{step - hidden - idle:.3f},{hidden:.3f},0,{hidden:.3f},{idle:.3f},{step:.3f},0,0,100.0")
     (output / "step_trace_time.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    if batch is not None:
+        _write_kernels(output / "kernel_details.csv", step, exposed, steps, batch)
     info = {
         "profiler_parameters": {"profiler_level": level, "activities": ["CPU", "NPU"]},
         "ms_profiler_info": {"rank_id": "0", "device_id": "0"},
@@ -72,6 +77,20 @@ def write_run(folder: Path, step_ms: float, *, exposed: float = 0.1, level: str 
     }
     (root / "profiler_info_0.json").write_text(json.dumps(info), encoding="utf-8")
     return root
+
+
+def _write_kernels(path: Path, step: float, exposed: float, steps: int, batch: int) -> None:
+    """Two operators a step that take what is computed, with inputs of this batch."""
+    head = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,Input Shapes"
+    rows = [head]
+    for number in range(10, 10 + steps):
+        start = number * step
+        for name, share in (("MatMul", 0.6), ("Add", 0.4)):
+            time = share * (0.98 - exposed) * step
+            shapes = f'"{batch},1024;1024,1024"'
+            rows.append(f"{number},{name}_1,{name},AI_CORE,{start:.3f},{time:.3f},0,24,{shapes}")
+            start += time
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def sample(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from engine_cases import NaiveEngine
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Reached, decide, judged_of
@@ -19,12 +19,15 @@ from advisor.model import Fact, Subject
 from advisor.ruleset.files.loader import load_rules
 from advisor.ruleset.rule import Rule
 
+durable = pytest.importorskip("advisor.engine.matching.durable", reason="durable-rules cannot be imported")
+
 
 def engine_decides(rules: list[Rule], found: FactSet) -> set[tuple[str, Subject]]:
     """What matching records with patterns concludes, chained as the judge does it."""
     compiled = compile_rules(rules, judged_of(rules, found, CATALOGUE), found, CATALOGUE, stratify(rules))
     by_id = {each.id: each for each in rules}
-    machine = NaiveEngine(compiled.rules)
+    machine = durable.DurableEngine(compiled.rules)
+    machine.begin()
     reached: list[Reached] = []
 
     def feed(records: list[Record]) -> None:
@@ -41,6 +44,7 @@ def engine_decides(rules: list[Rule], found: FactSet) -> set[tuple[str, Subject]
     feed(list(compiled.records))
     for record in stratum_records(compiled, lambda: reached):
         feed([record])
+    machine.end()
     return {(each.rule, each.subject) for each in reached}
 
 

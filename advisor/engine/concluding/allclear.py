@@ -33,6 +33,10 @@ class Loss:
     direction: str
     share: float
     name: Text
+    verdict: str
+    """The finding that shows it, as somebody's symptom or unexplained."""
+    tells: Text | None = None
+    """The evidence that would show its cause, where it was not collected."""
 
 
 def losses(facts: FactSet) -> list[Loss]:
@@ -43,7 +47,9 @@ def losses(facts: FactSet) -> list[Loss]:
         if direction == "communication" and _bubble_is_unknown(facts):
             continue
         if shares:
-            found.append(Loss(direction, shares[0], both(f"lost.{direction}")))
+            told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
+            tells = None if told else Text(entry["tells"]["evidence"], entry["tells"]["evidence"])
+            found.append(Loss(direction, shares[0], both(f"lost.{direction}"), entry["verdict"], tells))
     return sorted(found, key=lambda loss: -loss.share)
 
 
@@ -60,10 +66,11 @@ def leading_loss(facts: FactSet) -> Loss | None:
 
 def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:
     """Why this profile cannot be called healthy although no finding has weight; None where it can."""
-    doubted = [f for f in findings if f.saving and (f.saving.share_of_step or 0.0) >= terms()["doubted"]["value"]]
+    told = [(f, (f.saving or f.at_stake)) for f in findings]
+    doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
-        share = show(doubted[0].saving.share_of_step, "ratio")  # type: ignore[union-attr]
-        return Doubt(both("all_clear.doubted", share=share, title=doubted[0].title), None)
+        first, share = doubted[0]
+        return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)
     return _absent_ranks(facts, ranks) or _few_steps(facts) or _unmeasured(facts, ranks)
 
 
@@ -98,6 +105,10 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     if _bubble_is_unknown(facts):
         lost["bubble"] = facts.number("step.exposed_communication_share", RUN) or 0.0
         least["bubble"] = least["communication"]
+    whole = facts.number("step.exposed_communication_share", RUN) or 0.0
+    rest = facts.number("communication.exposed_without_bubble_share", RUN)
+    lost["pipelined"] = whole - (whole if rest is None else rest)
+    least["pipelined"] = least["communication"]
     for direction, share in lost.items():
         state[direction] = share >= least[direction]
     for entry in terms()["needed"]:

@@ -50,23 +50,28 @@ def build(
     """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
     rule = draft.rule
     scope = Scope(rule, draft.subject, facts, catalogue)
-    saving = _saving(rule, scope, facts)
+    stake = _stake(rule, scope, facts)
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables)
+    remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
+    # what asks for another look promises nothing, however much is lost
+    looks_further = bool(remedies) and remedies[0].brings_evidence
+    open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
     return Finding(
         id="",
         rule=rule.id,
         verdict=rule.verdict,
         direction=rule.direction,
         role=Role.CONTRIBUTING,
-        severity=_severity(rule, scope, saving),
+        severity=_severity(rule, scope, stake),
         confidence=confidence,
         subject=_subject(rule, draft.subject),
         title=_text(rule.title, variables),
         message=_text(rule.message, variables),
         evidence=tuple(evidence(scope, findings)),
-        saving=saving,
-        remedies=tuple(_remedies(rule, scope, rules.remedies, facts, variables)),
+        saving=None if open_ended else stake,
+        at_stake=stake if open_ended else None,
+        remedies=remedies,
         statements=rule.statements,
         references=rule.references,
         doubts=doubts,
@@ -97,8 +102,8 @@ def _number(value: Value | None) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _saving(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
-    """Never negative, never more than the step."""
+def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
+    """What the rule says is saved or at stake: never negative, never more than the step."""
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
@@ -108,16 +113,18 @@ def _saving(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
         amount = min(amount, step)
-    return Saving(amount, amount / step if step else None, _text(rule.saving.basis, Variables(scope)))
+    kind = "upper_bound" if rule.saving.kind == "at_stake" else rule.saving.kind
+    basis = _text(rule.saving.basis, Variables(scope))
+    return Saving(amount, amount / step if step else None, basis, removes=rule.saving.removes, kind=kind)
 
 
-def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:
+def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     """The ladder's step that the measure reaches, not above what the share of the step at stake allows."""
     ladder = rule.severity
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
-    if at_stake is None and saving is not None:
-        at_stake = saving.share_of_step
-    if (at_stake is None and rule.impact is not None) or _is_one_step_among_peers(scope):
+    if at_stake is None and stake is not None:
+        at_stake = stake.share
+    if (at_stake is None and rule.impact is not None) or _lacks_peers(scope):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
@@ -134,12 +141,15 @@ def _severity(rule: Rule, scope: Scope, saving: Saving | None) -> Severity:
     return min(reached, allowed, key=lambda s: s.rank)
 
 
-def _is_one_step_among_peers(scope: Scope) -> bool:
-    """Whether one of several ranks, hosts or links is told from its peers by a single step: another one may be last in
-    the next."""
-    steps = scope.facts.number("step.count", RUN)
+def _lacks_peers(scope: Scope) -> bool:
+    """Whether one of several ranks, hosts or links is told from its peers by a single step (another one may be last in
+    the next), or while others of its peers are absent."""
     peers = among_peers()
-    return steps is not None and steps < peers["steps"]["value"] and scope.subject.kind in peers["subjects"]
+    if scope.subject.kind not in peers["subjects"]:
+        return False
+    steps = scope.facts.number("step.count", RUN)
+    absent = (scope.facts.number("run.missing_ranks", RUN) or 0) > 0
+    return absent or (steps is not None and steps < peers["steps"]["value"])
 
 
 def _allowed(share: float) -> Severity:
@@ -174,7 +184,7 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
     scope_variables = variables.with_values(
         values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
     )
-    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or next(iter(spec.snippet.values()), "")
+    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or ""  # never another framework's
 
     def lenient(text: str) -> str:
         return render(text, scope_variables, lenient=True)

@@ -1,7 +1,8 @@
 """From many findings to few causes: which finding accounts for which, what role each has, in what order they stand.
 
-A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's. A cause of little
-weight cannot account for a symptom of much: it must itself be of medium severity, or as severe as the symptom.
+A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's, and a cause whose rule
+states none has it from its symptoms. A cause of little weight cannot account for a symptom of much: it must itself be
+of medium severity, or as severe as the symptom.
 """
 
 from __future__ import annotations
@@ -20,24 +21,38 @@ Explains = dict[str, tuple[tuple[str, str], ...]]
 """rule -> (verdict it explains, relation of subjects: same, any or overlapping)"""
 
 
-def merge(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references.
+def merge(
+    findings: Sequence[Finding], general: Collection[str] = (), origins: Mapping[Subject, str] | None = None
+) -> list[Finding]:
+    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
+    `general` rule says stands only where no other rule says more.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
-    finding about all these ranks.
+    finding about all these ranks. So are findings about what is of one origin and can only be put right together:
+    `origins` names it for ranks that are late from one thing; uneven stages are always of one.
     """
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((finding.verdict, finding.subject.kind, finding.subject.id), []).append(finding)
-    return [_merged(group) for group in groups.values()]
+        key = (finding.verdict, finding.subject.kind, finding.subject.id)
+        if finding.saving is not None and finding.saving.removes == "stages":
+            key = (finding.verdict, finding.subject.kind, "")
+        elif finding.saving is not None and finding.saving.removes and finding.subject in (origins or {}):
+            key = (finding.verdict, "ranks", (origins or {})[finding.subject])
+        groups.setdefault(key, []).append(finding)
+    return [_merged(group, general) for group in groups.values()]
 
 
-def _merged(group: list[Finding]) -> Finding:
+def _merged(group: list[Finding], general: Collection[str]) -> Finding:
     if len(group) == 1:
         return group[0]
-    group = sorted(group, key=lambda f: (-f.confidence.rank, -f.severity.rank, -_weight(f), f.rule, f.subject))
+
+    def place(f: Finding) -> tuple[Any, ...]:
+        return (f.rule in general, -f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject)
+
+    group = sorted(group, key=place)
     first = group[0]
     ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
+    saving = first.saving or next((f.saving for f in group if f.saving), None)
     return replace(
         first,
         subject=replace(first.subject, ranks=ranks),
@@ -47,7 +62,8 @@ def _merged(group: list[Finding]) -> Finding:
         statements=tuple(sorted({s for f in group for s in f.statements})),
         doubts=first.doubts,
         references=_unique(r for f in group for r in f.references),
-        saving=first.saving or next((f.saving for f in group if f.saving), None),
+        saving=saving,
+        at_stake=None if saving else first.at_stake or next((f.at_stake for f in group if f.at_stake), None),
     )
 
 
@@ -61,10 +77,6 @@ def _unique(items: Iterable[_Item]) -> tuple[_Item, ...]:
 
 def _by_id(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
     return tuple({remedy.id: remedy for remedy in reversed(list(remedies))}.values())[::-1]
-
-
-def _weight(finding: Finding) -> float:
-    return finding.saving.us_per_step if finding.saving else 0.0
 
 
 def _outweighs(cause: Finding, symptom: Finding) -> bool:
@@ -115,16 +127,20 @@ def _reaches(causes: Sequence[Collection[int]], start: int, goal: int) -> bool:
 
 
 def assign_roles(
-    findings: Sequence[Finding], explains: Explains, kinds: Mapping[str, str], types: Mapping[str, str] | None = None
+    findings: Sequence[Finding],
+    explains: Explains,
+    kinds: Mapping[str, str],
+    types: Mapping[str, str] | None = None,
+    heirs: Collection[str] = (),
 ) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
     `kinds` is each rule's own kind: cause, symptom or contributing. Two causes that would explain each other: the
     one with the larger saving explains. `types` is each operator's type: what is wrong with a type accounts for the
-    same symptom of an operator that is of it.
+    same symptom of an operator that is of it. `heirs` are the rules that state no saving.
     """
     ordered = sorted(
-        findings, key=lambda f: (kinds.get(f.rule) != "cause", -_weight(f), -f.severity.rank, f.rule, f.subject)
+        findings, key=lambda f: (kinds.get(f.rule) != "cause", -f.weight_us, -f.severity.rank, f.rule, f.subject)
     )
     symptoms = _Symptoms(ordered, kinds, types or {})
     causes: list[dict[int, None]] = [{} for _ in ordered]
@@ -137,7 +153,24 @@ def assign_roles(
                     causes[j][i] = None
                     effects[i].append(j)
     roles = [_role(ordered[i], bool(causes[i]), kinds.get(ordered[i].rule, "cause")) for i in range(len(ordered))]
-    return _numbered(ordered, causes, effects, _without_trifles(ordered, roles))
+    inherited = [
+        _heir(ordered, effects, i) if roles[i] == Role.ROOT_CAUSE and finding.rule in heirs else finding
+        for i, finding in enumerate(ordered)
+    ]
+    return _numbered(inherited, causes, effects, _without_trifles(inherited, roles))
+
+
+def _heir(findings: Sequence[Finding], effects: Sequence[Sequence[int]], cause: int) -> Finding:
+    """The cause with the saving of what it explains, at any depth: a replayed one, else the largest."""
+    below, pending = {cause}, [cause]
+    while pending:
+        fresh = [effect for effect in effects[pending.pop()] if effect not in below]
+        below.update(fresh)
+        pending += fresh
+    told = [(findings[i].saving or findings[i].at_stake) for i in sorted(below - {cause})]
+    best = max((saving for saving in told if saving), key=lambda s: (bool(s.removes), s.us), default=None)
+    # the same ranks and links are not the cause's own: nothing tells what a replay would have to put right
+    return findings[cause] if best is None else replace(findings[cause], saving=replace(best, removes=""))
 
 
 def _role(finding: Finding, explained: bool, kind: str) -> Role:
@@ -172,7 +205,7 @@ def _numbered(
 
     def place(i: int) -> tuple[Any, ...]:
         f = findings[i]
-        return (_ROLE_ORDER[roles[i]], -_weight(f), -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
+        return (_ROLE_ORDER[roles[i]], -f.weight_us, -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
 
     order = sorted(range(len(findings)), key=place)
     number = {i: n for n, i in enumerate(order, 1)}

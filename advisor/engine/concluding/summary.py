@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from advisor.basics.units import rank_list, show
-from advisor.engine.concluding.allclear import Doubt, leading_loss, objection
+from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection
 from advisor.facts.base import FactSet
 from advisor.knowledge.words import both, words
 from advisor.model import (
@@ -50,16 +50,17 @@ def summarise(
     waiting = facts.number("data.wait_share", RUN)
     if not breakdown and step_us is not None and waiting is not None:
         breakdown = {"data_wait": waiting, "own": 1.0 - waiting}
-    if top is not None:
+    benchmark = facts.value("recording.kind", RUN) == "kernel_benchmark"
+    loss = None if benchmark else leading_loss(facts)  # the pauses between its launches are the benchmark's own
+    if top is not None and not (loss is not None and _outweighs(loss, top, findings)):
         return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
-    loss = leading_loss(facts)
     if loss is not None and step_us is not None:
         said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
         said = _sentences(said, both("summary.step", time=show(step_us, "us")))
-        return Summary(loss.direction, _with_wanted(said, _most_wanted(missing)), step_us, breakdown)
+        return Summary(loss.direction, _with_wanted(said, loss.tells), step_us, breakdown)
     doubt = objection(facts, findings, ranks)
     direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, doubt)
     if direction == "undetermined":
@@ -68,9 +69,22 @@ def summarise(
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
         headline = both("summary.unread_files", files=names)
+    if benchmark:
+        direction, headline = "undetermined", both("summary.benchmark")
+    if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":
+        direction, headline = "undetermined", both("summary.undirected", why=both("summary.too_little"))
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return Summary(direction, headline, step_us, breakdown)
+
+
+def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it."""
+    share = top.saving.share_of_step if top.saving is not None else None
+    if loss.direction == top.direction.value or share is None or loss.share <= share:
+        return False
+    shown = [finding for finding in findings if finding.verdict == loss.verdict]
+    return bool(shown) and all(finding.role != Role.SYMPTOM for finding in shown)
 
 
 def step_time(facts: FactSet) -> float | None:
@@ -92,19 +106,19 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     ]
     if not roots:
         return None
-    return max(roots, key=lambda f: (f.saving.us_per_step if f.saving else 0.0, f.severity.rank, f.confidence.rank))
+    return max(roots, key=lambda f: (f.weight_us, f.severity.rank, f.confidence.rank))
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:
     said = [both("summary.finding", title=top.title, about=_about(top.subject))]
     if step_us is not None:
         said.append(both("summary.step", time=show(step_us, "us")))
-    if top.saving is not None:
-        amount = show(top.saving.us_per_step, "us")
-        if top.saving.share_of_step is not None:
-            amount = f"{amount} ({show(top.saving.share_of_step, 'ratio')})"
-        only_evidence = bool(top.remedies) and top.remedies[0].brings_evidence
-        said.append(both("summary.at_stake" if only_evidence else "summary.gain", amount=amount))
+    told = top.saving or top.at_stake
+    if told is not None:
+        amount = show(told.us, "us")
+        if told.share is not None:
+            amount = f"{amount} ({show(told.share, 'ratio')})"
+        said.append(both("summary.gain" if top.saving else "summary.at_stake", amount=amount))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 
 

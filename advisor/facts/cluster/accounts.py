@@ -65,7 +65,7 @@ def accounts(run: Run) -> Accounts | None:
     times, left_out = _alike(run, steady(run), courses)
     if not times:
         return None
-    steps = [s for s in next(iter(times.values())).steps if all(s in t.steps for t in times.values())]
+    steps = [s for s in next(iter(times.values())).steps if all(s in t.places for t in times.values())]
     if not steps:
         return None
     ranks = list(times)
@@ -119,7 +119,7 @@ def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:
     values = times.time if phase == "time" else times.phases.get(phase)
     if values is None:
         return np.full(len(steps), np.nan)
-    return values[[times.steps.index(s) for s in steps]].astype(float)
+    return values[[times.places[s] for s in steps]].astype(float)
 
 
 def _fetching(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> Floats:

@@ -169,7 +169,8 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     )
     if not joints(run):
         return
-    transfer = float(np.median([sum(found[r].transfer.values()) for r in known]))
+    # exposures are means over all recorded steps, warm-up with them: no part is more than the whole
+    transfer = min(float(np.median([sum(found[r].transfer.values()) for r in known])), float(np.max(exposed)))
     yield from fact("communication.exposed_transfer_us", RUN, transfer, *sources, samples=n)
     yield from fact("communication.exposed_transfer_share", RUN, transfer / step, *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))

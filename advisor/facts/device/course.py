@@ -14,7 +14,7 @@ from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.model import Source
 from advisor.sources.base import Rank
-from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
+from advisor.sources.streams.kernels import Kernels, Signature
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -70,7 +70,8 @@ class Course:
     fetching_us: Floats
     """Time in GetNext kernels, part of computing."""
     lead_us: Floats
-    """Idle before the first kernel, from the end of the step before; NaN for the first step."""
+    """Idle before the first kernel, from the end of the step before; NaN for the first step, and where something ran
+    in between that belongs to no step."""
     gap_us: Floats
     """Idle inside the step, with neither kernel nor collective running."""
     exposed_us: Floats
@@ -97,15 +98,16 @@ COURSE = Reduction("replay", Course)
 
 def reduce_course(rank: Rank) -> Course | None:
     """The course from kernel_details.csv; None where it holds no kernel with a start."""
-    kernels = load_kernels(rank)
-    if kernels is None or not len(kernels):
+    timeline = timeline_of(rank)
+    if timeline is None or not len(timeline.kernels):
         return None
+    kernels, windows = timeline.kernels, timeline.windows
     communication = _communication(kernels)
     placed = kernels.start >= 0
     if not placed.any():
         return None
-    timeline = timeline_of(rank)
-    whole = timeline is not None and timeline.whole
+    whole = timeline.whole
+    interrupted = {int(i) + 1 for i in np.flatnonzero(windows.end[:-1] < windows.start[1:])}
     order = list(dict.fromkeys(kernels.step[placed].tolist()))
     fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
@@ -117,7 +119,7 @@ def reduce_course(rank: Rank) -> Course | None:
         talk = union(kernels.start[inside & communication], kernels.end[inside & communication])
         every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
         low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
-        lead = np.nan if previous is None else max(low - previous, 0) / 1000
+        lead = np.nan if previous is None or step in interrupted else max(low - previous, 0) / 1000
         gap = measure(complement(every, low, high)) / 1000
         alone = subtract(talk, busy)
         rows.append(

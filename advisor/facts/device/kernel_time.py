@@ -1,22 +1,23 @@
 """Kernels on the time axis: steps, unions, and the time in which a kernel runs alone.
 
-Removing a kernel saves at most the time in which nothing else ran; that is what "alone" means everywhere here.
+What ran before the steps, between and after them is left out. Removing a kernel saves at most the time in which nothing
+else ran; that is what "alone" means everywhere here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.intervals import EMPTY, Intervals, union
-from advisor.facts.recording.counts import is_cut
+from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
+from advisor.facts.recording.windows import Placed, Windows, place
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
-from advisor.sources.streams.rank_trace import load_trace
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -45,17 +46,6 @@ def sums(index: Ints, values: Floats | None, size: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Windows:
-    """Device-side steps: step i lasts from its first kernel to the next one's first kernel, the last one to its last
-    kernel's end. Times in nanoseconds; `of` is the step of each kernel."""
-
-    names: tuple[str, ...]
-    start: Ints
-    end: Ints
-    of: Ints
-
-
-@dataclass(frozen=True)
 class Timeline:
     """One rank's kernels with what every family needs of them."""
 
@@ -63,7 +53,10 @@ class Timeline:
     communication: Mask
     windows: Windows
     whole: bool = True
-    """Whether the rows are all kernels of their time. Hand-picked or filtered rows have durations and no gaps."""
+    """Whether the rows are all kernels of their time, and their gaps tell of the work. Hand-picked or filtered rows
+    have durations and no gaps."""
+    placed: Placed | None = None
+    """How the kernels were told from those that belong to no step; `kernels` holds only those that do."""
 
 
 def timeline_of(rank: Rank) -> Timeline | None:
@@ -81,13 +74,19 @@ def _place(rank: Rank) -> Timeline | None:
     if bare.any():
         named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
         communication = communication | (bare & named[kernels.name])
-    counted = not is_cut(rank, kernels)
+    counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
     whole = _is_whole(kernels) and not communication.all()
-    if counted and not whole:
+    alone = rank.tables["kernels"].reader == "kernels.opprof"  # measured by itself: there is no course to miss
+    if counted and not whole and not alone:
         file = rank.relative(rank.tables["kernels"].paths[0])
         rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
                         "are lost): operators are judged, steps and idle time are not")  # fmt: skip
-    return Timeline(kernels, communication, _windows(rank, kernels), whole and counted)
+    placed = place(rank, kernels, whole and counted, ~communication)
+    told = placed.steady is None or placed.steady.idle_told
+    if not placed.inside.all():
+        kernels, communication = kernels.within(placed.inside), communication[placed.inside]
+    kernels = replace(kernels, step=placed.windows.of, steps=list(placed.windows.names))
+    return Timeline(kernels, communication, placed.windows, whole and counted and told, placed)
 
 
 MOST_LOST = 0.02
@@ -108,47 +107,6 @@ def _is_whole(kernels: Kernels) -> bool:
     contradicted = float(gap[gap > 2 * noted + limits["noted_slack_us"]].sum())
     recorded = float(end.max() - start[0]) / 1000
     return contradicted <= gap.sum() / 2 or contradicted < limits["contradicted_share"] * recorded
-
-
-def _windows(rank: Rank, kernels: Kernels) -> Windows:
-    known = kernels.start >= 0
-    named = np.array([bool(step) for step in kernels.steps])
-    if not known.any():
-        return Windows(("0",), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(len(kernels), np.int64))
-    if named.any():
-        firsts = [
-            (int(kernels.start[m].min()), i) for i in np.flatnonzero(named) if (m := (kernels.step == i) & known).any()
-        ]
-        if firsts:
-            firsts.sort()
-            return _from_firsts(
-                kernels, [kernels.steps[i] for _, i in firsts], np.array([s for s, _ in firsts], np.int64)
-            )
-    trace = load_trace(rank)
-    if trace is not None and trace.steps:
-        return _from_firsts(kernels, [s for s, _, _ in trace.steps], np.array([t for _, t, _ in trace.steps], np.int64))
-    return _from_firsts(kernels, ["0"], np.array([kernels.start[known].min()]))
-
-
-def _from_firsts(kernels: Kernels, names: list[str], first: Ints) -> Windows:
-    """Steps from their first instants: kernels that name a step keep it, the others go by their start."""
-    index = {name: i for i, name in enumerate(names)}
-    own = np.array([index.get(step, -1) for step in kernels.steps], np.int64)[kernels.step]
-    by_time = np.maximum(np.searchsorted(first, kernels.start, side="right") - 1, 0)
-    of = np.where(own >= 0, own, by_time)
-    known = kernels.start >= 0
-    start, end, keep = [], [], []
-    for i in range(len(names)):
-        mine = (of == i) & known
-        if mine.any():
-            keep.append(i)
-            start.append(int(kernels.start[mine].min()))
-            end.append(int(kernels.end[mine].max()))
-    position = np.full(len(names), 0, np.int64)
-    position[keep] = np.arange(len(keep))
-    for i in range(len(keep) - 1):
-        end[i] = start[i + 1]
-    return Windows(tuple(names[i] for i in keep), np.array(start, np.int64), np.array(end, np.int64), position[of])
 
 
 def busy(timeline: Timeline, mask: Mask | None = None) -> Intervals:

@@ -16,6 +16,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Floats, Ints, sums, timeline_of
 from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
+from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -202,7 +203,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["dispatch.starved_idle_share"] = row["dispatch.starved_idle_us"] / window
         if links.interval_us is not None:
             row["dispatch.launch_interval_us"] = links.interval_us
-        rows[rank] = row
+        rows[rank] = row = in_steps(run, rank, row, window)
         for name, value in row.items():
             yield from fact(
                 name, Subject("rank", str(rank), (rank,)), value, *links.sources, samples=int(links.linked.sum())

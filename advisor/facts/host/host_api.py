@@ -9,11 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.device.kernel_time import Ints, timeline_of
+from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
+from advisor.sources.streams.trace import Trace
 
 _BOTH = "run rank"
 
@@ -78,6 +81,9 @@ _PURPOSES = (
 )
 
 
+_OF_SET_UP = ("compile", "single_op", "memory")
+
+
 def reduce(rank: Rank) -> HostTime | None:
     """Host time by purpose from api_statistic.csv, else from the timeline (CANN's own events before the framework's,
     which contain them)."""
@@ -85,7 +91,8 @@ def reduce(rank: Rank) -> HostTime | None:
     if frame is not None and not frame.empty:
         rows = zip(frame["name"], frame["total_us"], frame["count"], strict=True)
         usable = [(str(n), float(us), float(c)) for n, us, c in rows if isinstance(n, str) and us == us and c == c]
-        return HostTime(_by_purpose(usable), (rank.source("host_api", "name", "total_us", "count"),))
+        by = _within_steps(rank, _by_purpose(usable))
+        return HostTime(by, (rank.source("host_api", "name", "total_us", "count"),))
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
@@ -96,7 +103,42 @@ def reduce(rank: Rank) -> HostTime | None:
             for (process, name), seen in trace.activities.items()
             if process == layer
         ))  # fmt: skip
-    return HostTime(found, (trace_source(rank) or Source(""),)) if found else None
+    return HostTime(_within_steps(rank, found), (trace_source(rank) or Source(""),)) if found else None
+
+
+def _within_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> dict[str, tuple[float, float, str]]:
+    """The same without calls of set-up and tear-down, which ask for memory and compile as a matter of course: their
+    part by the timeline, where it holds such calls one by one. Where neither it nor marks of steps tell where they
+    lie, they are nobody's."""
+    timeline = timeline_of(rank)
+    if timeline is None or timeline.placed is None or not (timeline.kernels.start >= 0).any():
+        return found
+    trace = load_trace(rank)
+    marked = bool(timeline.placed.marks) or is_marked(rank)
+    begin = trace.steps[0][1] if trace is not None and trace.steps else int(timeline.windows.start[0])
+    result = {}
+    for purpose, (us, count, name) in found.items():
+        if purpose not in _OF_SET_UP:
+            result[purpose] = us, count, name
+            continue
+        spans = None if trace is None else _calls(trace, dict(_PURPOSES)[purpose])
+        if spans is None or not spans[0].size:
+            if marked:
+                result[purpose] = us, count, name
+            continue
+        start, length = spans
+        inside = (start >= begin) & (start < timeline.windows.end.max())
+        if inside.any():
+            result[purpose] = us * float(length[inside].sum() / length.sum()), count * float(inside.mean()), name
+    return result
+
+
+def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
+    """(start, length) of the calls kept one by one whose names match, nanoseconds."""
+    host = trace.host
+    chosen = np.array([bool(pattern.search(name.partition("@")[2] or name)) for name in host.names], bool)
+    mine = chosen[host.name] if chosen.size else np.zeros(0, bool)
+    return host.start[mine], np.maximum(host.end[mine] - host.start[mine], 1)
 
 
 def _by_purpose(rows: Iterable[tuple[str, float, float]]) -> dict[str, tuple[float, float, str]]:

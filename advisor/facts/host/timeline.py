@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.basics.intervals import complement, covered, union
+from advisor.basics.intervals import Intervals, complement, covered, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
+from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -182,7 +183,7 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else _collections(timeline, trace),
         None if trace is None else _loading(trace, gaps, start, end, step, steps),
         None if trace is None else own_code_us(trace, start, end, step, steps),
-        None if trace is None else _clock(trace),
+        None if trace is None else _clock(trace, busy(timeline)),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
     )
 
@@ -242,16 +243,20 @@ def _loading(
     return found
 
 
-def _clock(trace: Trace) -> tuple[float, float, float] | None:
+def _clock(trace: Trace, running: Intervals) -> tuple[float, float, float] | None:
+    """(5th percentile, highest, mean) weighted by the time in which kernels ran: an idle clock is no slow one."""
     time, mhz = trace.frequency
-    if mhz.size < 2 or time[-1] <= time[0]:
+    if not mhz.size or not running[0].size:
         return None
-    weight = np.diff(time).astype(float)
-    held = mhz[:-1]
+    until = np.append(time[1:], max(int(running[1][-1]), int(time[-1])))
+    weight = (covered(running, until) - covered(running, time)).astype(float)
+    held, weight = mhz[weight > 0], weight[weight > 0]
+    if held.size < 2:
+        return None
     order = np.argsort(held)
     share = np.cumsum(weight[order]) / weight.sum()
     low = float(held[order][int(np.searchsorted(share, 0.05))])
-    return low, float(mhz.max()), float(np.average(held, weights=weight))
+    return low, float(held.max()), float(np.average(held, weights=weight))
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -282,7 +287,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["timeline.own_code_us"] = per.per_step(idle.own_us)
             if window > 0:
                 row["timeline.own_code_share"] = row["timeline.own_code_us"] / window
-        rows[rank] = row
+        rows[rank] = row = in_steps(run, rank, row, window)
         subject = Subject("rank", str(rank), (rank,))
         samples = int(per.steps)
         for name, value in row.items():
@@ -345,8 +350,10 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
             owners[gap.host] += gap.length_us
     if owners:
         name, covered = Counter(owners).most_common(1)[0]
-        yield from fact("timeline.gap_owner", subject, name[:200], *sources)
-        yield from fact("timeline.gap_owner_share", subject, covered / sum(gap.length_us for gap in gaps), *sources)
+        share = covered / sum(gap.length_us for gap in gaps)
+        if share >= COVERS:
+            yield from fact("timeline.gap_owner", subject, name[:200], *sources)
+        yield from fact("timeline.gap_owner_share", subject, share, *sources)
 
 
 FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels",), uses=(STEPS,)),)

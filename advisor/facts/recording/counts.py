@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 
+from advisor.basics.intervals import measure, union
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
+
+_RUNNING = re.compile(r"(-op|__?)\d+(_\d+)*$")
+"""What numbers the calls of one operator; a version (V2) belongs to its type."""
 
 
 def is_cut(rank: Rank, kernels: Kernels) -> bool:
@@ -44,6 +50,34 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     return cut
 
 
+def lacks_computing(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> bool:
+    """Whether the kernels of the recorded steps compute clearly less than the step table says of the same steps: then
+    rows are missing, and the table, which has seen them all, counts. The difference is noted once."""
+    frame = rank.read("steps") if rank.has("steps") else None
+    if frame is None or "step" not in frame or "computing_us" not in frame or not any(kernels.steps):
+        return False
+    table: dict[str, float] = {}
+    for step, us in zip(frame["step"], frame["computing_us"], strict=True):
+        if us == us and us is not None:
+            table[str(step)] = float(us)
+    known = (kernels.start >= 0) & ~communication
+    told = at_hand = 0.0
+    for index, step in enumerate(kernels.steps):
+        mine = known & (kernels.step == index)
+        if step in table and mine.any():
+            told += table[step]
+            at_hand += measure(union(kernels.start[mine], kernels.end[mine])) / 1000
+    if not at_hand < (1 - section("witness")["computing_share"]) * told:
+        return False
+    file, steps = rank.relative(rank.tables["kernels"].paths[0]), rank.tables["steps"].paths[0].name
+    rank.note(
+        file,
+        f"holds {at_hand / told:.0%} of the computing time that {steps} tells of the same steps: rows are "
+        "missing, or these are other steps; no idle time is judged from the rest",
+    )
+    return True
+
+
 def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
     """(type names, type of each kernel). Level 0 names no types: the device kernel's name stands for it."""
     index: dict[str, int] = {}
@@ -59,4 +93,4 @@ def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
 
 def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
-    return last.rstrip("0123456789_").removesuffix("-op") or last or "unknown"
+    return _RUNNING.sub("", last) or last or "unknown"

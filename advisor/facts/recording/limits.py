@@ -5,19 +5,21 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from advisor.basics.resources import resource
+from advisor.knowledge.statements import document
 
 
 @cache
 def section(name: str) -> dict[str, float]:
     """One section's numbers by name, without their origins."""
-    return {key: float(entry["value"]) for key, entry in document()[name].items()}
+    return {key: float(entry["value"]) for key, entry in _document()[name].items()}
 
 
 @cache
-def document() -> dict[str, Any]:
-    """The whole file."""
-    import yaml
+def patterns(work: str) -> tuple[str, ...]:
+    """The regular expressions that tell this kind of work by names."""
+    return tuple(map(str, _document()["work"][work]))
 
-    text = resource("knowledge_base", "recording.yaml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
+
+@cache
+def _document() -> dict[str, Any]:
+    return dict(document("recording.yaml"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.facts.base import FactSet, Run
+from advisor.facts.recording.kind import framework_of, recording_of
 from advisor.facts.step.steps import excluded_steps, steady
 from advisor.model import RUN, Parallelism, ProfileInfo
 
@@ -10,7 +11,8 @@ from advisor.model import RUN, Parallelism, ProfileInfo
 def describe(run: Run, facts: FactSet) -> ProfileInfo:
     """ProfileInfo from the sources, with what facts have inferred about steps, world size and parallelism."""
     profile = run.profile
-    times = steady(run)
+    told = recording_of(run)
+    times = steady(run) if told.has_steps else {}
     steps = list(dict.fromkeys(step for t in times.values() for step in t.steps))
     parallelism = profile.parallelism
     degrees = {key: facts.value(f"parallelism.{key}", RUN) for key in ("data", "tensor", "pipeline", "expert")}
@@ -22,7 +24,7 @@ def describe(run: Run, facts: FactSet) -> ProfileInfo:
     world = facts.value("run.world_size", RUN)
     return ProfileInfo(
         path=profile.path,
-        framework=profile.framework,
+        framework=framework_of(run),
         layout=profile.layout,
         ranks=tuple(sorted({rank.rank for rank in profile.ranks})),
         world_size=int(world) if isinstance(world, (int, float)) else profile.world_size,
@@ -31,4 +33,7 @@ def describe(run: Run, facts: FactSet) -> ProfileInfo:
         parallelism=parallelism,
         devices=tuple(sorted({rank.device for rank in profile.ranks if rank.device})),
         versions=dict(sorted(profile.versions.items())),
+        recording=told.kind,
+        recording_reason=told.reason,
+        has_steps=told.has_steps,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.recording.kind import RECORDING, framework_of
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact
@@ -32,11 +33,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("run.world_size", RUN, world)
     yield from fact("run.world_is_told", RUN, profile.world_is_told)
     yield from fact("run.missing_ranks", RUN, world - present)
-    yield from fact("run.framework", RUN, profile.framework)
+    yield from fact("run.framework", RUN, framework_of(run))
     yield from fact("run.layout", RUN, profile.layout)
     devices = {(rank.host, rank.device) for rank in profile.ranks if rank.device}
     if devices:
         yield from fact("run.device_count", RUN, len(devices))
 
 
-FAMILIES = (Family("run", KINDS, measure, uses=(STEPS,)),)
+FAMILIES = (Family("run", KINDS, measure, uses=(STEPS, RECORDING)),)

@@ -15,9 +15,11 @@ from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
+from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
+from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.model import RUN, Fact, Subject
@@ -81,6 +83,10 @@ def _from_phases(rank: Rank) -> StepTimes | None:
         return None
     names = tuple(str(s) for s in frame["step"])
     source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
+    if "bp_end_us" in frame and "end_us" in frame:
+        points = (frame[name].to_numpy(float, na_value=np.nan) for name in ("bp_end_us", "end_us"))
+        if (exposed := exposed_in_tail(rank, names, *points)) is not None:
+            phases["exposed"] = exposed
     times = StepTimes(names, time, phases, "step_phases", (source,))
     if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
         times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
@@ -169,11 +175,15 @@ def steady(run: Run) -> dict[int, StepTimes]:
     """rank -> its steady steps. A step that is warm-up or incomplete on one rank is left out on all of them: the
     others waited for it."""
     times = dict(run.each(STEPS))
+    has_steps = recording_of(run).has_steps
+    recordings = run.each(RECORDING)
     for rank, reduction in run.each(KERNEL_STEPS).items():
-        if rank not in times and (found := from_kernels(reduction)) is not None:
+        prepared = not has_steps and rank in recordings and recordings[rank].set_up_us > 0
+        if (rank not in times or prepared) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, times)
-    frameworks = {rank.rank: rank.framework for rank in run.ranks}
+    known = {rank.rank: rank.framework for rank in run.ranks}
+    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(times, run.each(COURSE), frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
@@ -204,6 +214,8 @@ def excluded_steps(run: Run) -> tuple[tuple[str, str], ...]:
 _SCOPES = "run rank"
 _STEP = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
+    kind("recording.time_us", "us", "run", "length of what is judged where nothing marks steps, middle rank: "
+         "step.time_us is the same then, and every figure of a step one of the recording", needs=_STEP),
     kind("step.count", "count", _SCOPES, "steady steps the other figures rest on", needs=_STEP),
     kind("step.excluded_count", "count", _SCOPES, "warm-up and incomplete steps left out", needs=_STEP),
     kind("step.time_us", "us", _SCOPES, "duration of a step, on average: what the run's time divides into",
@@ -245,13 +257,14 @@ _PHASE_OF = {
 }  # fmt: skip
 
 
-def _facts_of_rank(rank: int, times: StepTimes) -> Iterator[Fact]:
+def _facts_of_rank(rank: int, times: StepTimes, has_steps: bool) -> Iterator[Fact]:
     subject = Subject("rank", str(rank), (rank,))
     mean = float(np.mean(times.time))
     n = times.covers * len(times.steps)
     sources = times.sources
-    yield from fact("step.count", subject, n, *sources, samples=n)
-    yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
+    if has_steps:
+        yield from fact("step.count", subject, n, *sources, samples=n)
+        yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
     yield from fact("step.time_us", subject, mean, *sources, samples=n)
     yield from fact("step.median_us", subject, float(np.median(times.time)), *sources, samples=n)
     yield from fact("step.jitter", subject, _jitter(times.time), *sources, samples=n)
@@ -281,12 +294,15 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from _from_data(run)
         return
     for rank, series in times.items():
-        yield from _facts_of_rank(rank, series)
+        yield from _facts_of_rank(rank, series, recording_of(run).has_steps)
     sources = next(iter(times.values())).sources
     mean = float(np.median([np.mean(t.time) for t in times.values()]))
     n = int(np.median([t.covers * len(t.steps) for t in times.values()]))
-    yield from fact("step.count", RUN, n, *sources, samples=n)
-    yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
+    if recording_of(run).has_steps:
+        yield from fact("step.count", RUN, n, *sources, samples=n)
+        yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
+    else:
+        yield from fact("recording.time_us", RUN, mean, *sources, samples=n)
     yield from fact("step.time_us", RUN, mean, *sources, samples=n)
     median = float(np.median([np.median(t.time) for t in times.values()]))
     yield from fact("step.median_us", RUN, median, *sources, samples=n)
@@ -321,7 +337,6 @@ FAMILIES = (
         measure,
         STEPS.by(reduce),
         ("steps", "step_phases", "cluster_phases"),
-        uses=(COURSE, DATA_PIPELINE, GET_NEXT),
-        fallbacks=(KERNEL_STEPS,),
+        uses=(RECORDING, COURSE, DATA_PIPELINE, GET_NEXT, KERNEL_STEPS),
     ),
 )

@@ -11,6 +11,7 @@ before which no run of these kinds counts.
 from __future__ import annotations
 
 import json
+import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,6 +108,17 @@ def names_in(folder: Path) -> list[str]:
         for each in folder.iterdir()
         if each.is_dir() and _NAME.fullmatch(each.name) and next(each.glob(_EVENTS), None) is not None
     )
+
+
+def baselines_below(root: Path) -> list[Baseline]:
+    """Every baseline in the folder and below it that has runs; hidden folders and links are passed over."""
+    found = []
+    for folder, folders, _ in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in names_in(Path(folder)):
+            loaded = load_baseline(Reference(Path(folder), name))
+            found += [loaded] if loaded.histories else []
+    return found
 
 
 def require_baseline(reference: Reference) -> None:

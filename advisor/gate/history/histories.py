@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from advisor.compare.facts import number
 from advisor.compare.obstacles import obstacles
 from advisor.gate.metrics import defaults
-from advisor.gate.sample import Difference, Sample, differences
+from advisor.gate.sample import EVIDENCE, Difference, Sample, differences
 
 _TIME = "operator_type.time_us"
 
@@ -104,16 +104,18 @@ def apart(before: Sample, after: Sample, ignored: Sequence[str] = ()) -> list[Di
     Fields that `ignored` names (`*` allowed) do not count."""
     found = differences(before.key, after.key, ignored)
     if found:
-        return found
+        return [item for item in found if item.field == EVIDENCE] or found
     work = [*_obstacles(before, after), *_operators(before, after)]
     return [item for item in work if not any(fnmatchcase(item.field, pattern) for pattern in ignored)]
 
 
 def _obstacles(before: Sample, after: Sample) -> Iterable[Difference]:
-    wanted = defaults()["key"]["work"]
+    """Differences of the work; where operators are called with many shapes anyway, the costliest one says nothing."""
+    settings = defaults()["key"]
+    many = max(sample.table.number(settings["shapes"]["fact"]) or 0.0 for sample in (before, after))
     for item in obstacles(before.info, after.info, before.table, after.table):
-        if item.what in wanted:
-            yield Difference(wanted[item.what], item.before, item.after)
+        if item.what in settings["work"] and (item.what != "shapes" or many < settings["shapes"]["many"]):
+            yield Difference(settings["work"][item.what], item.before, item.after)
 
 
 def _operators(before: Sample, after: Sample) -> Iterable[Difference]:

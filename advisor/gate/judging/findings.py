@@ -89,12 +89,12 @@ def _each(samples: Sequence[Sample], wanted: Callable[[Finding], bool]) -> list[
 
 
 def _common(runs: Sequence[_Found]) -> _Found:
-    """What more than half of the runs have, each as its worst."""
+    """What more than half of the runs have, each as severe as it is in more than half of them."""
     common: _Found = {}
     for identity in dict.fromkeys(identity for found in runs for identity in found):
         having = [found[identity] for found in runs if identity in found]
         if 2 * len(having) > len(runs):
-            common[identity] = max(having, key=lambda finding: finding.severity.rank)
+            common[identity] = sorted(having, key=lambda f: -f.severity.rank)[len(runs) // 2]
     return common
 
 

@@ -88,7 +88,7 @@ def _finding_line(match: Matched, lang: str) -> str:
     if old is not None and new is not None:
         line += f", {_pair(old.severity.value, new.severity.value)}"
         if old.saving is not None and new.saving is not None:
-            line += f", {show(old.saving.us_per_step, 'us')} → {show(new.saving.us_per_step, 'us')}"
+            line += f", {show(old.saving.us, 'us')} → {show(new.saving.us, 'us')}"
     else:
         line += f", {finding.severity.value}"
     return line + ")" + (f": {match.reason}" if match.reason else "")
@@ -216,7 +216,7 @@ def _finding(finding: Finding | None) -> dict[str, Any] | None:
         return None
     return {
         "id": finding.id, "rule": finding.rule, "severity": finding.severity.value, "role": finding.role.value,
-        "saving_us_per_step": _plain(finding.saving.us_per_step) if finding.saving else None,
+        "saving_us_per_step": _plain(finding.saving.us) if finding.saving else None,
     }  # fmt: skip
 
 

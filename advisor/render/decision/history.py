@@ -16,8 +16,8 @@ from advisor.gate.judging.statistics import compare
 from advisor.gate.metrics import Metric
 from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
+from advisor.render.decision.phrases import brief
 from advisor.render.decision.phrases import counted as counted_in_gate
-from advisor.render.decision.phrases import difference
 from advisor.render.escaping import printable
 from advisor.render.wording import word
 
@@ -41,7 +41,7 @@ def _added(reference: Reference, item: Added, lang: str) -> str:
     if item.path is None:
         return say(lang, "there", reference=reference, run=item.sample.id, known=item.known)
     if item.apart:
-        told = word(lang, "gate.separator").join(difference(each, lang) for each in item.apart[:4])
+        told = word(lang, "gate.separator").join(brief(each, lang) for each in item.apart[:4])
         return say(lang, "opened", reference=reference, run=item.sample.id, differences=told)
     return say(lang, "added", reference=reference, run=item.sample.id, number=item.number)
 
@@ -109,8 +109,9 @@ def show_text(reference: Reference, policy: Policy, form: str, lang: str) -> str
     lines = [f"{reference}: {counted_in_gate(lang, 'runs', len(baseline.runs))}{earlier}"]
     if baseline.frozen is not None:
         lines.append(say(lang, "frozen_line", reason=baseline.frozen or say(lang, "no_reason")))
+    lines += alike(baseline.histories, lang)
     for history, group in zip(baseline.histories, described, strict=True):
-        lines += ["", "  ".join(label(history, baseline.histories, lang))]
+        lines += ["", heading(history, baseline.histories, lang)]
         lines += [say(lang, "level_line", day=mark.added[:10], reason=mark.reason) for mark in history.accepted]
         lines += [f"  {_metric_line(metric, lang)}" for metric in group["metrics"]]
         lines += [f"    {_run_line(run, lang)}".rstrip() for run in group["runs"]]
@@ -129,17 +130,28 @@ def load(reference: Reference, policy: Policy) -> Baseline:
     return baseline
 
 
-def label(history: History, histories: Sequence[History], lang: str) -> list[str]:
-    """What tells this kind of run from the first of the baseline; its whole key where it is the only one."""
-    key = history.key
-    first, others = histories[0], [each for each in histories if each is not history]
-    apart_from = [first] if history is not first else others
-    told = [item for other in apart_from for item in apart(other.everything[0], history.everything[0])]
-    fields = dict.fromkeys(item.field for item in told if item.field in key)
+def heading(history: History, histories: Sequence[History], lang: str) -> str:
+    """What tells this kind of run from the first of the baseline; the whole key where it is the only one."""
+    if len(histories) == 1:
+        return _key(history)
+    number = histories.index(history) + 1
+    told = apart(histories[0].everything[0], history.everything[0]) if number > 1 else []
     if not told:
-        fields = dict.fromkeys(key)
-    work = [] if history is first else [difference(item, lang) for item in told if item.field not in key]
-    return [*(f"{name}={key[name]}" for name in fields), *work] or [f"{name}={value}" for name, value in key.items()]
+        return say(lang, "kind", number=number)
+    what = word(lang, "gate.separator").join(brief(item, lang) for item in told)
+    return say(lang, "kind_apart", number=number, differences=what)
+
+
+def alike(histories: Sequence[History], lang: str) -> list[str]:
+    """What all kinds have in common, where there are several."""
+    if len(histories) == 1:
+        return []
+    common = set.intersection(*(set(history.key.items()) for history in histories))
+    return [say(lang, "same_in_all", fields="  ".join(f"{name}={value}" for name, value in sorted(common)))]
+
+
+def _key(history: History) -> str:
+    return "  ".join(f"{name}={value}" for name, value in history.key.items())
 
 
 def _group(history: History, policy: Policy) -> dict[str, Any]:
@@ -150,8 +162,8 @@ def _group(history: History, policy: Policy) -> dict[str, Any]:
         metric["needed"] = judging.min_history
     runs = [
         {
-            "id": s.id, "added": s.added, "step_time_us": s.summary.step_time_us, "metadata": dict(s.metadata),
-            "findings": len(s.findings),
+            "id": s.id, "profile": s.info.path, "added": s.added, "step_time_us": s.summary.step_time_us,
+            "metadata": dict(s.metadata), "findings": len(s.findings),
         }
         for s in samples
     ]  # fmt: skip
@@ -188,5 +200,10 @@ def _run_line(run: dict[str, Any], lang: str) -> str:
     step = "–" if run["step_time_us"] is None else show(run["step_time_us"], "us")
     told = "  ".join(f"{name}={value}" for name, value in run["metadata"].items())
     return say(
-        lang, "run_line", run=run["id"], step=step, findings=counted(lang, "findings", run["findings"]), metadata=told
+        lang,
+        "run_line",
+        run=run["profile"],
+        step=step,
+        findings=counted(lang, "findings", run["findings"]),
+        metadata=told,
     )

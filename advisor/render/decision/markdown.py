@@ -19,6 +19,7 @@ from advisor.render.decision.phrases import (
     name_of,
     next_step,
     notes,
+    outcome,
     reason,
     result,
     say,
@@ -86,7 +87,7 @@ def _row(judgement: Judgement, lang: str) -> str:
     found = judgement.comparison
     told = f"{_MARKS[judgement.result]} {_say(result(judgement, lang))}"
     if judgement.result is not Result.PASS:
-        told = f"{_MARKS[judgement.result]} {_say(about(result(judgement, lang), reason(judgement, lang), lang))}"
+        told = f"{_MARKS[judgement.result]} {_say(outcome(judgement, lang))}"
     if found is not None:
         before, now, moved = show(found.before, judgement.unit), show(found.after, judgement.unit), change(judgement)
         bound = threshold(judgement)

@@ -9,17 +9,20 @@ from advisor.basics.units import show, significant
 from advisor.gate.changes import Change, Role, is_rounding
 from advisor.gate.metrics import title_of
 from advisor.gate.model import Decision, Judgement, Result, Unsteady, Verdict
-from advisor.gate.sample import Difference
+from advisor.gate.sample import EVIDENCE, Difference
 from advisor.knowledge.words import words
 from advisor.model import RUN, Finding
+from advisor.render.conditions import line as told
+from advisor.render.conditions import telling
 from advisor.render.wording import change as proposal
-from advisor.render.wording import check, expected, meaning, measured, telling, where, word
+from advisor.render.wording import check, where, word
 
 _TOLD = 2
 """Reasons in the headline: what got worse, and the first cause found."""
 _EVIDENCE = 2
 _LISTED = 6
 """Runs that a command names one by one; more stand for themselves."""
+_SMALL = 0.1
 NOT_GATED = ("new_not_gated", "first_judged")
 """Reasons of findings that are new to the reader and do not fail the gate."""
 
@@ -35,12 +38,16 @@ def counted(lang: str, key: str, count: int, **values: object) -> str:
 
 
 def headline(decision: Decision, lang: str) -> str:
-    """The one sentence: the verdict, and what it rests on."""
+    """The one sentence: the verdict, and what it rests on; then what got worse and may not fail the gate."""
     text = _headline(decision, lang)
+    told = [_what(j, lang) for j in decision.of(Result.WATCHED) if j.comparison is not None and j.comparison.worse]
+    told = _some(told, lang) if decision.verdict is Verdict.PASS else []
     fresh = sum(judgement.reason == "new_not_gated" for judgement in decision.judgements)
-    if not fresh:
+    told += [counted(lang, "new_findings", fresh)] if fresh else []
+    if not told:
         return text
-    return say(lang, "headline_and", first=text, second=counted(lang, "new_findings", fresh))
+    besides = say(lang, "headline_not_gated", what=say(lang, "separator").join(told))
+    return say(lang, "headline_and", first=text, second=besides)
 
 
 def _headline(decision: Decision, lang: str) -> str:
@@ -55,9 +62,7 @@ def _headline(decision: Decision, lang: str) -> str:
         return say(lang, "headline_judged" if decision.of(Result.NOT_JUDGED) else "headline_pass")
     if decision.verdict is Verdict.FAIL:
         return say(lang, "headline_fail", what=_listed(decision.of(Result.FAIL), lang))
-    told = hindrances(decision, lang) or list(
-        dict.fromkeys(_unjudged(judgement, lang) for judgement in decision.of(Result.NOT_JUDGED))
-    )
+    told = hindrances(decision, lang) or _open_reasons(decision.of(Result.NOT_JUDGED), lang)
     return say(lang, "headline_inconclusive", what=_shortened(told or [say(lang, "not_measured")], lang))
 
 
@@ -66,8 +71,14 @@ def _listed(judgements: Sequence[Judgement], lang: str) -> str:
 
 
 def _shortened(told: Sequence[str], lang: str) -> str:
-    what = say(lang, "separator").join(told[:_TOLD])
-    return what if len(told) <= _TOLD else say(lang, "and_more", what=what, count=len(told) - _TOLD)
+    return say(lang, "separator").join(_some(told, lang))
+
+
+def _some(told: Sequence[str], lang: str) -> list[str]:
+    """The first of them, the last one of these with how many more there are."""
+    if len(told) <= _TOLD:
+        return list(told)
+    return [*told[: _TOLD - 1], say(lang, "and_more", what=told[_TOLD - 1], count=len(told) - _TOLD)]
 
 
 def _what(judgement: Judgement, lang: str) -> str:
@@ -80,8 +91,12 @@ def _what(judgement: Judgement, lang: str) -> str:
     return say(lang, "what_metric", name=name, change=change(judgement))
 
 
-def _unjudged(judgement: Judgement, lang: str) -> str:
-    return about(judgement.title.get(lang), reason(judgement, lang), lang)
+def _open_reasons(judgements: Sequence[Judgement], lang: str) -> list[str]:
+    """Why nothing was judged; a reason that several share is said once."""
+    names: dict[str, list[str]] = {}
+    for judgement in judgements:
+        names.setdefault(reason(judgement, lang), []).append(judgement.title.get(lang))
+    return [about(of[0], why, lang) if len(of) == 1 else why for why, of in names.items()]
 
 
 def about(name: str, what: str, lang: str) -> str:
@@ -101,7 +116,12 @@ def limit(judgement: Judgement) -> str:
 
 def signed(value: float, unit: str) -> str:
     """A difference with its sign: "+1.2 ms"."""
-    return ("+" if value > 0 else "−" if value < 0 else "") + show(abs(value), unit)
+    return ("+" if value > 0 else "−" if value < 0 else "") + _size(abs(value), unit)
+
+
+def _size(value: float, unit: str) -> str:
+    """Small percentages with two digits: a difference carries no more."""
+    return f"{significant(100 * value, 2)} %" if unit == "ratio" and value < _SMALL else show(value, unit)
 
 
 def change(judgement: Judgement) -> str:
@@ -133,7 +153,9 @@ def reason(judgement: Judgement, lang: str) -> str:
     found = judgement.comparison
     if found is not None and judgement.reason in ("worse", "better"):
         effect = found.effect
-        values["change"] = f"{change(judgement)} ({signed(found.after - found.before, judgement.unit)})"
+        moved = signed(found.after - found.before, judgement.unit)
+        relative = None if found.change is None else _size(abs(found.change), "ratio")
+        values["change"] = moved if relative is None else say(lang, "aside", first=relative, second=moved)
         values["effect"] = (
             say(lang, "no_noise") if effect is None else say(lang, "effect", sigmas=significant(effect, 2))
         )
@@ -145,6 +167,13 @@ def reason(judgement: Judgement, lang: str) -> str:
     return say(lang, "with_waiver", text=text, waiver=waiver)
 
 
+def outcome(judgement: Judgement, lang: str) -> str:
+    """Result and reason in one: "failed: worse by 10 %"; the reason alone where it says both."""
+    plain = judgement.result is Result.WATCHED and judgement.reason in ("same", *NOT_GATED)
+    told = reason(judgement, lang)
+    return told if plain else about(result(judgement, lang), told, lang)
+
+
 def result(judgement: Judgement, lang: str) -> str:
     return say(lang, f"result_{judgement.result.value}")
 
@@ -154,13 +183,23 @@ def name_of(judgement: Judgement, lang: str) -> str:
     title = judgement.title.get(lang)
     if judgement.finding is None:
         return title
-    return f"{title} ({where(judgement.finding.subject, lang)})"
+    return placed(judgement.finding, lang)
+
+
+def placed(finding: Finding, lang: str) -> str:
+    """ "Communication is exposed (rank 3)"."""
+    return say(lang, "aside", first=finding.title.get(lang), second=where(finding.subject, lang))
+
+
+def brief(item: Difference, lang: str) -> str:
+    """ "versions.cann: 8.1 → 8.2"."""
+    unknown = say(lang, "unknown")
+    return about(item.field, f"{item.before or unknown} → {item.after or unknown}", lang)
 
 
 def difference(item: Difference, lang: str) -> str:
     """ "versions.cann: 8.1 → 8.2", with what it means where the name does not say it."""
-    unknown = say(lang, "unknown")
-    text = about(item.field, f"{item.before or unknown} → {item.after or unknown}", lang)
+    text = brief(item, lang)
     why = words(lang)["gate_fields"].get(item.field)
     return text if why is None else say(lang, "because", what=text, why=why)
 
@@ -180,7 +219,7 @@ def cause(item: Change, lang: str) -> str:
         name = where(item.subject, lang)
     values = {
         "name": name, "before": show(item.before, "us"), "after": show(item.after, "us"),
-        "difference": signed(item.difference, "us"), "share": show(item.share, "ratio"),
+        "difference": signed(item.difference, "us"), "share": f"{significant(100 * item.share, 2)} %".replace("-", "−"),
     }  # fmt: skip
     return say(lang, "seen_line" if item.role is Role.SEEN_AT else "part_line", **values)
 
@@ -203,10 +242,8 @@ def details(finding: Finding, lang: str) -> list[str]:
     """What a reader needs of a finding: its message, what was measured, and the first thing to do."""
     lines = [finding.message.get(lang)]
     for evidence in telling(finding.evidence)[:_EVIDENCE]:
-        wanted = expected(evidence)
-        name = meaning(evidence.fact) if lang == "en" else ""
-        values = {"fact": name or evidence.fact, "value": measured(evidence), "expected": wanted}
-        lines.append(say(lang, "evidence_expected" if wanted else "evidence_line", **values))
+        values = {"fact": evidence.fact, "value": told(evidence, finding.evidence, lang)}
+        lines.append(say(lang, "evidence_line", **values))
     for remedy in finding.remedies[:1]:
         lines.append(say(lang, "remedy_line", action=f"{remedy.action.get(lang)} {proposal(remedy)}".strip()))
         if check(remedy, lang):
@@ -234,7 +271,7 @@ def next_step(decision: Decision, lang: str) -> str:
     """What to do; empty where nothing general helps."""
     if decision.verdict is Verdict.FAIL:
         if not decision.confirming:
-            return say(lang, "next_confirm")
+            return say(lang, "next_confirm_steps" if _is_log(decision) else "next_confirm")
         return _accepting(decision, "next_accept", lang)
     if decision.verdict is Verdict.RECORDED and decision.recorded is not None:
         left = decision.recorded.needed - decision.recorded.total
@@ -246,14 +283,19 @@ def next_step(decision: Decision, lang: str) -> str:
     for key, step in (("not_comparable", "key"), ("baseline_damaged", "damaged"), ("some_unreadable", "unreadable")):
         if key in hindrances:
             return say(lang, f"next_{step}", count=len(decision.unreadable))
-    if "stopped" in hindrances:
-        return ""
+    if not decision.runs:
+        return say(lang, "next_nothing") if decision.unreadable else ""
     reasons = {judgement.reason for judgement in decision.of(Result.NOT_JUDGED)}
     reasons |= {"few_history"} if "baseline_empty" in hindrances else set()
     for key, step in (("no_baseline", "baseline"), ("few_runs", "runs"), ("few_history", "history")):
         if key in reasons:
             return say(lang, f"next_{step}", baseline=decision.baseline or "")
     return say(lang, "next_measured") if reasons else say(lang, "next_baseline")
+
+
+def _is_log(decision: Decision) -> bool:
+    """Whether the runs were judged by the step times of a log alone."""
+    return EVIDENCE in decision.runs[0].key
 
 
 def _accepting(decision: Decision, key: str, lang: str) -> str:
@@ -263,7 +305,7 @@ def _accepting(decision: Decision, key: str, lang: str) -> str:
     folder = decision.baseline.rpartition("#")[0]
     runs = [shlex.quote(run.id) for run in decision.runs]
     named = " ".join(runs) if len(runs) <= _LISTED else f"{runs[0]} …"
-    steps = " --steps-only" if decision.runs[0].info.layout == "step_times" else ""
+    steps = " --steps-only" if _is_log(decision) else ""
     target, source = shlex.quote(decision.baseline), shlex.quote(f"{folder}#accepted")
     commands = (
         f"advisor baseline add {named}{steps} --baseline {source} && "

@@ -27,7 +27,7 @@ from advisor.render.decision.phrases import (
     say,
     unsteady,
 )  # fmt: skip
-from advisor.render.escaping import markdown, printable, workflow_message, workflow_property
+from advisor.render.escaping import markdown, printable, shorten, workflow_message, workflow_property
 from advisor.render.report.sarif import SCHEMA, uri
 
 SHOWN = 9
@@ -118,8 +118,8 @@ def _open_result(decision: Decision, rules: list[str], lang: str) -> dict[str, A
 
 
 def _location(decision: Decision, kind: str, name: str) -> dict[str, Any]:
-    """The profile, as services want a file: the first run, or the first that could not be read."""
-    paths = [*(run.info.path for run in decision.runs[:1]), *(problem.file for problem in decision.unreadable[:1])]
+    """The profile, as services want a file: the first run, or the first that was named."""
+    paths = [*(run.info.path for run in decision.runs[:1]), *decision.asked[:1]]
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": uri(paths[0] if paths else "profile")},
@@ -234,6 +234,9 @@ def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
         if len(told) > SHOWN:
             rest = workflow_message(say(lang, "more_annotations", count=len(told) - SHOWN))
             lines.append(f"::{command} title=advisor::{rest}")
+    for problem in decision.unreadable[:SHOWN]:
+        title = workflow_property(shorten(problem.file, 100))
+        lines.append(f"::warning title={title}::{workflow_message(problem.problem)}")
     apart = [difference(item, lang) for item in decision.differences]
     summary = " ".join([headline(decision, lang), *apart, next_step(decision, lang)]).strip()
     command = "warning" if decision.verdict is Verdict.INCONCLUSIVE else "notice"

@@ -27,8 +27,8 @@ from advisor.render.decision.phrases import (
     name_of,
     next_step,
     notes,
+    outcome,
     reason,
-    result,
     say,
     threshold,
     unsteady,
@@ -60,7 +60,6 @@ def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **
     if len(judged) > _ROWS:
         lines.append(f"  {say(lang, 'shown_rows', count=len(judged) - _ROWS)}")
     accounts = "accounts" if decision.verdict is Verdict.FAIL else "shown_changes"
-    unreadable = decision.unreadable if decision.runs else ()
     for title, rows in (
         ("failed_findings", _failed(decision, lang)),
         ("differences", [difference(item, lang) for item in decision.differences]),
@@ -68,7 +67,7 @@ def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **
         ("not_judged", [f"? {_open(j, lang)}" for j in decision.of(Result.NOT_JUDGED)]),
         ("unsteady", [f"~ {unsteady(item, lang)}" for item in decision.unsteady[:3]]),
         ("notes", notes(decision, lang)),
-        ("unreadable", [f"! {about(p.file, p.problem, lang)}" for p in unreadable[:5]]),
+        ("unreadable", [f"! {about(p.file, p.problem, lang)}" for p in decision.unreadable[:5]]),
         ("problems", [f"! {about(p.file, p.problem, lang)}" for p in decision.problems[:5]]),
     ):
         if rows:
@@ -108,14 +107,15 @@ def _row(judgement: Judgement, lang: str) -> tuple[str, str, str, str]:
     found = judgement.comparison
     if found is not None:
         values = f"{show(found.before, judgement.unit)} → {show(found.after, judgement.unit)}"
-        bound = f"{change(judgement)} ({say(lang, 'threshold')} {threshold(judgement)})"
+        bound = say(lang, "aside", first=change(judgement), second=f"{say(lang, 'threshold')} {threshold(judgement)}")
+        bound = change(judgement) if judgement.result is Result.WATCHED else bound
     elif judgement.kind == "budget":
         values, bound = amount(judgement.value, judgement.unit), limit(judgement)
     else:
         severity = judgement.finding.severity.value if judgement.finding is not None else ""
         values, bound = (word(lang, f"severities.{severity}") if severity else ""), ""
     name = shorten(printable(name_of(judgement, lang)), 60)
-    return name, values, bound, printable(about(result(judgement, lang), reason(judgement, lang), lang))
+    return name, values, bound, printable(outcome(judgement, lang))
 
 
 def _width(text: str) -> int:

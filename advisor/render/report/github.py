@@ -34,7 +34,7 @@ def render_github(report: Report, lang: str = "en", **_: Any) -> str:
 def _annotation(command: str, finding: Finding, lang: str) -> str:
     title = f"{finding.rule} {finding.title.get(lang)} ({where(finding.subject, lang)})"
     lines = [finding.message.get(lang)]
-    if finding.saving is not None:
-        lines.append(f"{promise(finding, lang)} {gain(finding.saving, lang)}")
+    if (told := finding.saving or finding.at_stake) is not None:
+        lines.append(f"{promise(finding, lang)} {gain(told, lang)}")
     lines += [remedy.action.get(lang) for remedy in finding.remedies[:1]]
     return f"::{command} title={workflow_property(title)}::{workflow_message(chr(10).join(lines))}"

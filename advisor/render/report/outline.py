@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.knowledge.words import both, word
 from advisor.model import Check, Finding, Outcome, Report, Role, Text
 
 
@@ -50,6 +51,48 @@ def _reaches(start: str, goal: str, cause_of: dict[str, str]) -> bool:
         if start == goal:
             return True
     return False
+
+
+def said_counts(report: Report, lang: str) -> str:
+    """How many causes and how many symptoms were found: the same words wherever findings are counted."""
+    return say_counts(*counts(report), lang)
+
+
+def say_counts(causes: int, symptoms: int, lang: str) -> str:
+    return word(
+        lang, "report.counts", causes=word(lang, "report.count_causes", count=causes),
+        symptoms=word(lang, "report.count_symptoms", count=symptoms),
+    )  # fmt: skip
+
+
+def counts(report: Report) -> tuple[int, int]:
+    """(causes and what has none, symptoms that one of them accounts for)."""
+    trees = branches(report)
+    return len(trees), len(report.findings) - len(trees)
+
+
+def direction_words(report: Report) -> Text:
+    """The direction in words; of a healthy run whose device was not measured, that."""
+    if report.summary.direction == "healthy" and not _device_measured(report):
+        return both("report.healthy_gaps")
+    return both(f"directions.{report.summary.direction}")
+
+
+def _device_measured(report: Report) -> bool:
+    return bool({"computing", "exposed_communication", "fp_bp"} & set(report.summary.breakdown))
+
+
+def has_gaps(report: Report) -> bool:
+    """Whether a healthy run was not measured in full: its device, or files that were not collected."""
+    return not _device_measured(report) or bool(report.missing_evidence)
+
+
+def problems_together(report: Report) -> list[tuple[str, list[str]]]:
+    """(problem, files that have it) in the order of the report."""
+    found: dict[str, list[str]] = {}
+    for problem in report.problems:
+        found.setdefault(problem.problem, []).append(problem.file)
+    return list(found.items())
 
 
 def checks(report: Report, outcome: Outcome) -> list[Check]:

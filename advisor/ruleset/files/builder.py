@@ -83,7 +83,8 @@ class _Builder:
             us = self._quantity(model.saving.us, ("saving", "us"), "us")
             given = model.saving.step
             step = self._quantity(given, ("saving", "step"), "us") if given is not None else None
-            saving = SavingSpec(us, model.saving.basis.text(), step) if us is not None else None
+            basis, removes = model.saving.basis.text(), model.saving.removes or ""
+            saving = SavingSpec(us, basis, step, model.saving.kind, removes) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:
             self.faults.add(("when",), "a rule needs a failing condition")
@@ -114,6 +115,7 @@ class _Builder:
             saving=saving,
             remedies=remedies,
             false_positives=tuple(model.false_positives),
+            general=model.general,
             units={**{name: self.names[name] for name in self.let}, **self.units},
             path=self.faults.document.path,
             line=self.faults.document.line(("id",)),

@@ -13,7 +13,7 @@ import numpy as np
 from advisor.sources.database.dbfile import connect, distinct_steps, step_query
 from advisor.sources.database.kernel_database import columns_of, is_time, texts_of
 from advisor.sources.reference import Note
-from advisor.sources.streams.trace import LONG_US, Activity, Ints, Spans, Trace, short_name
+from advisor.sources.streams.trace import LONG_US, RARE, Activity, Ints, Spans, Trace, short_name
 from advisor.tables import LARGEST
 
 _LEVELS = {20000: "AscendCL", 15000: "Model", 10000: "Node", 5500: "HCCL", 5000: "Runtime"}
@@ -92,7 +92,7 @@ def _add(
     seen.count += 1
     seen.total_us += us
     seen.longest_us = max(seen.longest_us, us)
-    if us >= LONG_US and not _PROFILER.search(name):
+    if (us >= LONG_US or RARE.search(name)) and not _PROFILER.search(name):
         spans.append((start, end, name))
 
 

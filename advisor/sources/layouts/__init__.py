@@ -8,7 +8,7 @@ from pathlib import Path
 
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing
-from advisor.sources.layouts import ascend, cluster_output, legacy, loose, msprof
+from advisor.sources.layouts import ascend, cluster_output, legacy, loose, msprof, opprof
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Layout:
 LAYOUTS: tuple[Layout, ...] = (
     Layout(ascend.judge, ascend.recognise),
     Layout(msprof.judge, msprof.recognise),
+    Layout(opprof.judge, opprof.recognise),
     Layout(cluster_output.judge, cluster_output.recognise, holds_all=False, single=True),
     Layout(legacy.judge, legacy.recognise, by_files=True, single=True, knows=legacy.is_known),
     Layout(loose.judge, loose.recognise, by_files=True, knows=loose.is_known),

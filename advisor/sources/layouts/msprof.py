@@ -1,4 +1,5 @@
-"""What msprof exports by itself: PROF_*/mindstudio_profiler_output, without a framework's view of it."""
+"""What msprof exports by itself, without a framework's view of it: PROF_*/mindstudio_profiler_output, and of older
+versions PROF_*/device_<n>/timeline and summary."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, list_folder
 from advisor.sources.layouts import ascend
 from advisor.sources.metadata import Metadata
+from advisor.sources.older import device_timelines
 from advisor.sources.text import tablefiles
 
 OUTPUT = "mindstudio_profiler_output"
@@ -30,6 +32,8 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     if not judge(listing).recognised:
         return []
     root = listing.path
+    if older := _older(listing, base):
+        return older
     export = listing if listing.name == OUTPUT else list_folder(root / OUTPUT)
     rank = Rank(0, root, base=base, rank_known=False, layout="msprof")
     note = ascend.noter(rank)
@@ -46,3 +50,21 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
         rank.unparsed = (root,)
     ascend.link_ranks(rank)
     return [rank]
+
+
+def _older(listing: Listing, base: Path) -> list[Rank]:
+    """One rank for each device that an older msprof exported into its own folder; none where it wrote a newer one."""
+    if listing.name == OUTPUT or OUTPUT in listing.folders:
+        return []
+    ranks = []
+    for folder in listing.find_folders(r"device_\d+"):
+        timeline, summary = list_folder(folder / "timeline"), list_folder(folder / "summary")
+        rank = Rank(0, folder, base=base, rank_known=False, layout="msprof", device=folder.name.partition("_")[2])
+        rank.tables = tablefiles.find_tables(summary.path / name for name in summary.files)
+        paths = [timeline.path / name for name in device_timelines.find_timelines(timeline.files)]
+        if paths and "kernels" not in rank.tables:
+            rank.tables.update(device_timelines.references(paths))
+        if rank.tables:
+            ascend.link_ranks(rank)
+            ranks.append(rank)
+    return ranks

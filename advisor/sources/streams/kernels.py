@@ -10,8 +10,8 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,11 @@ import numpy.typing as npt
 from advisor.sources.base import Rank
 from advisor.sources.database.kernel_database import database_frames
 from advisor.sources.frames import LONGEST_STEP
+from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, text_frames
+from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
@@ -85,6 +87,11 @@ class Kernels:
 
     def __len__(self) -> int:
         return len(self.duration)
+
+    def within(self, chosen: npt.NDArray[np.bool_]) -> Kernels:
+        """These kernels alone. Counters of pipes stay those of all kernels of a signature: they are sums."""
+        columns = ("start", "end", "duration", "signature", "name", "step", "stream", "block", "wait")
+        return replace(self, _operators=None, **{name: getattr(self, name)[chosen] for name in columns})
 
     def operators(self) -> tuple[list[str], Ints]:
         """(operators, operator of each name): names without call stack, launch range and suffixes."""
@@ -221,6 +228,13 @@ def _grown(array: Floats, size: int) -> Floats:
     return array if len(array) == size else np.concatenate((array, np.zeros(size - len(array))))
 
 
+_FRAMES = {
+    "kernels.db": database_frames,
+    "kernels.timelines": timeline_frames,
+    "kernels.opprof": operator_frames,
+}
+
+
 def load_kernels(rank: Rank) -> Kernels | None:
     """The rank's kernels, read once and kept until the rank forgets; None where there are none."""
     reference = rank.tables.get("kernels")
@@ -234,8 +248,7 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         before = collector.unusable
         try:
             require_file(path)
-            frames = database_frames if once else text_frames
-            for frame in frames(path, note):
+            for frame in _FRAMES.get(reference.reader, text_frames)(path, note):
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))
@@ -305,15 +318,30 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
     return read_files(TABLES["kernels"], reference.paths, columns, note)
 
 
+@reader("kernels.opprof")
+def read_one_operator(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The same of one operator that was measured alone."""
+    return _table(columns, (part for path in reference.paths for part in operator_frames(path, note)))
+
+
+@reader("kernels.timelines")
+def read_timeline_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The same from the timelines of single iterations."""
+    return _table(columns, (part for path in reference.paths for part in timeline_frames(path, note)))
+
+
 @reader("kernels.db")
 def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same from the databases."""
+    return _table(columns, (part for path in reference.paths for part in database_frames(path, note)))
+
+
+def _table(columns: Sequence[str] | None, parts: Iterable[pl.DataFrame]) -> pd.DataFrame | None:
     import pandas as pd
 
     names = [name for name in TABLES["kernels"].names if columns is None or name in columns]
-    frames = []
-    for path in reference.paths:
-        for part in database_frames(path, note):
-            data = {name: part[name].to_list() if name in part.columns else [None] * len(part) for name in names}
-            frames.append(pd.DataFrame(data))
+    frames = [
+        pd.DataFrame({name: part[name].to_list() if name in part.columns else [None] * len(part) for name in names})
+        for part in parts
+    ]
     return pd.concat(frames, ignore_index=True) if frames else None

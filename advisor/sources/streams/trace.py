@@ -27,6 +27,9 @@ from advisor.sources.text.textfiles import why_unreadable
 LONG_US = 100.0
 """Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
 
+RARE = re.compile(r"malloc|(?<![a-z])free|rtFree|opCompile|CompileAndExecute", re.IGNORECASE)
+"""Calls that are kept one by one however short they are: whether they lie between kernels or before them decides."""
+
 _FLOW = "HostToDevice"
 _STEP = re.compile(r"(?:^|::)ProfilerStep#(\d+)$")
 
@@ -109,6 +112,7 @@ class _Process:
         self.count = np.zeros(0, np.int64)
         self.total = np.zeros(0)
         self.longest = np.zeros(0)
+        self.rare = np.zeros(0, bool)
         self.parts: list[tuple[Ints, Ints, list[str]]] = []
 
     def add(self, events: Sequence[Event]) -> None:
@@ -124,11 +128,14 @@ class _Process:
             more = np.zeros(2 * len(self.code) - self.count.size)
             self.count = np.concatenate((self.count, more.astype(np.int64)))
             self.total, self.longest = np.concatenate((self.total, more)), np.concatenate((self.longest, more))
+        if len(self.code) > self.rare.size:
+            fresh = [bool(RARE.search(name)) for name in itertools.islice(self.code, self.rare.size, None)]
+            self.rare = np.concatenate((self.rare, np.array(fresh, bool)))
         np.add.at(self.count, codes, 1)
         np.add.at(self.total, codes, durations)
         np.maximum.at(self.longest, codes, durations)
         if self.title != "Overlap Analysis":
-            long = np.flatnonzero(durations >= LONG_US)
+            long = np.flatnonzero((durations >= LONG_US) | self.rare[codes])
             events, durations = [events[i] for i in long.tolist()], durations[long]
         if events:
             start = nanoseconds([*map(_TS, events)])

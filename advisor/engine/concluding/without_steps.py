@@ -1,0 +1,57 @@
+"""A report on a recording in which nothing marks steps: nothing in it is "per step"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+from advisor.knowledge.words import words
+from advisor.model import Finding, Remedy, Report, Saving, Text
+
+
+def tell_of_recording(report: Report) -> Report:
+    """The same report with savings, lengths and sentences about the recording instead of about a step."""
+    summary = replace(
+        report.summary, step_time_us=None, recording_us=report.summary.step_time_us,
+        headline=reworded(report.summary.headline),
+    )  # fmt: skip
+    return replace(report, summary=summary, findings=tuple(map(_finding, report.findings)))
+
+
+def _finding(finding: Finding) -> Finding:
+    return replace(
+        finding, title=reworded(finding.title), message=reworded(finding.message),
+        saving=None if finding.saving is None else _saving(finding.saving),
+        at_stake=None if finding.at_stake is None else _saving(finding.at_stake),
+        remedies=tuple(map(_remedy, finding.remedies)), doubts=tuple(map(reworded, finding.doubts)),
+    )  # fmt: skip
+
+
+def _saving(saving: Saving) -> Saving:
+    basis = reworded(saving.basis)
+    return replace(
+        saving, us_per_step=None, share_of_step=None, basis=basis, us_of_recording=saving.us,
+        share_of_recording=saving.share,
+    )  # fmt: skip
+
+
+def _remedy(remedy: Remedy) -> Remedy:
+    risk = None if remedy.risk is None else reworded(remedy.risk)
+    return replace(remedy, title=reworded(remedy.title), action=reworded(remedy.action), risk=risk)
+
+
+def reworded(text: Text) -> Text:
+    """The text without steps (`without_steps` in reports/locales)."""
+    return Text(_in("en", text.en), _in("zh", text.zh))
+
+
+def _in(lang: str, text: str) -> str:
+    for pattern, instead in _patterns(lang):
+        text = pattern.sub(instead, text)
+    return text
+
+
+@cache
+def _patterns(lang: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(sought), instead) for sought, instead in words(lang)["without_steps"].values())

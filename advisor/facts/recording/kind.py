@@ -1,0 +1,312 @@
+"""What kind of recording it is: training steps, inference, one kernel again and again, or something without steps.
+
+A profile is evidence about a recording, not about a training. Marks of steps make steps, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.basics.units import show
+from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
+from advisor.facts.data.loading import DATA_PIPELINE
+from advisor.facts.device.kernel_time import Timeline, timeline_of
+from advisor.facts.operators.reduction import PIPE_NAMES
+from advisor.facts.recording.counts import is_cut, types_of
+from advisor.facts.recording.limits import patterns, section
+from advisor.facts.recording.windows import is_marked
+from advisor.knowledge.words import both
+from advisor.model import RUN, Fact, Text
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import Kernels, load_kernels
+from advisor.sources.streams.rank_trace import load_trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from advisor.sources.streams.trace import Trace
+
+KINDS = (
+    kind("recording.kind", "text", "run", "training_steps, inference, kernel_benchmark, unmarked or fragment",
+         formula="marks of steps, names of kernels, and what repeats (knowledge_base/recording.yaml)"),
+    kind("recording.has_steps", "bool", "run", "something marks steps: facts `step.*` are about one step, "
+         "else about the whole recording that is judged"),
+    kind("recording.set_up_us", "us", "run", "before it, up to the last first launch after a long gap: not judged",
+         needs="kernels"),
+    kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
+         needs="kernels"),
+    kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
+    kind("recording.stray_kernels", "count", "run", "kernels that belong to no step: before, between and after them",
+         needs="kernels"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What one rank's files say about what was recorded."""
+
+    marks: tuple[str, ...] = ()
+    """What marks steps: steps, phases, kernels, trace."""
+    cut: bool = False
+    timed: bool = False
+    """Whether anything tells when kernels ran."""
+    averaged: bool = False
+    """Whether operator tables hold one step's average."""
+    trains: bool = False
+    serves: str = ""
+    """A kernel that only inference launches."""
+    named: bool = False
+    """Whether kernels, all of them, have names to judge by."""
+    type: str = ""
+    """The type of kernel that takes most of the time of what is judged …"""
+    type_share: float = 0.0
+    type_count: int = 0
+    types: int = 0
+    """… and how many types there are."""
+    set_up_us: float = 0.0
+    executions: int = 0
+    execution_kernels: int = 0
+    execution_us: float = 0.0
+    stray: int = 0
+    alone: bool = False
+    """Whether it is the result of `msprof op`: one operator measured by itself."""
+    length_us: float = 0.0
+    blocks: int = 0
+    unit: str = ""
+    unit_share: float = 0.0
+    """How long that took, on how many blocks, and which unit was busy for most of it."""
+    framework: str = ""
+    """What the events in the timeline are of: pytorch, mindspore, or nothing known."""
+
+
+RECORDING = Reduction("recording", Recording)
+
+
+@cache
+def _pattern(work: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{each})" for each in patterns(work)), re.IGNORECASE)
+
+
+def reduce(rank: Rank) -> Recording | None:
+    """What one rank's files say; None where it has neither kernels, nor steps, nor operators, nor a timeline."""
+    wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace"}
+    if not wanted & set(rank.tables):
+        return None
+    timeline = timeline_of(rank)
+    every = load_kernels(rank)
+    marks = tuple(
+        name
+        for name, there in (
+            ("steps", rank.has("steps") and is_marked(rank)),
+            ("phases", rank.has("step_phases") or rank.has("cluster_phases")),
+        )
+        if there
+    )
+    cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole))
+    told: dict[str, object] = {"cut": cut, "marks": marks}
+    told["timed"] = rank.has("steps") or (timeline is not None and not cut)
+    if every is not None and rank.tables["kernels"].reader == "kernels.opprof":
+        told["alone"] = True
+        told |= _of_one(every)
+    names: set[str] = set()
+    if every is not None:
+        names = {*every.names, *(s.type for s in every.signatures)}
+    if timeline is not None and timeline.placed is not None:
+        placed = timeline.placed
+        told["marks"] = (*marks, *filter(None, (placed.marks,)))
+        told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
+        told |= _of_time(timeline)
+    for table in ("operator_types", "operators"):
+        frame = rank.read(table) if rank.has(table) else None
+        if frame is not None:
+            if table == "operator_types" and (cut or timeline is None):
+                told |= _of_statistic(frame)
+            names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
+            told["averaged"] = told.get("averaged") or table == "operators" or (
+                "steps" in frame and bool((frame["steps"] == 1).all())
+            )  # fmt: skip
+    trains = any(map(_pattern("training").search, names))
+    if any(map(_pattern("mindspore").search, names)):
+        told["framework"] = "mindspore"
+    trace = load_trace(rank) if rank.has("trace") or not trains else None
+    if trace is not None:
+        told["timed"] = True
+        trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
+        told["framework"] = told.get("framework") or _framework(trace)
+        if trace.steps and every is None:
+            told["marks"] = (*told["marks"], "trace")  # type: ignore[misc]
+    serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
+    named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
+    return Recording(trains=trains, serves=serves, named=named, **told)  # type: ignore[arg-type]
+
+
+def _of_one(kernels: Kernels) -> dict[str, object]:
+    """What `msprof op` says of its operator."""
+    shares = {
+        PIPE_NAMES[pipe]: float(kernels.pipes[pipe].sum() / known)
+        for pipe in PIPE_NAMES
+        if (known := float(kernels.piped[pipe].sum())) > 0
+    }
+    unit = max(shares, key=shares.__getitem__, default="")
+    blocks = kernels.block[np.isfinite(kernels.block)]
+    return {
+        "length_us": float(kernels.duration.sum()), "blocks": int(blocks.max()) if blocks.size else 0,
+        "unit": unit, "unit_share": shares.get(unit, 0.0),
+    }  # fmt: skip
+
+
+def _framework(trace: Trace) -> str:
+    if any(name.startswith(("aten::", "torch::", "autograd::")) for _, name in trace.activities):
+        return "pytorch"
+    return "mindspore" if any(process == "MindSpore" for process, _ in trace.activities) else ""
+
+
+@computed
+def framework_of(run: Run) -> str:
+    """The framework by its files, else by the events of its timeline."""
+    if run.profile.framework != "unknown":
+        return run.profile.framework
+    return next((one.framework for one in run.each(RECORDING).values() if one.framework), "unknown")
+
+
+def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
+    """The same from the statistic by type, where no kernels one by one are at hand, or a part of them."""
+    us = frame.groupby("type")["total_us"].sum().sort_values(ascending=False)
+    total = float(us.sum())
+    if not len(us) or not total > 0:
+        return {}
+    counts = frame.groupby("type")["count"].sum() if "count" in frame else None
+    count = 0 if counts is None or counts[us.index[0]] != counts[us.index[0]] else int(counts[us.index[0]])
+    return {
+        "type": str(us.index[0]), "type_share": float(us.iloc[0]) / total, "type_count": count,
+        "types": int((us > 0).sum()),
+    }  # fmt: skip
+
+
+def _of_time(timeline: Timeline) -> dict[str, object]:
+    """What the kernels that are judged are like, and what lies before them."""
+    kernels, placed = timeline.kernels, timeline.placed
+    types, of = types_of(kernels)
+    us = np.bincount(of, kernels.duration, len(types))
+    top = int(us.argmax())
+    told: dict[str, object] = {
+        "type": types[top], "type_share": float(us[top] / us.sum()) if us.sum() else 0.0,
+        "type_count": int((of == top).sum()), "types": int((us > 0).sum()),
+    }  # fmt: skip
+    if placed is None or placed.steady is None:
+        return told
+    steady = placed.steady
+    told["set_up_us"] = placed.set_up_ns / 1000
+    if steady.repetition is not None:
+        found = steady.repetition
+        known = np.flatnonzero(kernels.start >= 0)
+        first = int(kernels.start[known[found.first - steady.first]])
+        last = int(kernels.end[known[: found.last - steady.first]].max())
+        told |= {
+            "executions": found.executions, "execution_kernels": found.length,
+            "execution_us": (last - first) / 1000 / found.executions,
+        }  # fmt: skip
+    return told
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was recorded, and why it is taken for that."""
+
+    kind: str
+    has_steps: bool
+    reason: Text
+
+
+@computed
+def recording_of(run: Run) -> Told:
+    """What all ranks' files say together."""
+    found = list(run.each(RECORDING).values())
+    batches = run.each(DATA_PIPELINE)
+    if not found:
+        return (
+            Told("training_steps", True, both("recording.batches"))
+            if batches
+            else Told("fragment", False, both("recording.no_course"))
+        )
+    marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
+    steps = bool(marks or batches)
+    why: list[Text] = []
+    if marks:
+        names = (both(f"recording_marks.{mark}") for mark in marks)
+        why.append(both("recording.marks", marks=_joined(names, "recording.listed")))
+    elif batches:
+        why.append(both("recording.batches"))
+    elif any(one.averaged for one in found):
+        return Told("training_steps", True, both("recording.averages"))
+    else:
+        why.append(both("recording.no_marks"))
+    kind_of, because = _kind(found, steps)
+    why += because
+    before = float(np.median([one.set_up_us for one in found]))
+    if not steps and before > 0:
+        why.append(both("recording.set_up", time=show(before, "us")))
+    if stray := sum(one.stray for one in found):
+        why.append(both("recording.stray", count=str(stray)))
+    return Told(kind_of, steps, _joined(why, "recording.joined"))
+
+
+def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
+    first = found[0]
+    trains = any(one.trains for one in found)
+    serves = next((one.serves for one in found if one.serves), "")
+    limits = section("benchmark")
+    again = first.type_count >= section("repetition")["executions"]
+    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
+    if first.alone:
+        blocks = both("recording.blocks", count=first.blocks) if first.blocks else Text("", "")
+        share = show(first.unit_share, "ratio")
+        unit = both("recording.unit", unit=first.unit, share=share) if first.unit else Text("", "")
+        took = show(first.length_us, "us")
+        told = both("recording.one_operator", type=first.type, time=took, blocks=blocks, unit=unit)
+        return "kernel_benchmark", [told]
+    if not steps and not trains and again and alone:
+        share = show(first.type_share, "ratio")
+        because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)
+        return "kernel_benchmark", [because]
+    if not steps and not any(one.timed for one in found):
+        return "fragment", [both("recording.cut" if any(one.cut for one in found) else "recording.no_course")]
+    repeats = (
+        [both("recording.repeats", length=str(first.execution_kernels), count=str(first.executions))]
+        if first.executions and not steps
+        else []
+    )
+    if serves and not trains:
+        return "inference", [*repeats, both("recording.serving", example=serves[:60])]
+    if steps and not trains and all(one.named for one in found):
+        return "inference", [both("recording.forward")]
+    return ("training_steps" if steps else "unmarked"), repeats
+
+
+def _joined(parts: Iterable[Text], by: str) -> Text:
+    return functools.reduce(lambda first, second: both(by, first=first, second=second), parts)
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts about the recording as a whole."""
+    del facts
+    told = recording_of(run)
+    found = list(run.each(RECORDING).values())
+    yield from fact("recording.kind", RUN, told.kind)
+    yield from fact("recording.has_steps", RUN, told.has_steps)
+    yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
+    if told.has_steps or not found:
+        return
+    yield from fact("recording.set_up_us", RUN, float(np.median([one.set_up_us for one in found])) or None)
+    yield from fact("recording.executions", RUN, found[0].executions or None)
+    yield from fact("recording.execution_us", RUN, found[0].execution_us or None)
+
+
+FAMILIES = (Family("recording", KINDS, measure, RECORDING.by(reduce), ("kernels", "steps"), uses=(DATA_PIPELINE,)),)

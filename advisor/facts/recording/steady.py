@@ -1,0 +1,124 @@
+"""What of a recording without marks of steps is set-up, and whether something repeats in the rest.
+
+The long gap before a kernel's first launch is compilation or loading: what lies before the last of them is set-up, as
+long as what follows holds most of the work. Whether that is one thing done again and again shows in the kernels' order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.recording.limits import section
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Kernels first … last − 1 are the same sequence of `length` kernels again and again."""
+
+    first: int
+    last: int
+    length: int
+
+    @property
+    def executions(self) -> int:
+        return (self.last - self.first) // self.length
+
+
+@dataclass(frozen=True)
+class Steady:
+    """The kernels first … last − 1, in order of start, that are judged; `idle_told` is false where gaps before first
+    launches lie among them, so that idle time shows nothing."""
+
+    first: int
+    last: int
+    idle_told: bool = True
+    repetition: Repetition | None = None
+
+
+def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = None) -> Steady:
+    """The judged part of kernels in order of start (nanoseconds); `kinds` tells which are alike, `computes` which are
+    no communication: that is neither compiled nor work, and may be waiting. Where nothing repeats, kernels launched
+    for the first time are the rule, and only a gap that is a large part of the recording is set-up."""
+    computes = np.ones(len(kinds), bool) if computes is None else computes
+    size, limits = len(kinds), section("set_up")
+    free = np.maximum.accumulate(end)
+    gap = np.maximum(start[1:] - free[:-1], 0) / 1000
+    work = np.concatenate((np.zeros(1), np.cumsum(np.where(computes, end - start, 0))))
+    seen = np.zeros(size, bool)
+    seen[np.unique(kinds, return_index=True)[1]] = True
+    usual = float(np.median(gap)) if gap.size else 0.0
+    long = (gap >= limits["gap_us"]) & (gap > limits["gap_factor"] * usual)
+    launches = 1 + np.flatnonzero(long & seen[1:] & computes[1:])
+    behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
+    first = int(behind[-1]) if behind.size else 0
+    if first and find_repetition(kinds[first:], end[first:] - start[first:]) is None:
+        whole = float(free[-1] - start[0]) / 1000
+        behind = behind[gap[behind - 1] >= limits["unjudged_share"] * whole]
+        first = int(behind[-1]) if behind.size else 0
+    inside = launches[launches > first]
+    recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
+    told = float(gap[inside - 1].sum()) < limits["unjudged_share"] * recorded
+    found = find_repetition(kinds[first:], end[first:] - start[first:])
+    if found is not None:
+        found = Repetition(found.first + first, found.last + first, found.length)
+    return Steady(first, size, told, found)
+
+
+def find_repetition(kinds: Ints, duration: Ints) -> Repetition | None:
+    """The sequence of kernels that recurs over most of the work; None where none does."""
+    limits, size = section("repetition"), len(kinds)
+    least = int(limits["executions"])
+    work = np.concatenate((np.zeros(1), np.cumsum(duration.astype(np.float64))))
+    best: Repetition | None = None
+    covered = limits["covered_share"] * work[-1]
+    for length in _lengths(kinds, int(limits["candidates"])):
+        if length * least > size:
+            continue
+        same = kinds[length:] == kinds[:-length]
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
+        starts, stops = edges[::2], edges[1::2]
+        whole = stops - starts >= length
+        if not whole.any():
+            continue
+        starts, stops = _of_one_sequence(kinds, starts[whole], stops[whole], length)
+        first, last = int(starts[0]), int(stops[-1]) + length
+        held = float((stops - starts).sum()) + length
+        mine = float(work[last] - work[first])
+        if last - first < least * length or held < limits["steady_share"] * (last - first) or mine < covered:
+            continue
+        if best is None or mine > 1.02 * float(work[best.last] - work[best.first]):
+            best = Repetition(first, last, length)
+    return best
+
+
+def _of_one_sequence(kinds: Ints, starts: Ints, stops: Ints, length: int) -> tuple[Ints, Ints]:
+    """The stretches that repeat the same kernels as the longest of them: two loops in turn are not one."""
+    mark = (kinds.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mark ^ (mark >> np.uint64(29)))))
+    made_of = sums[starts + length] - sums[starts]
+    same = made_of == made_of[int(np.argmax(stops - starts))]
+    return starts[same], stops[same]
+
+
+def _lengths(kinds: Ints, most: int) -> list[int]:
+    """Candidate lengths, shortest first: the usual distances between kernels that are alike, rare ones first."""
+    order = np.argsort(kinds, kind="stable")
+    sorted_kinds = kinds[order]
+    bounds = np.flatnonzero(np.diff(sorted_kinds)) + 1
+    found: dict[int, None] = dict.fromkeys((1, 2))
+    for places in sorted(np.split(order, bounds), key=len):
+        if len(places) < 3:
+            continue
+        values, counts = np.unique(np.diff(places), return_counts=True)
+        found.update(dict.fromkeys(values[np.argsort(-counts, kind="stable")[:2]].tolist()))
+        apart = places[2:] - places[:-2]
+        found[int(np.median(apart))] = None
+        if len(found) >= most:
+            break
+    return sorted(found)

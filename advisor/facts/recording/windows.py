@@ -1,0 +1,129 @@
+"""Which kernels belong to which step, where a step begins and ends, and what belongs to none.
+
+Step ids on the kernels decide, else the marks of steps in the timeline. Kernels before the first mark, and kernels
+without an id outside the steps' own kernels, are set-up, tear-down or something between: they belong to no step. Where
+nothing marks steps, one window holds what is not set-up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.recording.counts import types_of
+from advisor.facts.recording.steady import Steady, find_steady
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import Kernels
+from advisor.sources.streams.rank_trace import load_trace
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NAMELESS = ("0", "")
+"""How writers call the one row of a recording without steps."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Device-side steps: step i lasts from its first kernel to the next one's first kernel; the last one, and one that
+    is followed by what belongs to no step, to its own last kernel's end. Times in nanoseconds; `of` is the step of
+    each kernel."""
+
+    names: tuple[str, ...]
+    start: Ints
+    end: Ints
+    of: Ints
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Kernels in their windows. `inside` says which of all kernels these are, `marks` what told the steps (kernels,
+    trace, or nothing), `steady` what was found where nothing did."""
+
+    windows: Windows
+    inside: Mask
+    marks: str = ""
+    steady: Steady | None = None
+    set_up_ns: int = 0
+    """From the first kernel of all to the first that is judged, where nothing marks steps."""
+
+
+def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
+    """The windows of a rank's kernels; `whole` says whether these are all kernels of their time,
+    `computes` which are no communication."""
+    known = kernels.start >= 0
+    every = np.ones(len(kernels), bool)
+    if not known.any():
+        return Placed(Windows(("0",), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(len(kernels), int)), every)
+    named = np.array([bool(step) for step in kernels.steps])
+    firsts = sorted(
+        (int(kernels.start[mine].min()), i)
+        for i in np.flatnonzero(named).tolist()
+        if (mine := (kernels.step == i) & known).any()
+    )
+    if firsts:
+        names = [kernels.steps[i] for _, i in firsts]
+        apart = rank.tables["kernels"].reader == "kernels.timelines"
+        return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels", apart)
+    trace = load_trace(rank)
+    if trace is not None and trace.steps:
+        first = np.array([start for _, start, _ in trace.steps], np.int64)
+        if (kernels.start[known] >= first[0]).any():
+            return _placed(kernels, [name for name, _, _ in trace.steps], first, "trace")
+    if not whole or is_marked(rank):
+        return _placed(kernels, ["0"], np.array([kernels.start[known].min()]), "")
+    order = np.flatnonzero(known)
+    steady = find_steady(types_of(kernels)[1][order], kernels.start[order], kernels.end[order], computes[order])
+    inside = ~known
+    inside[order[steady.first : steady.last]] = True
+    low = int(kernels.start[order[steady.first]])
+    high = int(kernels.end[order[steady.first : steady.last]].max())
+    of = np.zeros(int(inside.sum()), np.int64)
+    return Placed(
+        Windows(("0",), np.array([low]), np.array([high]), of), inside, "", steady, low - int(kernels.start[order[0]])
+    )
+
+
+def is_marked(rank: Rank) -> bool:
+    """Whether a table of steps, new or old, tells steps apart."""
+    if rank.has("step_phases") or rank.has("cluster_phases"):
+        return True
+    frame = rank.read("steps") if rank.has("steps") else None
+    if frame is None or frame.empty or "step" not in frame:
+        return False
+    names = {str(name) if name is not None and name == name else "" for name in frame["step"]}
+    return len(names) > 1 or not names <= set(NAMELESS)
+
+
+def _placed(kernels: Kernels, names: list[str], first: Ints, marks: str, apart: bool = False) -> Placed:
+    """Steps from their first instants: kernels that name a step keep it, the others go by their start. Steps that were
+    recorded `apart`, each in a file of its own, end with their own last kernel."""
+    index = {name: i for i, name in enumerate(names)}
+    own = np.array([index.get(step, -1) for step in kernels.steps], np.int64)[kernels.step]
+    known = kernels.start >= 0
+    by_time = np.searchsorted(first, kernels.start, side="right") - 1
+    inside = (own >= 0) | (by_time >= 0) | (~known if marks != "kernels" else False)
+    if marks == "kernels":
+        last = np.full(len(names), -1, np.int64)
+        np.maximum.at(last, own[(own >= 0) & known], kernels.end[(own >= 0) & known])
+        inside &= (own >= 0) | (kernels.start < last[np.maximum(by_time, 0)])
+    of = np.where(own >= 0, own, np.maximum(by_time, 0))
+    start, end, keep = [], [], []
+    for i in range(len(names)):
+        mine = (of == i) & known & inside
+        if mine.any():
+            keep.append(i)
+            start.append(int(kernels.start[mine].min()))
+            end.append(int(kernels.end[mine].max()))
+    stray = kernels.start[known & ~inside]
+    for i in range(0 if apart else len(keep) - 1):
+        between = int(np.searchsorted(stray, end[i]))
+        if between == len(stray) or stray[between] >= start[i + 1]:
+            end[i] = start[i + 1]
+    position = np.full(len(names), 0, np.int64)
+    position[keep] = np.arange(len(keep))
+    told = tuple(names[i] for i in keep)
+    of = position[of][inside]
+    return Placed(Windows(told, np.array(start, np.int64), np.array(end, np.int64), of), inside, marks)

@@ -1,0 +1,155 @@
+"""msprof's older layout: `PROF_*/device_<n>/timeline/`, one JSON file of each kind for every iteration of a model.
+
+`task_time_<device>_<model>_<iteration>.json` holds what ran on the device, `hccl_…` the collectives of the same
+iteration as the host named them. Together they are the table of kernels; the iteration in the file's name is the step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.textfiles import read_text
+from advisor.tables import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_FILE = re.compile(r"(task_time|hccl)_\d+_\d+_(\d+)\.json")
+_COMPUTING = re.compile(r"^(AI_?CORE|AI_?CPU|AI_?VECTOR|AIV|AIC|MIX_)", re.IGNORECASE)
+"""Types of tasks that compute; the others are events, copies and notifications."""
+_PLANE = "Communication Kernel"
+"""The thread that holds collectives as a whole; planes hold the tasks inside them."""
+
+
+def find_timelines(names: Iterable[str]) -> list[str]:
+    """Those file names that are a device's tasks or collectives, by iteration."""
+    found = ((match, name) for name in names if (match := _FILE.fullmatch(name)))
+    return [name for match, name in sorted(found, key=lambda pair: (int(pair[0][2]), pair[0][1]))]
+
+
+def references(paths: Iterable[Path]) -> dict[str, TableRef]:
+    """The tables of kernels and of collectives from these files."""
+    paths = tuple(paths)
+    found = {"kernels": TableRef("kernels", paths, "kernels.timelines")}
+    if collectives := tuple(path for path in paths if path.name.startswith("hccl")):
+        found["collectives"] = TableRef("collectives", collectives, "timelines.collectives")
+    return found
+
+
+@reader("timelines.collectives")
+def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """Each collective with the time in which its busiest plane moved data, and in which that plane waited."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for path in reference.paths:
+        match, events = _FILE.fullmatch(path.name), _events(path, note)
+        if match is None:
+            continue
+        inside = list(_tasks_of_planes(events))
+        for name, _, _, _, start, duration in _collectives(events):
+            moved: dict[str, float] = {}
+            waited: dict[str, float] = {}
+            for plane, task, begin, us in inside:
+                if start <= begin <= start + duration * 1000:
+                    into = waited if task == _WAITS else moved if task in _MOVES else {}
+                    into[plane] = into.get(plane, 0.0) + us
+            plane = max(moved, key=moved.__getitem__, default="")
+            rows.append({
+                "step": match[2], "name": name, "group": "", "kind": "collective", "start_ns": start,
+                "elapsed_us": duration, "transit_us": moved.get(plane), "wait_us": waited.get(plane),
+            })  # fmt: skip
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows)
+    wanted = [name for name in TABLES["collectives"].names if columns is None or name in columns]
+    found: pd.DataFrame = frame.reindex(columns=wanted)
+    return found
+
+
+_WAITS = "Notify_Wait"
+_MOVES = frozenset(("Memcpy", "Reduce_Inline", "Reduce_TBE", "RDMASend"))
+
+
+def _tasks_of_planes(events: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, float]]:
+    for event in events:
+        if event.get("ph") == "X" and event.get("name") in (_WAITS, *_MOVES):
+            for name, _, _, plane, start, duration in _row(event, "", "", str(event.get("tid"))):
+                yield plane, name, start, duration
+
+
+def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
+    """The kernels of one file as a canonical frame."""
+    import polars as pl
+
+    match = _FILE.fullmatch(path.name)
+    if match is None:
+        return
+    usable = _events(path, note)
+    rows = list(_collectives(usable) if match[1] == "hccl" else _tasks(usable))
+    if rows:
+        schema = {
+            "name": pl.String, "type": pl.String, "core": pl.String, "stream": pl.String, "start_ns": pl.Int64,
+            "duration_us": pl.Float64,
+        }  # fmt: skip
+        frame = pl.DataFrame(rows, schema=schema, orient="row")
+        yield frame.with_columns(pl.lit(match[2]).alias("step"))
+
+
+def _events(path: Path, note: Note) -> list[dict[str, Any]]:
+    try:
+        document = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        note(str(path), f"is no JSON: {str(error)[:200]}")
+        return []
+    events = document.get("traceEvents") if isinstance(document, dict) else document
+    return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+
+
+_Row = tuple[str, str, str, str, int, float]
+
+
+def _tasks(events: list[dict[str, Any]]) -> Iterator[_Row]:
+    for event in events:
+        about = event.get("args")
+        core = str(about.get("Task Type", "")) if isinstance(about, Mapping) else ""
+        if event.get("ph") == "X" and _COMPUTING.match(core):
+            stream = str(about.get("Stream Id", "")) if isinstance(about, Mapping) else ""
+            yield from _row(event, _type_of(str(event.get("name", ""))), core, stream)
+
+
+def _collectives(events: list[dict[str, Any]]) -> Iterator[_Row]:
+    whole = {
+        (str(event.get("pid")), str(event.get("tid")))
+        for event in events
+        if event.get("ph") == "M" and event.get("name") == "thread_name" and _thread(event) == _PLANE
+    }
+    for event in events:
+        if event.get("ph") == "X" and (str(event.get("pid")), str(event.get("tid"))) in whole:
+            yield from _row(event, _type_of(str(event.get("name", ""))), "HCCL", str(event.get("tid")))
+
+
+def _thread(event: Mapping[str, Any]) -> str:
+    about = event.get("args")
+    return str(about.get("name", "")) if isinstance(about, Mapping) else ""
+
+
+def _row(event: Mapping[str, Any], kind: str, core: str, stream: str) -> Iterator[_Row]:
+    try:
+        start, duration = Decimal(str(event.get("ts"))), float(str(event.get("dur")))
+        yield str(event.get("name", "")), kind, core, stream, int(start * 1000), duration
+    except (InvalidOperation, ValueError, OverflowError):
+        return
+
+
+def _type_of(name: str) -> str:
+    """`Default/network/Cast-op239` is a Cast, `Default/AllReduce-op534_0` an AllReduce."""
+    return name.rpartition("/")[2].partition("-op")[0]

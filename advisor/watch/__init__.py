@@ -1,0 +1,1 @@
+"""`advisor watch`: judges the profiles of a long training as they appear, one after the other, for days."""

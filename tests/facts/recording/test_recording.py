@@ -1,0 +1,213 @@
+"""What was recorded, and that nothing is "per step" where nothing marks steps."""
+
+import csv
+import json
+from itertools import pairwise
+
+import pytest
+
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+
+HEAD = [
+    "Step Id",
+    "Model ID",
+    "Task ID",
+    "Stream ID",
+    "Name",
+    "Type",
+    "OP State",
+    "Accelerator Core",
+    "Start Time(us)",
+    "Duration(us)",
+    "Wait Time(us)",
+    "Block Num",
+    "Input Shapes",
+    "Input Data Types",
+    "Input Formats",
+    "Output Shapes",
+    "Output Data Types",
+    "Output Formats",
+]
+ORIGIN_US = 1_700_000_000_000_000
+
+
+@pytest.fixture(scope="module")
+def rules():
+    return load_rules()
+
+
+def write(folder, kernels, name="kernel_details.csv"):
+    """A table of kernels from (step, type, start us, duration us)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, busy_until = [], None
+    for step, kind, start, duration in kernels:
+        wait = 0.0 if busy_until is None else max(start - busy_until, 0.0)
+        busy_until = max(start + duration, busy_until or 0.0)
+        rows.append([
+            step, 4294967295, 1, 1, f"aclnn{kind}_{kind}", kind, "dynamic", "AI_CORE", f"{ORIGIN_US + start:.3f}",
+            duration, wait, 24, '"32,32;32,32"', "FLOAT16;FLOAT16", "ND;ND", '"32,32"', "FLOAT16", "ND",
+        ])  # fmt: skip
+    with (folder / name).open("w", newline="") as file:
+        csv.writer(file).writerows([HEAD, *rows])
+    return folder
+
+
+def loop(sequence, times, start=0.0, gap=10.0, duration=20.0, step=""):
+    """Kernels of a sequence executed again and again."""
+    at, found = start, []
+    for number in range(times):
+        for kind in sequence:
+            found.append((step and str(number), kind, at, duration))
+            at += duration + gap
+    return found
+
+
+def facts_of(folder, *names):
+    return measure([folder], ["recording.kind", "step.time_us", "step.idle_share", *names], Options(jobs=1)).facts
+
+
+def test_one_kernel_again_and_again_is_a_benchmark(tmp_path, rules):
+    """Its compilation is set-up, its pauses are nobody's idle time, and no step is spoken of."""
+    before = [("", "Cast", 0.0, 3.0), ("", "Fill", 500.0, 3.0)]
+    report = advise([write(tmp_path, [*before, *loop(["custom_kernel"], 40, 170_000.0)])], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert report.summary.step_time_us is None
+    assert report.summary.recording_us == pytest.approx(40 * 30 - 10, rel=0.01)
+    assert report.summary.direction not in ("scheduling", "healthy")
+    assert "170 ms" in report.profile.recording_reason.en
+    assert not {f.verdict for f in report.findings} & {"device-idle-gaps", "host-dispatch-bound", "too-few-samples"}
+
+
+def test_a_decoding_loop_is_inference(tmp_path):
+    """Kernels of a key-value cache and no gradient: the same sequence for every token."""
+    token = ["RmsNorm", "MatMulV2", "ReshapeAndCache", "PagedAttentionMaskNd", "MatMulV2", "SwiGlu", "MatMulV2"]
+    facts = facts_of(write(tmp_path, loop(token, 25)), "recording.executions")
+    assert facts.value("recording.kind", RUN) == "inference"
+    assert facts.value("recording.executions", RUN) == 25
+    assert facts.value("recording.has_steps", RUN) is False
+
+
+def test_a_whole_training_without_marks_is_judged_as_a_recording(tmp_path, rules):
+    """Savings are of the recording, in JSON as in the sentences of both languages."""
+    step = ["MatMulV2", "Cast", "ReluGrad", "MatMulV2", "ApplyAdamV2"]
+    report = advise([write(tmp_path, loop(step, 30, gap=400.0))], rules)
+    assert report.profile.recording == "unmarked"
+    assert report.profile.steps == ()
+    told = [report.summary.headline, *(text for f in report.findings for text in (f.title, f.message))]
+    told += [f.saving.basis for f in report.findings if f.saving]
+    assert not [text.en for text in told if " step" in text.en.lower().replace("timestep", "")]
+    assert not [text.zh for text in told if "step" in text.zh or "单步" in text.zh or "每步" in text.zh]
+    savings = [f.saving for f in report.findings if f.saving]
+    assert savings
+    assert all(s.us_per_step is None and s.share_of_step is None and s.us_of_recording for s in savings)
+
+
+def test_kernels_without_a_step_id_belong_to_no_step(tmp_path):
+    """Warm-up before the first marked step, and an evaluation between two, are in no step's time."""
+    steps = [loop(["MatMulV2", "MulGrad"], 1, at) for at in (10_000.0, 11_000.0, 50_000.0, 51_000.0)]
+    marked = [(str(n + 1), *row[1:]) for n, rows in enumerate(steps) for row in rows]
+    stray = [*loop(["MatMulV2"], 100), *loop(["Softmax"], 100, 12_000.0)]
+    kernels = sorted([*marked, *stray], key=lambda row: row[2])
+    facts = facts_of(write(tmp_path, kernels), "recording.stray_kernels", "operators.kernel_count")
+    assert facts.value("recording.stray_kernels", RUN) == 200
+    assert facts.value("operators.kernel_count", RUN) == 2
+    assert facts.number("step.time_us", RUN) < 1100
+
+
+def test_a_cut_table_never_beats_a_whole_statistic(tmp_path):
+    """With a hundredth of the kernels at hand, times come from the statistic and nothing is said of idle time."""
+    write(tmp_path, loop(["Cast", "MatMulV2"], 50, gap=900.0))
+    (tmp_path / "op_statistic.csv").write_text(
+        "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
+        "0,MatMulV2,AI_CORE,8000,800000,1,100,200,80\n0,Cast,AI_VECTOR_CORE,2000,200000,1,100,200,20\n"
+    )
+    measured = measure([tmp_path], None, Options(jobs=1))
+    shares = {s.id: f.value for s, f in measured.facts.of("operator_type.compute_share").items()}
+    assert shares == pytest.approx({"MatMulV2": 0.8, "Cast": 0.2})
+    assert measured.facts.value("timeline.idle_share", RUN) is None
+    assert measured.facts.value("step.idle_share", RUN) is None
+    assert sum("op_statistic.csv counts" in problem.problem for problem in measured.problems) == 1
+
+
+def test_contradicted_gaps_must_be_a_visible_part_of_the_recording(tmp_path):
+    """A few gaps of 0.1 ms in tightly packed 90 ms switch off nothing; where they are most of the time, they do."""
+    tight = loop(["MatMulV2", "MulGrad"], 2000, gap=0.0)
+    shifted = [(step, kind, at + 100.0 * (i // 1000), us) for i, (step, kind, at, us) in enumerate(tight)]
+    folder = write(tmp_path / "tight", shifted)
+    forget_waits(folder / "kernel_details.csv")
+    assert facts_of(folder).value("step.idle_share", RUN) is not None
+    folder = write(tmp_path / "filtered", loop(["MatMulV2", "MulGrad"], 100, gap=500.0))
+    forget_waits(folder / "kernel_details.csv")
+    assert facts_of(folder).value("step.idle_share", RUN) is None
+
+
+def forget_waits(path):
+    """All waits but the last are noted as nothing, as when rows between them were taken out."""
+    with path.open() as file:
+        head, *rows = csv.reader(file)
+    at = head.index("Wait Time(us)")
+    for row in rows:
+        row[at] = "0.001"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([head, *rows])
+
+
+def test_a_clock_counts_only_while_kernels_run(tmp_path):
+    """The idle clock before the first kernel is no drop."""
+    write(tmp_path, loop(["MatMulV2", "MulGrad"], 100, 2_000_000.0, step="1"))
+    events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "AI Core Freq"}}]
+    events += [
+        {"ph": "C", "name": "AI Core Freq", "pid": 1, "tid": 0, "ts": f"{ORIGIN_US + at}.000", "args": {"MHz": mhz}}
+        for at, mhz in ((0, 800), (1_000_000, 800), (1_999_000, 1650), (2_001_000, 1650), (2_003_000, 1650))
+    ]
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], ["timeline.core_mhz_drop"], Options(jobs=1)).facts
+    drops = [fact.value for fact in facts.of("timeline.core_mhz_drop").values()]
+    assert drops == pytest.approx([0.0])
+
+
+def test_one_operator_measured_alone_is_told_as_that(tmp_path, rules):
+    """`msprof op`: which unit binds it, on how many blocks; nothing of steps, and never healthy."""
+    folder = tmp_path / "OPPROF_20260101000000_ABC"
+    folder.mkdir()
+    (folder / "OpBasicInfo.csv").write_text(
+        "Op Name,Op Type,Task Duration(us),Block Dim,Mix Block Dim,Device Id,Pid\nadd_custom_0,vector,29.68,8,NA,0,1\n"
+    )
+    (folder / "PipeUtilization.csv").write_text(
+        "block_id,sub_block_id,aiv_vec_ratio,aiv_scalar_ratio,aiv_mte2_ratio\n0,vector0,0.04,0.05,0.9\n"
+        "1,vector0,0.04,0.05,0.86\n"
+    )
+    report = advise([tmp_path], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert "29.7 us on 8 blocks, busiest unit memory (read) at 88 %" in report.profile.recording_reason.en
+    assert report.summary.direction not in ("scheduling", "healthy")
+    assert report.problems == ()
+
+
+def test_older_timelines_of_single_iterations_are_parsed(tmp_path):
+    """PROF_*/device_0/timeline with a file for every iteration: each is a step, and what lies between is none."""
+    folder = tmp_path / "PROF_000001_20230818142704322_ABCDEF" / "device_0" / "timeline"
+    folder.mkdir(parents=True)
+    starts = [1000.0 + 30_000.0 * n for n in range(6)]
+    for number, begin in enumerate(starts, 1):
+        tasks = [
+            {"ph": "X", "name": "Default/net/MatMul-op1", "pid": 3, "tid": 2, "ts": begin, "dur": 5000.0,
+             "args": {"Task Type": "AI_CORE", "Stream Id": 2}},
+            {"ph": "X", "name": "NOTIFY_WAIT", "pid": 3, "tid": 3, "ts": begin, "dur": 9000.0,
+             "args": {"Task Type": "NOTIFY_WAIT_SQE", "Stream Id": 3}},
+        ]  # fmt: skip
+        exchange = [
+            {"ph": "M", "name": "thread_name", "pid": 4, "tid": 70000, "args": {"name": "Communication Kernel"}},
+            {"ph": "X", "name": "Default/AllReduce-op2", "pid": 4, "tid": 70000, "ts": begin + 5000.0, "dur": 8000.0},
+            {"ph": "X", "name": "Memcpy", "pid": 4, "tid": 0, "ts": begin + 5100.0, "dur": 7000.0},
+        ]
+        (folder / f"task_time_0_2_{number}.json").write_text(json.dumps(tasks))
+        (folder / f"hccl_0_2_{number}.json").write_text(json.dumps(exchange))
+    assert all(b - a > 13_000 for a, b in pairwise(starts))
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert measured.facts.number("step.time_us", RUN) == pytest.approx(13_000)
+    assert measured.facts.number("step.exposed_communication_share", RUN) == pytest.approx(8 / 13)
+    assert measured.facts.value("collection.unparsed_ranks", measured.facts.subjects("collection")[0]) == 0
+    assert measured.info.framework == "mindspore"

@@ -1,0 +1,75 @@
+"""What of a recording without marks is set-up, and what repeats in the rest."""
+
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.facts.recording.steady import find_repetition, find_steady
+
+FORWARD, BACKWARD = [1, 2, 3, 3, 4] * 32, [5, 6, 7, 7, 8] * 32
+STEP = [*FORWARD, 9, *BACKWARD, *[10] * 40]
+
+
+def course(kinds, gaps=(), gap_us=5.0, kernel_us=10.0):
+    """(kinds, start, end) of kernels one after another; `gaps` are (place, microseconds before it)."""
+    before = [dict(gaps).get(i, gap_us) for i in range(len(kinds))]
+    start = [int(1000 * each) for each in accumulate(wait + kernel_us for wait in before)]
+    return np.array(kinds), np.array(start), np.array(start) + int(1000 * kernel_us)
+
+
+def test_the_long_gap_before_a_first_launch_is_set_up():
+    """A kernel that is compiled for 168 ms and then launched five times is judged by its launches."""
+    found = find_steady(*course([0, 1, 0, 1, 2, 2, 2, 2, 2], [(4, 168_000)]))
+    assert (found.first, found.last) == (4, 9)
+    assert found.repetition is not None
+    assert (found.repetition.length, found.repetition.executions) == (1, 5)
+
+
+def test_a_long_gap_before_a_kernel_that_ran_before_is_a_pause():
+    """It belongs to what is judged: nothing was launched for the first time behind it."""
+    found = find_steady(*course(STEP * 4, [(2 * len(STEP), 168_000)]))
+    assert found.first == 0
+    assert found.idle_told
+
+
+def test_layers_of_one_step_are_no_loop():
+    """Forward repeats its layers and backward repeats others: neither is most of the work."""
+    assert find_repetition(np.array(STEP), np.full(len(STEP), 10)) is None
+
+
+def test_what_is_compiled_all_along_tells_nothing_of_idle_time():
+    """Half of the recording lies before first launches, and no part behind one of them holds most of the work."""
+    kinds = [kind for kind in range(20) for _ in range(5)]
+    found = find_steady(*course(kinds, [(5 * k, 20_000) for k in range(11, 20)]))
+    assert not found.idle_told
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sequence=st.lists(st.integers(0, 9), min_size=1, max_size=30),
+    times=st.integers(3, 12),
+    before=st.lists(st.integers(10, 19), max_size=10),
+)
+def test_a_sequence_is_found_however_it_is_made(sequence, times, before):
+    """What is executed again and again covers the recording but for what ran before it, whatever the sequence."""
+    kinds = np.array([*before, *sequence * times])
+    found = find_repetition(kinds, np.array([1] * len(before) + [100] * (len(sequence) * times)))
+    assert found is not None
+    assert len(sequence) % found.length == 0
+    assert found.last - found.first >= len(sequence) * (times - 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(setup=st.lists(st.integers(10, 19), min_size=1, max_size=8), gap_ms=st.integers(20, 500))
+def test_set_up_does_not_change_what_is_judged(setup, gap_ms):
+    """Kernels before the long gap and its length move the judged part and change nothing in it."""
+    alone = find_steady(*course([1, 2, 3] * 20))
+    found = find_steady(*course([*setup, *[1, 2, 3] * 20], [(len(setup), gap_ms * 1000)]))
+    assert found.last - found.first == alone.last - alone.first
+    assert found.repetition is not None
+    assert alone.repetition is not None
+    assert found.repetition.executions == alone.repetition.executions
+    assert pytest.approx(found.idle_told) == alone.idle_told
