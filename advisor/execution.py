@@ -9,9 +9,11 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import ModuleType
@@ -107,9 +109,19 @@ def collect_seldom() -> None:
 
 def _start_worker() -> None:
     """Ctrl-C reaches the whole process group; only the process that the user started answers it."""
+    threading.Thread(target=_end_with_parent, name="parent's end", daemon=True).start()
     collect_seldom()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end_with_parent() -> None:
+    """Ends this worker as soon as the process that wants its results is gone, however that ended: what was killed
+    tells nobody. The server that workers are forked from ends with the last of them."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 def run_each(

@@ -131,6 +131,8 @@ class Fact:
     value: Value
     samples: int = 1
     sources: tuple[Source, ...] = ()
+    doubted: tuple[str, ...] = ()
+    """Files it rests on that hold impossible numbers, or contradict themselves or one another."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Problem:
     problem: str
     lost: tuple[str, ...] = field(default=(), compare=False)
     """Tables that the file was to give and of which nothing could be used."""
+    doubted: tuple[str, ...] = field(default=(), compare=False)
+    """Tables with impossible numbers, or that contradict themselves or others: what rests on them is uncertain."""
 
 
 @dataclass(frozen=True)
@@ -253,8 +257,6 @@ class WhatIf:
     """Ids of findings, in the order in which repairing them gives most soonest."""
     step_time_us: Mapping[str, float]
     """Ids joined by commas, in the order of `causes`; "" for the step as it is."""
-    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """The same key -> rank -> its own computing as a share of that step, where the step can be replayed."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """Time and memory of `advisor advise` on full-size profiles, against a bare scan of the same bytes.
 
-    python benchmarks/scale.py [--work DIR] [--ranks 8] [--steps 15] [--repeat 3]
+    python -m benchmarks.scale [--work DIR] [--ranks 8] [--steps 15] [--repeat 2] [--kinds mindspore pytorch database]
 
-Writes a profile (benchmarks/large_profiles.py), then runs in turn, each in processes of its own on as many processors:
-a bare scan with the fastest readers known (trace_view.json by msgspec in blocks that stay in the cache, decoded to the
-five fields of an event that an analysis needs; kernel_details.csv by polars, the columns that it needs, as texts; one
-process a processor, nothing done with what was read), and `advisor advise`. Both are repeated and the least is kept:
-other work on the machine only ever adds. Ratios of one run are comparable between machines, seconds are not.
+Writes a profile of each kind (benchmarks/large_profiles.py), then runs in turn, each in processes of its own on as many
+processors: a bare scan (duckdb: every event of trace_view.json with four fields, every row and column of the CSV files,
+every operation of the communication files; SQLite itself: every value of the tables that an analysis reads; nothing is
+kept), and `advisor advise`. Both are repeated and the least is kept: other work on the machine only ever adds. Ratios
+of one run are comparable between machines, seconds are not. Needs the extra `bench`.
 """
 
 from __future__ import annotations
@@ -21,38 +21,32 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from large_profiles import Workload, write
+from benchmarks.large_profiles import KINDS, real_size, write
 
 SCAN = """
-import os, sys
-os.environ["POLARS_MAX_THREADS"] = "1"
+import glob, os, sqlite3, sys
 from multiprocessing import get_context
-WANTED = ("Step ID", "Stream ID", "Name", "Type", "OP State", "Accelerator Core", "Start Time(us)", "Duration(us)",
-          "Wait Time(us)", "Block Num", "Input Shapes", "Input Data Types", "Input Formats", "Output Shapes",
-          "Output Data Types", "cube_utilization(%)")
+TABLES = ("STRING_IDS", "COMPUTE_TASK_INFO", "TASK", "TASK_PMU_INFO", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API",
+          "StepTraceTime", "CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix")
 def scan(folder):
-    import msgspec, polars
-    table = folder + "/kernel_details.csv"
-    with open(table) as stream:
-        heading = stream.readline().strip().split(",")
-    wanted = [i for i, name in enumerate(heading) if name in WANTED or name.endswith("_ratio")]
-    polars.read_csv(table, infer_schema=False, columns=wanted)
-    class Event(msgspec.Struct, gc=False):
-        ph: str
-        name: str = ""
-        pid: int | str = 0
-        ts: msgspec.Raw = msgspec.Raw(b"")
-        dur: float | str | None = None
-    decoder = msgspec.json.Decoder(list[Event])
-    rest = b""
-    with open(folder + "/trace_view.json", "rb") as stream:
-        stream.read(1)
-        while data := stream.read(1 << 19):
-            rest += data
-            cut = rest.rfind(b"}, {")
-            decoder.decode(b"[" + rest[:cut + 1] + b"]")
-            rest = rest[cut + 3:]
+    import duckdb
+    d = duckdb.connect()
+    d.execute("SET threads = 1")
+    for path in glob.glob(folder + "/*.csv"):
+        d.execute(f"SELECT max(hash(COLUMNS(*))) FROM read_csv('{path}', all_varchar = true)").fetchall()
+    for path in glob.glob(folder + "/trace_view.json"):
+        columns = "{ph: 'VARCHAR', name: 'VARCHAR', ts: 'VARCHAR', dur: 'VARCHAR'}"
+        d.execute(f"SELECT ph, count(*), max(name), max(ts), max(dur) FROM read_json('{path}', format = 'array', "
+                  f"columns = {columns}, maximum_object_size = 67108864) GROUP BY ph").fetchall()
+    for path in glob.glob(folder + "/communication*.json"):
+        d.execute(f"SELECT max(length(json)) FROM (SELECT unnest(json_extract(json, '$.*.*.*')) AS json FROM "
+                  f"read_json_objects('{path}', maximum_object_size = 268435456))").fetchall()
+    for path in glob.glob(folder + "/*.db"):
+        c = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+        for table in TABLES:
+            columns = [row[1] for row in c.execute(f"PRAGMA table_info({table})")]
+            if columns:
+                c.execute(f"SELECT {', '.join(f'max({name})' for name in columns)} FROM {table}").fetchall()
 if __name__ == "__main__":
     with get_context("spawn").Pool(min(os.cpu_count() or 1, len(sys.argv) - 1)) as pool:
         pool.map(scan, sys.argv[1:], chunksize=1)
@@ -145,35 +139,26 @@ def compare(profile: Path, repeat: int) -> tuple[Cost, Cost, float]:
 def main() -> None:
     """Command line: prints one table row per size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, help="where to write profiles (default: a temporary folder)")
+    parser.add_argument("--work", type=Path, help="where profiles lie, or are written to (default: a temporary folder)")
     parser.add_argument("--ranks", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=15, help="of 13,504 kernels each")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=15, help="of 13,504 kernels and 1,038 collectives each")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--repeat", type=int, default=2)
     args = parser.parse_args()
-    sizes = [(args.ranks, args.steps)]
-    sizes += [(ranks, args.steps) for ranks in (4, 2) if ranks < args.ranks]
-    sizes += [(args.ranks, args.steps * 2 // 5)] if args.steps > 2 else []
-    heading = (
-        "ranks",
-        "kernels a rank",
-        "MB",
-        "scan s",
-        "scan CPU s",
-        "advise s",
-        "advise CPU s",
-        "wall ratio",
-        "CPU ratio",
-    )
-    print("| " + " | ".join((*heading, "peak MB")) + " |\n" + "|---" * (len(heading) + 1) + "|")
-    with tempfile.TemporaryDirectory(dir=args.work) as folder:
-        for ranks, steps in sizes:
-            load = Workload(ranks=ranks, steps=steps)
-            profile = write(load, Path(folder) / f"{ranks}x{steps}", os.cpu_count() or 1)
+    heading = ("kind", "ranks", "kernels a rank", "MB", "scan s", "scan CPU s", "scan MB", "advise s", "advise CPU s",
+               "ratio by the clock", "ratio of CPU", "peak MB")  # fmt: skip
+    print("| " + " | ".join(heading) + " |\n" + "|---" * len(heading) + "|")
+    with tempfile.TemporaryDirectory() as temporary:
+        for kind in args.kinds:
+            load = real_size(args.ranks, kind, args.steps)
+            profile = (args.work or Path(temporary)) / f"{kind}-{args.ranks}x{args.steps}"
+            if not profile.is_dir():
+                write(load, profile, os.cpu_count() or 1)
             scan, advise, size = compare(profile, args.repeat)
             print(
-                f"| {ranks} | {steps * load.kernels:,} | {size / 1e6:.0f} | {scan.wall_s:.1f} | {scan.cpu_s:.1f} | "
-                f"{advise.wall_s:.1f} | {advise.cpu_s:.1f} | {advise.wall_s / scan.wall_s:.2f} | "
-                f"{advise.cpu_s / scan.cpu_s:.2f} | {advise.rss_mb:.0f} |",
+                f"| {kind} | {args.ranks} | {args.steps * load.kernels:,} | {size / 1e6:.0f} | {scan.wall_s:.1f} | "
+                f"{scan.cpu_s:.1f} | {scan.rss_mb:.0f} | {advise.wall_s:.1f} | {advise.cpu_s:.1f} | "
+                f"{advise.wall_s / scan.wall_s:.2f} | {advise.cpu_s / scan.cpu_s:.2f} | {advise.rss_mb:.0f} |",
                 flush=True,
             )
 

@@ -77,6 +77,19 @@ CASES: dict[str, Known] = {
     "pt-text-ddp-alexnet-level1": DDP,
     "pt-db-ddp-alexnet-level1": DDP,
     "msinsight-cluster-output": Known(present=(("pipeline-bubble", "1"),), absent=("slow-compute-rank",)),
+    "real-pt-mlp-5steps": Known(roots=(("host-dispatch-bound", "run"),), direction="scheduling"),
+    "real-pt-moe-rank0-cut": Known(
+        roots=(("host-dispatch-bound", "run"),), absent=("conversion-overhead",), direction="scheduling"
+    ),
+    "real-pt-trace-only": Known(roots=(("host-dispatch-bound", "run"),), direction="scheduling"),
+    "real-msprof-first-launch": Known(
+        roots=(("operator-hotspot", "matmul_kernel"),),
+        absent=("device-idle-gaps", "memory-pressure"),
+        direction="computation",
+    ),
+    "real-msprof-rows-cut": Known(
+        roots=(("operator-hotspot", "matmul_kernel"),), absent=("device-idle-gaps",), direction="computation"
+    ),
     "mstt-kernel-hccl-2023": Known(present=(("aicpu-operators", "Cast"),)),
 }
 

@@ -220,3 +220,39 @@ def test_a_training_script_is_not_run_again_in_the_workers(profile: Path, tmp_pa
     script.write_text(SCRIPT)
     done = subprocess.run([sys.executable, script, profile], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "training starts\n2 ranks\n", done.stderr
+
+
+WORKERS = """
+import multiprocessing, os, sys, time
+from pathlib import Path
+from advisor.execution import executor
+with executor(2, 1 << 40, 2) as pool:
+    started = [pool.submit(os.getpid) for _ in range(2)]
+    stalled = [pool.submit(time.sleep, 120) for _ in range(2)]
+    pids = {each.result() for each in started}
+    Path(sys.argv[1]).write_text(" ".join(map(str, pids)))
+    time.sleep(120)
+"""
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process lives; one that nobody has buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
+    """A CI step that kills the advisor gets its pipes back: nothing started by it lives on."""
+    told = tmp_path / "pids"
+    process = subprocess.Popen([sys.executable, "-c", WORKERS, str(told)], stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not (told.exists() and told.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    workers = [int(pid) for pid in told.read_text().split()]
+    assert workers and all(map(is_running, workers))
+    process.kill()
+    process.communicate(timeout=30)  # ends once nobody holds the pipe any more: workers, and the server they come from
+    assert not any(map(is_running, workers))

@@ -167,7 +167,7 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
     own.
     """
     from advisor.basics.errors import NoVerdict
-    from advisor.gate.flow import refuse_parts, take_samples
+    from advisor.gate.flow import refuse_parts, require_measured, take_samples
     from advisor.gate.history.baselines import add_runs
     from advisor.pipeline import Options
     from advisor.render.decision.history import added_text
@@ -187,6 +187,8 @@ def add(profiles: tuple[str, ...], reference: str | None, jobs: int, quiet: bool
             hint="`advisor doctor` tells what is missing",
         )  # fmt: skip
     refuse_parts(samples)
+    for sample in samples:
+        require_measured(sample)
     for sample in samples:
         for problem in sample.problems[:3]:
             log.warning("%s: %s: %s", sample.id, problem.file, problem.problem)

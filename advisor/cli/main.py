@@ -22,6 +22,7 @@ COMMANDS = {
     "baseline": "gate",
     "collect": "collect",
     "compare": "compare",
+    "whatif": "compare",
     "doctor": "inspection",
     "example": "example",
     "explain": "inspection",

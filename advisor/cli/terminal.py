@@ -70,6 +70,8 @@ def write(result: Any, outputs: Sequence[Output], lang: str, **options: Any) -> 
         else:
             text = render(result, name, lang, **options)
             write_atomically(path, text if text.endswith("\n") else text + "\n")
+            if all(other != "-" for _, other in outputs):
+                note(f"advisor: written: {path}")
 
 
 def _colour() -> bool:
@@ -79,6 +81,9 @@ def _colour() -> bool:
 def _width() -> int | None:
     import shutil
 
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told[:6]) > 0:
+        return int(told[:6])
     return shutil.get_terminal_size((100, 40)).columns if sys.stdout.isatty() else 100
 
 

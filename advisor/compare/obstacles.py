@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.compare.facts import FactTable, number
+from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
 from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
@@ -88,24 +88,27 @@ def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
 
 
 def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
-    """Another batch: the leading dimension of most operators' inputs has changed by one and the same factor."""
+    """Another batch: the leading dimension of most operators' inputs has changed by one and the same factor. Else other
+    shapes, where most operators' inputs changed. One type among several does not tell: which of its kernels is the
+    costliest may change by itself."""
     before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
     times = old.of("operator_type.time_us")
-    by_factor: dict[float, float] = {}
-    for key in sorted(set(before) & set(after)):
+    weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
+    total, limit = sum(weights.values()), settings().limits["shape_change"]
+    by_factor: dict[float, list[Key]] = {}
+    for key in sorted(weights):
         a, b = _leading(before[key].value), _leading(after[key].value)
-        if a and b:
-            weight = (number(times[key].value) if key in times else None) or 1.0
-            factor = round(b / a, 3)
-            by_factor[factor] = by_factor.get(factor, 0.0) + weight
-    total, limit = sum(by_factor.values()), settings().limits["shape_change"]
-    if not total:
-        return
-    factor, weight = max(by_factor.items(), key=lambda item: item[1])
-    if factor != 1 and weight / total >= limit:
-        yield Obstacle("batch", "× 1", f"× {factor:g}", True, _why("batch"))
-    elif 1 - by_factor.get(1.0, 0.0) / total >= limit:
-        yield Obstacle("shapes", "-", f"{100 * (1 - by_factor.get(1.0, 0.0) / total):.0f} %", False, _why("shapes"))
+        if a and b and a != b:
+            by_factor.setdefault(round(b / a, 3), []).append(key)
+    changed = sorted((key for key in weights if before[key].value != after[key].value), key=lambda key: -weights[key])
+    few = min(2, len(weights))
+    for factor, keys in by_factor.items():
+        if sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
+            yield Obstacle("batch", "× 1", f"× {factor:g}", True, _why("batch"))
+            return
+    if changed and sum(weights[key] for key in changed) >= limit * total and len(changed) >= few:
+        was, now = (f"{changed[0][1]} {shapes[changed[0]].value}" for shapes in (before, after))
+        yield Obstacle("shapes", was, now, False, _why("shapes"))
 
 
 def _leading(shapes: Value) -> int | None:

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.evidence import missing_evidence
 from advisor.engine.concluding.findings import Draft, build
+from advisor.engine.concluding.joint import tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
-from advisor.engine.concluding.summary import summarise
+from advisor.engine.concluding.summary import step_time, summarise
 from advisor.engine.concluding.without_steps import tell_of_recording
 from advisor.engine.matching.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
 from advisor.engine.matching.program import Compiled, compile_rules, finding_record, stratum_records
@@ -60,12 +62,16 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     missing = missing_evidence(verdicts.checks, kinds, measured.tables)
+    step_us = step_time(measured.facts) if measured.info.has_steps else None
+    joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
     report = Report(
         profile=measured.info,
         summary=summarise(
-            verdicts.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable, missing
+            joint.findings, verdicts.checks, measured.facts, measured.info.ranks, measured.unusable, missing
         ),
-        findings=tuple(verdicts.findings),
+        findings=tuple(joint.findings),
+        whatif=joint.whatif,
+        accounting=account(joint.findings, measured.facts, step_us),
         checked=tuple(verdicts.checks),
         missing_evidence=missing,
         problems=tuple(problems),
@@ -88,7 +94,11 @@ def decide(
     catalogue = known_facts() if catalogue is None else catalogue
     done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
     findings = assign_roles(
-        merge(done.findings),
+        merge(
+            done.findings,
+            frozenset(rule.id for rule in rules.rules if rule.general),
+            {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
+        ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},

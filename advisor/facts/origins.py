@@ -72,8 +72,12 @@ class Origins:
 
     def _ranks(self, item: Fact) -> Iterable[Rank]:
         """Those that the fact is about; all where it is about none in particular."""
-        own = set(item.subject.ranks)
-        return [rank for rank in self.run.ranks if rank.rank in own] or self.run.ranks
+        own = sorted(self._places[rank] for rank in {*item.subject.ranks} if rank in self._places)
+        return [self.run.ranks[place] for place in own] or self.run.ranks
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {rank.rank: place for place, rank in enumerate(self.run.ranks)}
 
 
 def _headings(table: str) -> tuple[str, ...]:

@@ -65,9 +65,10 @@ def explain(history: Sequence[Sample], runs: Sequence[Sample], worth: float) -> 
     """Parts of the step and those who account for them; nothing where the step changed by less than `worth` of itself.
     Both sides not empty."""
     before, after = typical(history), typical(runs)
-    return Explanation(
-        tuple(_changes(FactTable(before.facts), FactTable(after.facts), worth)), compare(before, after).obstacles
-    )
+    obstacles = compare(before, after).obstacles
+    if not (before.profile.has_steps and after.profile.has_steps):
+        return Explanation((), obstacles)
+    return Explanation(tuple(_changes(FactTable(before.facts), FactTable(after.facts), worth)), obstacles)
 
 
 def _changes(old: FactTable, new: FactTable, worth: float) -> Iterator[Change]:

@@ -30,7 +30,7 @@ def decide(case: Case, policy: Policy, *, today: datetime.date, fail_on: str | N
     stored = own.runs if own is not None else ()
     history, _ = distinct(stored, (*runs, *again))
     judging = policy.for_run(runs[0].attributes, fail_on)
-    recording = case.recording and len(stored) < judging.min_history
+    recording = case.recording and len(history) < judging.min_history
     apart = () if own is not None else tuple(nearest(runs[0], case.histories, policy.key_ignored))
     bench = Bench(
         tuple(runs), tuple(again), tuple(history), judging, case.baseline is not None, apart,

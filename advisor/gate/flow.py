@@ -91,16 +91,22 @@ def take_samples(profiles: Sequence[str], sampler: Sampler) -> tuple[list[Sample
     unreadable: list[Problem] = []
     for profile in profiles:
         try:
-            sample = sampler(profile)
+            samples.append(sampler(profile))
         except NoVerdict as error:
             unreadable.append(Problem(profile, error.message))
-            continue
-        if any(value_of(sample, name) is not None for name in defaults()["metrics"]):
-            samples.append(sample)
-        else:
-            told = "; ".join(f"{problem.file}: {problem.problem}" for problem in sample.problems[:2])
-            unreadable.append(Problem(profile, "none of the gate's metrics was measured" + (f" ({told})" * bool(told))))
     return samples, unreadable
+
+
+def require_measured(sample: Sample) -> None:
+    """Raises NoVerdict where a run has nothing that a later one could be compared with."""
+    if any(value_of(sample, name) is not None for name in defaults()["metrics"]):
+        return
+    told = sample.info.recording_reason.en or "; ".join(f"{p.file}: {p.problem}" for p in sample.problems[:2])
+    raise NoVerdict(
+        "none of the gate's metrics was measured; nothing was added" + (f" ({told})" if told else ""),
+        place=sample.id,
+        hint="`advisor doctor` tells what is missing",
+    )
 
 
 def _refuse_doubles(profiles: Sequence[str]) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from advisor.sources.base import Profile
 
 
+_USUAL = "training_steps"
+"""What runs record; the key names what is something else."""
 EVIDENCE = "evidence"
 """Field of the key of runs that were not profiled; where it differs no other field matters."""
 
@@ -102,7 +104,13 @@ def gate_facts() -> set[str]:
     """Names of the facts that gate metrics and explanations are made of."""
     from advisor.knowledge.comparison import compared_facts
 
-    return {*compared_facts(), *(fact for name in defaults()["metrics"] for fact in facts_of(name))}
+    metrics = (fact for name in defaults()["metrics"] for fact in facts_of(name))
+    return {*compared_facts(), *metrics, defaults()["key"]["shapes"]["fact"], *_explaining()}
+
+
+def _explaining() -> set[str]:
+    """Facts of those who account for a change, and of where it shows."""
+    return {fact for group in ("members", "seen_at") for facts in defaults()[group].values() for fact in facts}
 
 
 def digest_of(facts: FactSet) -> str:
@@ -153,6 +161,8 @@ def key_of(measured: Measured, given: Mapping[str, str]) -> dict[str, str]:
         "ranks": rank_list(info.ranks, limit=len(info.ranks) + 1),
         **{f"versions.{name}": value for name, value in info.versions.items()},
     }
+    if info.recording != _USUAL:
+        key["recording"] = info.recording
     if info.world_size is not None:
         key["world_size"] = str(info.world_size)
     for name in ("data", "tensor", "pipeline", "expert"):

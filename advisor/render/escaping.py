@@ -37,12 +37,20 @@ def shorten(text: str, limit: int) -> str:
     return text[:head] + "…" + text[len(text) - (limit - 1 - head) :]
 
 
-def cut(text: str, limit: int) -> str:
-    """The beginning of a sentence of more than `limit` characters, up to the end of a word where it has words."""
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
+
+
+def first_sentences(text: str, limit: int) -> str:
+    """The whole sentences that fit in `limit` characters, one at least; a mark where more follow."""
     if len(text) <= limit:
         return text
-    head = text[: limit - 1]
-    return (head[: head.rfind(" ")] if " " in head[limit // 2 :] else head).rstrip(" ,;:") + " …"
+    told = ""
+    for sentence in _SENTENCE.split(text):
+        longer = f"{told} {sentence}".strip() if sentence.isascii() or not told else told + sentence
+        if told and len(longer) > limit:
+            break
+        told = longer
+    return told if told == text else f"{told} …"
 
 
 def markdown(text: object) -> str:

@@ -1,76 +1,23 @@
-"""Words of the report in both languages, and how values, conditions and subjects are said."""
+"""Words of the report in both languages, and how subjects, savings and remedies are said."""
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Sequence
 from functools import cache
 
 from advisor.basics.units import rank_list, show, significant
 from advisor.knowledge.words import both, word, words
-from advisor.model import Evidence, Finding, Remedy, Report, Saving, Subject
-from advisor.render.escaping import shorten
+from advisor.model import Finding, Remedy, Report, Saving, Subject
 
 __all__ = [
-    "amount", "both", "breakdown", "change", "check", "expected", "extent", "gain", "meaning", "measured", "promise",
-    "telling", "where", "word", "words",
+    "about_recording", "amount", "both", "breakdown", "change", "check", "extent", "gain", "made_of", "meaning",
+    "promise", "where", "word", "words",
 ]  # fmt: skip
 
 log = logging.getLogger("advisor")
 
 SMALLEST_REST = 0.005
 """Shares are rounded: less than this is no missing part of a step."""
-_CLAUSE = re.compile(
-    r"^(?:(?P<what>.+?) = (?P<value>\S.*?) )?(?P<op><=|>=|==|!=|<|>|≤|≥) ?(?P<limit>.+?)(?: \((?P<origin>.*)\))?$"
-)
-_NUMBER = re.compile(r"^-?\d+(\.\d+)?([eE][-+]?\d+)?$")
-_OR_ELSE = re.compile(r"or_else\(([\w.]+), [^(),]+\)")
-_OPPOSITE = {"<": "≥", "<=": ">", "≤": ">", ">": "≤", ">=": "<", "≥": "<", "==": "≠", "!=": "="}
-
-
-def expected(evidence: Evidence) -> str:
-    """What would have been in order: the opposite of the failing condition in people's units.
-
-    A condition on something computed from the fact names it with its value: "lost ≤ 10 %, is 76.3 %". A condition that
-    cannot be turned round is shown as it stands.
-    """
-    if isinstance(evidence.value, bool):
-        return show(not evidence.value, "bool") if evidence.condition else ""
-    clauses = _clauses(evidence.condition)
-    if isinstance(evidence.value, str):  # a cause that was told apart: no other one was expected
-        clauses = [clause for clause in clauses if not clause.startswith(("==", "in ["))]
-    return " / ".join(_turned(clause, evidence) for clause in clauses)
-
-
-def _turned(clause: str, evidence: Evidence) -> str:
-    match = _CLAUSE.match(clause)
-    if match is None:
-        return clause
-    limit = (
-        show(float(match["limit"]), evidence.unit)
-        if _NUMBER.match(match["limit"]) and not match["what"]
-        else match["limit"]
-    )
-    turned = f"{_OPPOSITE[match['op']]} {limit}"
-    if not match["what"] or match["value"] == measured(evidence):
-        return turned
-    return f"{shorten(_OR_ELSE.sub(lambda m: m[1], match['what']), 60)} {turned}, is {match['value']}"
-
-
-def _clauses(condition: str) -> list[str]:
-    """Parts between commas that stand in no parentheses or brackets."""
-    parts, depth, start = [], 0, 0
-    for index, character in enumerate(condition):
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth <= 0:
-            parts.append(condition[start:index].strip())
-            start = index + 1
-    return [part for part in (*parts, condition[start:].strip()) if part]
-
-
-def measured(evidence: Evidence) -> str:
-    return show(evidence.value, evidence.unit)
 
 
 def where(subject: Subject, lang: str) -> str:
@@ -94,11 +41,6 @@ def breakdown(report: Report) -> list[tuple[str, float]]:
     return [*parts, ("unknown", rest)] if parts and rest > SMALLEST_REST else parts
 
 
-def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """Measured numbers against a limit first, then truth values, then what only gives the context."""
-    return sorted(evidence, key=lambda item: (not item.condition, isinstance(item.value, bool)))
-
-
 def extent(report: Report, lang: str) -> list[str]:
     """How much was read: "8/16 ranks", "2 steps"; one rank or step by its name."""
     profile = report.profile
@@ -115,6 +57,15 @@ def extent(report: Report, lang: str) -> list[str]:
     return told
 
 
+def made_of(report: Report, lang: str) -> str:
+    """What the step of the summary sums up: "mean of 3 steps, median of 4 ranks"; empty where it is one of one."""
+    steps = len(report.profile.steps)
+    ranks = len(report.profile.ranks)
+    parts = [word(lang, "figures.of_steps", count=steps)] if steps > 1 else []
+    parts += [word(lang, "figures.of_ranks", count=ranks)] if ranks > 1 else []
+    return word(lang, "conditions.and").join(parts) if report.summary.step_time_us is not None else ""
+
+
 def about_recording(report: Report, lang: str) -> str:
     """What was recorded, and why it is taken for that; empty for training steps with nothing more to say."""
     profile = report.profile
@@ -128,14 +79,19 @@ def gain(saving: Saving | None, lang: str) -> str:
     """ "12 ms (10 ms to 14 ms; 38 % of the step)", or that it is not known."""
     if saving is None:
         return word(lang, "report.gain_unknown")
-    told = [amount(saving)]
-    if saving.range_us is not None:
+    if saving.us <= 0:
+        later = rounded(saving.after_others_us or 0.0, RANGE_DIGITS)
+        return word(lang, "report.nothing_alone" if saving.after_others_us else "report.nothing", amount=later)
+    told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == "upper_bound" else amount(saving)]
+    if saving.range_us is not None and saving.kind != "upper_bound":
         low, high = (rounded(us, RANGE_DIGITS) for us in saving.range_us)
         told.append(word(lang, "report.between", low=low, high=high))
     if saving.share is not None:
         share = f"{significant(100 * saving.share, _digits(saving))} %"
         whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
         told.append(word(lang, whole, share=share))
+    if saving.after_others_us is not None and abs(saving.after_others_us - saving.us) > TELLING * saving.us:
+        told.append(word(lang, "report.after_others", amount=rounded(saving.after_others_us, RANGE_DIGITS)))
     if len(told) == 1:
         return told[0]
     return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
@@ -146,6 +102,8 @@ def amount(saving: Saving) -> str:
     return rounded(saving.us, _digits(saving))
 
 
+TELLING = 0.1
+"""Part of a saving that must be gone, or come on top, after the findings above before that is worth saying."""
 RANGE_DIGITS = 2
 """Significant digits of the ends of a range, and of an amount whose range is wide."""
 WIDE = 0.05
@@ -153,7 +111,7 @@ WIDE = 0.05
 
 
 def _digits(saving: Saving) -> int:
-    if saving.range_us is None or saving.us <= 0:
+    if saving.range_us is None or saving.us <= 0 or saving.kind == "upper_bound":
         return 3
     low, high = saving.range_us
     return RANGE_DIGITS if high - low > 2 * WIDE * saving.us else 3

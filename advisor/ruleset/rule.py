@@ -85,9 +85,10 @@ class SavingSpec:
     """One of `REMOVES`: what a replay puts right about the finding's subject."""
 
 
-REMOVES = ("compute", "host", "data", "late", "links")
+REMOVES = ("compute", "host", "data", "late", "links", "stages")
 """What a replay of the step can put right: the subject's ranks have their computation, the gaps between their kernels
-or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth."""
+or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth;
+all stages the same work."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ class Rule:
     saving: SavingSpec | None = None
     remedies: tuple[RemedyUse, ...] = ()
     false_positives: tuple[str, ...] = ()
+    general: bool = False
+    """It only says where to look: any other rule of its verdict about the same subject tells more."""
     join: tuple[JoinSpec, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""

@@ -45,6 +45,7 @@ class Rank:
     problems: list[Problem] = field(default_factory=list)
     base: Path = Path()
     """The profile folder the user named; problems and sources name files relative to it."""
+    _told: set[Problem] = field(default_factory=set, repr=False, compare=False)
     _cache: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     def has(self, table: str) -> bool:
@@ -56,10 +57,14 @@ class Rank:
         except ValueError:
             return path.name
 
-    def note(self, file: str, problem: str) -> None:
-        entry = Problem(file, problem)
-        if entry not in self.problems:
+    def note(self, file: str, problem: str, doubted: tuple[str, ...] = ()) -> None:
+        """Tells a problem of a file once; `doubted` are the tables that cannot be relied on because of it."""
+        entry = Problem(file, problem, doubted=doubted)
+        if len(self._told) != len(self.problems):
+            self._told = set(self.problems)
+        if entry not in self._told:
             self.problems.append(entry)
+            self._told.add(entry)
 
     def note_path(self, path: str, problem: str) -> None:
         """`note` for readers, which know a file by its path."""

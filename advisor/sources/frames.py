@@ -151,16 +151,17 @@ def _whole(column: Column, cells: Sequence[Any], scale: float) -> Any:
         return None
     if column.dtype == "ns":
         return _times(cells, int(scale))
-    numbers = _numbers(cells)
-    if numbers is None:
+    found = numbers(cells)
+    if found is None:
         return None
-    present = numbers[~np.isnan(numbers)]
-    low, high = present.min(initial=0.0), present.max(initial=0.0)
+    present = found[~np.isnan(found)]
+    low, high = float(present.min(initial=0.0)), float(present.max(initial=0.0))
     if _measures(column) and (low < 0 or high * scale > LARGEST):
         return None
     if column.dtype == "float":
-        return numbers * scale
-    return None if max(-low, high) >= 2**53 or (present % 1).any() else _nullable(numbers)
+        with np.errstate(over="ignore"):
+            return found * scale
+    return None if max(-low, high) >= 2**53 or (present % 1).any() else _nullable(found)
 
 
 def _measures(column: Column) -> bool:
@@ -178,11 +179,11 @@ def _texts(cells: Sequence[Any]) -> Any:
     return texts
 
 
-def _numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+def numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
     """Cells that are all finite numbers, texts of such, or empty (NaN); None where any is something else."""
     if isinstance(cells, np.ndarray):
-        numbers = np.asarray(cells, np.float64)
-        return None if np.isinf(numbers).any() else numbers
+        found = np.asarray(cells, np.float64)
+        return None if np.isinf(found).any() else found
     kinds = set(map(type, cells))
     texts: Sequence[Any]
     if kinds <= {str, NoneType}:
@@ -194,10 +195,10 @@ def _numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
     else:
         return None
     try:
-        numbers = np.fromiter(map(float, texts), np.float64, len(texts))
+        found = np.fromiter(map(float, texts), np.float64, len(texts))
     except (ValueError, OverflowError):
         return None
-    return numbers if np.isfinite(numbers).sum() + list(texts).count("nan") == len(texts) else None
+    return found if np.isfinite(found).sum() + list(texts).count("nan") == len(texts) else None
 
 
 _NO_NUMBER = str.maketrans("", "", "0123456789.eE+- \t")

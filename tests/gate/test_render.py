@@ -16,6 +16,7 @@ from advisor.model import Severity, Subject
 from advisor.render import formats_of, render
 from advisor.render.decision.markdown import LIMIT, render_markdown
 from advisor.render.wording import words
+from tests.helpers.junit import assert_fits_jenkins
 from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
 
 HISTORY = runs_of(*GOOD, name="old", facts={"step.computing_us": 80_000.0})
@@ -112,6 +113,13 @@ def test_junit_counts_agree_with_its_cases(name):
     assert int(suite.get("tests")) == len(suite.findall("testcase"))
     assert (int(suite.get("failures")) > 0) == (DECISIONS[name].verdict.value == "fail")
     assert (int(suite.get("errors")) > 0) == (DECISIONS[name].verdict.value == "inconclusive")
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_junit_satisfies_the_schema_of_jenkins(name, lang):
+    """The plugin refuses a whole file for one attribute, and then the stage shows nothing."""
+    assert_fits_jenkins(render(DECISIONS[name], "junit", lang))
 
 
 def test_markdown_stays_under_the_limit_of_a_comment():

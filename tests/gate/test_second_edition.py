@@ -105,6 +105,24 @@ def test_key_fields_part_histories_and_promote_replaces_its_own_kind_only(call, 
     assert status == 3 and "model:" in out
 
 
+def test_longer_sequences_are_another_kind_and_a_flipped_kernel_is_not(call, tmp_path):
+    """Other shapes are other work; which kernel of one type is the costliest may change by itself."""
+    call("baseline add", *names("good"))
+    kernels = Path("ASCEND_PROFILER_OUTPUT") / "kernel_details.csv"
+    for name, operators, status in (("long", ("MatMul", "Add"), 3), ("flip", ("MatMul",), 0)):
+        runs = [write_run(tmp_path / f"{name}{i}", step + 0.3) for i, step in enumerate(GOOD[:5])]
+        for run in runs:
+            lines = (run / kernels).read_text(encoding="utf-8").splitlines()
+            changed = [
+                line.replace("8,1024;", "8,4096;") if any(f",{op}," in line for op in operators) else line
+                for line in lines
+            ]
+            (run / kernels).write_text("\n".join(changed) + "\n", encoding="utf-8")
+        found, out, _ = call("gate", *map(str, runs))
+        assert found == status, out
+        assert ("shapes: MatMul 8,1024;1024,1024 → MatMul 8,4096;1024,1024" in out) == (status == 3)
+
+
 # 2. A run counts once.
 
 
@@ -306,7 +324,7 @@ def test_a_run_without_step_times_is_none(call, site, tmp_path):
     shutil.copytree(_run(site, "same4"), broken)
     (broken / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv").write_text("Step,Computing\n")
     status, out, _ = call("gate", *names("same", 4), str(broken), "--fail-on", "high")
-    assert status == 3, out
+    assert status == 3 and ("did not measure it" in out or "such values are not compared" in out)
 
 
 # A baseline that is named and unreadable, empty or absent is never a pass.
@@ -472,6 +490,24 @@ def test_step_times_that_no_step_can_have_are_refused(call, logs, tmp_path, text
     assert found == status and "Traceback" not in err
     assert call("baseline add", str(path), "--steps-only", "--step-unit", "ms")[0] == status
     assert call("gate", str(tmp_path / "nowhere.csv"), "--steps-only")[0] == 2
+
+
+def test_recordings_without_steps_are_not_compared_by_time(call, site, tmp_path):
+    """How long somebody recorded is no step time: twice as long is no regression, and half as long no gain."""
+    call("baseline add", *names("good"))
+    kernels = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,Input Shapes\n"
+    runs = []
+    for i in range(5):
+        run = write_run(tmp_path / f"unmarked{i}", 500.0 + i)
+        (run / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv").unlink()
+        rows = [f'op{n},Add,AI_CORE,{1000 * n},{700 + i + n},0,24,"8,1024"' for n in range(40)]
+        (run / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv").write_text(kernels + "\n".join(rows) + "\n")
+        runs.append(str(run))
+    status, out, _ = call("gate", *runs, "--fail-on", "critical")
+    assert status == 3 and "nothing marks training steps in these recordings" in out
+    assert call("gate", *runs, "--record", "--baseline", str(tmp_path / "fresh"))[0] == 3
+    status, _, err = call("baseline add", *runs, "--baseline", str(tmp_path / "fresh"))
+    assert status == 3 and "nothing was added" in err
 
 
 # 8. Sources, and what accounts for a change.

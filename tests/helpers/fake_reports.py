@@ -283,6 +283,20 @@ def _timeline(step: str, rank: int, which: str, us: float, seed: int) -> dict:
     }
 
 
+def _course(ranks) -> dict:
+    """One step: rank 3 computes longer, all meet in one collective."""
+    rows = [
+        {"rank": r, "computing": [[0.0, 140000.0 if r == 3 else 98000.0]],
+         "waiting": [] if r == 3 else [[98000.0, 42000.0]], "communication": [[140000.0, 60000.0]]}
+        for r in list(ranks)[:8]
+    ]  # fmt: skip
+    return {
+        "step": "50", "duration_us": 200000.0, "ranks": len(ranks), "rows": rows,
+        "links": [{"name": "allReduce", "group": "g", "first": [0, 98000.0], "last": [3, 140000.0], "members": 8}],
+        "path": [[3, 0.0, 140000.0, "computing"], [3, 140000.0, 200000.0, "communication"]],
+    }  # fmt: skip
+
+
 def cluster(ranks: int = 8) -> Report:
     """Ranks that wait for rank 3, which has a slow link, too."""
     breakdown = {"computing": 0.42, "exposed_communication": 0.47, "idle": 0.11}
@@ -405,8 +419,10 @@ def cluster(ranks: int = 8) -> Report:
     noise = random.Random(7)
     shown = list(range(min(ranks, 16)))
     links = [
-        [None if a == b else round(4.1e9 if (a, b) == (1, 2) else noise.uniform(17e9, 19e9), -6) for b in shown]
+        [a, b, 4.1e9, 0.23] if (a, b) == (1, 2) else [a, b, round(noise.uniform(17e9, 19e9), -6), 1.0]
         for a in shown
+        for b in shown
+        if a != b
     ]
     lateness = sorted(
         ({"rank": rank, "us": 44100.0 if rank == 3 else round(noise.uniform(0, 900), 1)} for rank in everyone),
@@ -440,7 +456,22 @@ def cluster(ranks: int = 8) -> Report:
         {
             "breakdown_steps": _breakdown(["50", "51"], 232000.0, breakdown, 3),
             "breakdown_ranks": _breakdown([str(rank) for rank in everyone], 232000.0, breakdown, 4),
-            "links": {"transport": "HCCS", "sources": shown, "destinations": shown, "values": links},
+            "link_matrix": [
+                {
+                    "transport": "HCCS",
+                    "of": "rank",
+                    "labels": [str(rank) for rank in shown],
+                    "grouped_by": "host",
+                    "groups": [{"name": "a", "at": 0}, {"name": "b", "at": len(shown) // 2}],
+                    "cells": links,
+                }
+            ],
+            "rank_steps": {
+                "ranks": list(everyone),
+                "steps": ["50", "51"],
+                "parts": [{"name": "computing", "us": [[142310 if r == 3 else 100000] * 2 for r in everyone]}],
+            },
+            "step_ranks": _course(everyone),
             "lateness": lateness,
             "stages": [
                 {

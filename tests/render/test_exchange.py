@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from advisor.model import Outcome, Role
 from advisor.render import render
 from advisor.render.escaping import html_line, markdown
+from tests.helpers.junit import assert_fits_jenkins
 
 SARIF = jsonschema.Draft7Validator(
     json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
@@ -53,7 +54,8 @@ def test_junit_is_well_formed_and_counts_add_up(report):
         ("errors", "testcase/error"),
         ("skipped", "testcase/skipped"),
     ):
-        assert int(suite.get(name)) == len(suite.findall(path)) == int(root.get(name))
+        assert int(suite.get(name)) == len(suite.findall(path)) == int(root.get(name, suite.get(name)))
+    assert_fits_jenkins(ElementTree.tostring(root, encoding="unicode"))
 
 
 def test_junit_outcomes():

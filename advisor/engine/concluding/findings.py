@@ -8,11 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.basics.errors import RuleError
+from advisor.engine.concluding.allclear import some
+from advisor.engine.concluding.doubted import doubted_files
 from advisor.engine.concluding.roots import lower
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.statements import document
 from advisor.knowledge.verdicts import verdict_words
+from advisor.knowledge.words import both
 from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import RemedyUse, Rule
@@ -53,7 +56,7 @@ def build(
     scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
     stake = _stake(rule, scope, facts)
     variables = Variables(scope)
-    confidence, doubts = _confidence(rule, scope, findings, variables)
+    confidence, doubts = _confidence(rule, scope, findings, variables, facts)
     remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
     # what asks for another look promises nothing, however much is lost
     looks_further = bool(remedies) and remedies[0].brings_evidence
@@ -108,8 +111,8 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
-    if amount is None or amount <= 0:
-        return None
+    if amount is None or amount < 0 or (amount == 0 and not rule.saving.removes):
+        return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
@@ -125,7 +128,7 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
         at_stake = stake.share
-    if (at_stake is None and rule.impact is not None) or _is_one_step_among_peers(scope):
+    if (at_stake is None and rule.impact is not None) or _lacks_peers(scope):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
@@ -142,12 +145,15 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     return min(reached, allowed, key=lambda s: s.rank)
 
 
-def _is_one_step_among_peers(scope: Scope) -> bool:
-    """Whether one of several ranks, hosts or links is told from its peers by a single step: another one may be last in
-    the next."""
-    steps = scope.facts.number("step.count", RUN)
+def _lacks_peers(scope: Scope) -> bool:
+    """Whether one of several ranks, hosts or links is told from its peers by a single step (another one may be last in
+    the next), or while others of its peers are absent."""
     peers = among_peers()
-    return steps is not None and steps < peers["steps"]["value"] and scope.subject.kind in peers["subjects"]
+    if scope.subject.kind not in peers["subjects"]:
+        return False
+    steps = scope.facts.number("step.count", RUN)
+    absent = (scope.facts.number("run.missing_ranks", RUN) or 0) > 0
+    return absent or (steps is not None and steps < peers["steps"]["value"])
 
 
 def _allowed(share: float) -> Severity:
@@ -155,13 +161,16 @@ def _allowed(share: float) -> Severity:
 
 
 def _confidence(
-    rule: Rule, scope: Scope, findings: Sequence[Reached], variables: Variables
+    rule: Rule, scope: Scope, findings: Sequence[Reached], variables: Variables, facts: FactSet
 ) -> tuple[Confidence, tuple[Text, ...]]:
     confidence, doubts = rule.confidence, []
     for doubt in rule.doubts:
         if scope.truth(doubt.when, findings) is True:
             confidence = lower(confidence, doubt.confidence)
             doubts.append(_text(doubt.because, variables))
+    if files := doubted_files(scope, facts, findings):
+        confidence = lower(confidence, Confidence.LOW)
+        doubts.append(both("all_clear.contradicts", files=some(files)))
     return confidence, tuple(doubts)
 
 

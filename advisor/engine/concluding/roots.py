@@ -21,22 +21,39 @@ Explains = dict[str, tuple[tuple[str, str], ...]]
 """rule -> (verdict it explains, relation of subjects: same, any or overlapping)"""
 
 
-def merge(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references.
+def merge(
+    findings: Sequence[Finding], general: Collection[str] = (), origins: Mapping[Subject, tuple[int, ...]] | None = None
+) -> list[Finding]:
+    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
+    `general` rule says stands only where no other rule says more.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
-    finding about all these ranks.
+    finding about all these ranks. So are findings about what is of one origin and can only be put right together:
+    `origins` has the ranks that are late from one thing; uneven stages are always of one.
     """
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((finding.verdict, finding.subject.kind, finding.subject.id), []).append(finding)
-    return [_merged(group) for group in groups.values()]
+        key: tuple[Any, ...] = (finding.verdict, finding.subject.kind, finding.subject.id)
+        removes = finding.saving.removes if finding.saving is not None else ""
+        if removes == "stages":
+            key = (finding.verdict, finding.subject.kind)
+        elif removes and finding.subject in (origins or {}):
+            # those as late that break no rule of their own belong to it: repaired without them, nothing is won
+            alike = (origins or {})[finding.subject]
+            finding = replace(finding, subject=replace(finding.subject, ranks=alike))
+            key = (finding.verdict, "rank", alike)
+        groups.setdefault(key, []).append(finding)
+    return [_merged(group, general) for group in groups.values()]
 
 
-def _merged(group: list[Finding]) -> Finding:
+def _merged(group: list[Finding], general: Collection[str]) -> Finding:
     if len(group) == 1:
         return group[0]
-    group = sorted(group, key=lambda f: (-f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject))
+
+    def place(f: Finding) -> tuple[Any, ...]:
+        return (f.rule in general, -f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject)
+
+    group = sorted(group, key=place)
     first = group[0]
     ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
     saving = first.saving or next((f.saving for f in group if f.saving), None)

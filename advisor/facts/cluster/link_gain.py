@@ -17,6 +17,8 @@ import numpy as np
 
 from advisor.basics.intervals import measure, union
 from advisor.facts.base import Run, computed
+from advisor.facts.cluster.meetings import Model
+from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.allreduce import GRADIENT_KINDS
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, joints, purpose
@@ -35,12 +37,37 @@ def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     slow = [link for link in links if (link.ratio or 1.0) < 1]
     if not slow:
         return 0.0
+    found = model(run) if replayed else None
+    gained = None if found is None else gain(found, {}, shortened(run, found, slow))
+    return _exposed(run, _cuts(run, slow), slow) if gained is None else gained
+
+
+def shortened(run: Run, found: Model, links: Iterable[Link]) -> dict[int, float]:
+    """Transfer times, microseconds, of the meetings that get shorter where these links are as fast as usual."""
+    slow = [link for link in links if (link.ratio or 1.0) < 1]
+    cuts, directed = _cuts(run, slow), defaultdict[tuple[int, int], float](lambda: 1.0)
+    for link in slow:
+        way = link.source, link.destination
+        directed[way] = min(link.ratio or 1.0, directed[way])
+    pure = {}
+    for number, events in enumerate(found.members):
+        kinds = {rank: kind_of(found.chains[rank].name[i]) for rank, i in events.items()}
+        kind = next(iter(kinds.values()))
+        if kind in POINT_TO_POINT:
+            ways = [(a, b) for a, b in product(events, repeat=2) if a != b and kinds[a] != "receive"]
+            kept = min((directed[way] for way in ways if way in directed), default=1.0)
+        else:
+            kept = 1 - cuts.get((found.group[number], kind), (0.0, 0.0))[1]
+        if kept < 1:
+            pure[number] = found.pure[number] * kept
+    return pure
+
+
+def _cuts(run: Run, slow: Iterable[Link]) -> dict[Collective, tuple[float, float]]:
     ratio = {(link.source, link.destination, link.transport): link.ratio or 1.0 for link in slow}
     network = _network(run)
     names = sorted({name for key in ratio for name in network.of_link.get(key, ())})
-    cuts = {name: _cut(network, name, ratio) for name in names}
-    gained = _replayed(run, cuts, ratio) if replayed else None
-    return _exposed(run, cuts, slow) if gained is None else gained
+    return {name: _cut(network, name, {k: v for k, v in ratio.items() if k in network.loads[name]}) for name in names}
 
 
 def put_together(loads: Mapping[Key, float], summed: Mapping[str, bool], one_by_one: bool) -> float:
@@ -126,29 +153,6 @@ def _last(run: Run) -> dict[Collective, float]:
             last = {joint.steps[row]: row for row in order}
             found[joint.group, joint.kind] = float(np.median(joint.transfer_us[list(last.values())]))
     return found
-
-
-def _replayed(run: Run, cuts: Mapping[Collective, tuple[float, float]], ratio: Mapping[Key, float]) -> float | None:
-    from advisor.facts.cluster.replay import gain, model
-
-    found = model(run)
-    if found is None:
-        return None
-    directed: dict[tuple[int, int], float] = {}
-    for (a, b, _), kept in ratio.items():
-        directed[a, b] = min(kept, directed.get((a, b), 1.0))
-    pure = {}
-    for number, events in enumerate(found.members):
-        kinds = {rank: kind_of(found.chains[rank].name[i]) for rank, i in events.items()}
-        kind = next(iter(kinds.values()))
-        if kind in POINT_TO_POINT:
-            ways = [(a, b) for a, b in product(events, repeat=2) if a != b and kinds[a] != "receive"]
-            kept = min((directed.get(way, 1.0) for way in ways), default=1.0)
-        else:
-            kept = 1 - cuts.get((found.group[number], kind), (0.0, 0.0))[1]
-        if kept < 1:
-            pure[number] = found.pure[number] * kept
-    return gain(found, {}, pure)
 
 
 def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float:

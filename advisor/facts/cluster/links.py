@@ -161,6 +161,27 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("host.link_peer_count", subject, others, *own[0].sources)
 
 
+def links_behind(run: Run) -> dict[Subject, list[Link]]:
+    """The links that a finding about a link, a card or a host is about."""
+    found = {key: link for key, link in links_of(run).items() if link.ratio is not None}
+    if not found:
+        return {}
+    hosts = hosts_of(partition(run).host, found)
+    machines = machines_of(found, hosts)
+    behind = {}
+    for (a, b, transport), link in found.items():
+        back = found.get((b, a, transport))
+        behind[Subject("link", f"{a}-{b}")] = [link] if back is None else [link, back]
+    for rank, one in cards_of(found, machines, hosts).items():
+        behind[Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*")] = one.every
+    for name, (_, own, _) in machines.items():
+        behind[Subject("host", name)] = own
+        members = sorted(rank for rank, host in hosts.items() if host == name)
+        if len(members) > 1:  # as a finding about all links of a host is told
+            behind[Subject("link", f"{members[0]}-*", tuple(members))] = own
+    return behind
+
+
 MOST_LINKS = 64
 """Links that get facts of their own: the slowest, so that a thousand ranks stay readable."""
 

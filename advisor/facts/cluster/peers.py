@@ -14,21 +14,18 @@ def others_median(values: Floats) -> Floats:
     A row with no finite other row gets NaN. A single outlier among three or more cannot hide in its own reference.
     """
     result = np.full(values.shape, np.nan)
-    for column in range(values.shape[1]):
-        known = np.flatnonzero(np.isfinite(values[:, column]))
-        if len(known) < 2:
-            continue
-        order = known[np.argsort(values[known, column], kind="stable")]
-        ordered = values[order, column]
-        n = len(ordered) - 1
-        place = np.arange(len(ordered))
-        low, high = (n - 1) // 2, n // 2
-        # Without element i the k-th of the rest is ordered[k] below i and ordered[k + 1] from i on.
-        below = ordered[np.where(low < place, low, low + 1)]
-        above = ordered[np.where(high < place, high, high + 1)]
-        result[order, column] = (below + above) / 2
-        unknown = np.flatnonzero(~np.isfinite(values[:, column]))
-        result[unknown, column] = np.nan
+    known = np.where(np.isfinite(values), values, np.nan)
+    others = np.isfinite(known).sum(axis=0) - 1
+    order = np.argsort(known, axis=0, kind="stable")  # unknown ones come last
+    ordered = np.take_along_axis(known, order, axis=0)
+    low, high = np.maximum(others - 1, 0) // 2, np.maximum(others, 0) // 2
+    place = np.arange(len(values))[:, None]
+    last = max(len(values) - 1, 0)
+    # Without element i the k-th of the rest is ordered[k] below i and ordered[k + 1] from i on.
+    below, above = (
+        np.take_along_axis(ordered, np.minimum(np.where(k < place, k, k + 1), last), axis=0) for k in (low, high)
+    )
+    np.put_along_axis(result, order, np.where((place <= others) & (others > 0), (below + above) / 2, np.nan), axis=0)
     return result
 
 

@@ -6,22 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
-from advisor.facts.cluster.lateness import ALIKE, Lateness, extra_work, latenesses, slow_operators
+from advisor.facts.cluster.groups import group_gains, groups
+from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators
 from advisor.facts.cluster.peers import excess
-from advisor.facts.cluster.replay import what_if_late
-from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
-from advisor.facts.cluster.stages import micro_batches
 from advisor.facts.collectives.exchanges import EXCHANGES
-from advisor.facts.collectives.exposure import exposures
-from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
-
-REPLAYS = 6
-"""Sets of late ranks whose mending is replayed, the latest first."""
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
 _AGAINST = "median over steady steps of the difference from the median of the other ranks of its stage"
@@ -62,8 +57,12 @@ KINDS = (
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
     kind("rank.extra_operators", "list", "rank", "operator types that account for it, with the shapes here",
          needs="kernels"),
-    kind("rank.saving_us", "us", "rank", "what the step gains where the rank does as its peers",
-         formula="share of the later steps in which it is late × (replay of the step with the cause at its peers' "
+    kind("rank.alike_ranks", "text", "rank", "the ranks late from the same part by about as much and about as often: "
+         "one cause", needs=_NEEDS),
+    kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
+    kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
+    kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
+         formula="share of the later steps in which they are late × (replay of the step with the cause at their peers' "
                  "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
     kind("rank.saving_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.saving_basis", "text", "rank", "replay, schedule or comparison", needs=_NEEDS),
@@ -77,7 +76,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     late = latenesses(run)
     step_us = balance.step_us
-    savings = _savings(run, late, layout)
+    alike, gains = groups(run), group_gains(run)
     peers = layout.peers()
     idling = _idling(balance, peers)
     for row, rank in enumerate(balance.ranks):
@@ -99,8 +98,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             more, where = extra_work(run, rank, peers[layout.stage[rank]])
             yield from fact("rank.extra_work_us", subject, more, *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)
-        if rank in savings:
-            gain, basis = savings[rank]
+        if rank in alike:
+            group = alike[rank]
+            gain, basis = gains[group]
+            yield from fact("rank.alike_count", subject, len(group), *sources)
+            yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
+            yield from fact("rank.alike", subject, group, *sources)
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
             yield from fact("rank.saving_basis", subject, basis, *sources)
@@ -129,49 +132,6 @@ def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
         over = excess(balance.idle[[balance.ranks.index(r) for r in known]]) if len(known) > 1 else ()
         found.update({rank: float(us) for rank, us in zip(known, over, strict=False) if np.isfinite(us)})
     return found
-
-
-def _savings(run: Run, late: dict[int, Lateness], layout: Partition) -> dict[int, tuple[float, str]]:
-    """What each late rank costs a step, on average over those in which it is late and those in which it is not (the
-    first recorded one aside). Ranks about as late as each other gain only together, so each gets its part of what
-    mending all of them gives; the worst are replayed."""
-    found: dict[int, tuple[float, str]] = {}
-    worst = sorted((r for r in late if late[r].late_us > 0), key=lambda r: -late[r].late_us)
-    replays: dict[tuple[int, ...], float | None] = {}
-    for rank in worst:
-        alike = tuple(sorted(r for r in worst if 1 / ALIKE <= late[rank].late_us / late[r].late_us <= ALIKE))
-        if alike not in replays and len(replays) < REPLAYS:
-            replays[alike] = what_if_late(run, [late[r] for r in alike])
-        replayed, part = replays.get(alike), late[rank].recurrence / len(alike)
-        if replayed is not None:
-            found[rank] = (replayed * part, "replay")
-            continue
-        others = [late[r].late_us for r in late if r not in alike and layout.stage[r] == layout.stage[rank]]
-        gain, basis = max(late[rank].late_us - max(others, default=0.0), 0.0), "comparison"
-        scheduled = _scheduled(run, [late[r] for r in alike], layout)
-        if scheduled is not None and scheduled < gain:
-            gain, basis = scheduled, "schedule"
-        found[rank] = (gain * part, basis)
-    return found
-
-
-def _scheduled(run: Run, late: list[Lateness], layout: Partition) -> float | None:
-    """What the pipeline's step gains where these ranks compute as long as their peers, by its schedule; None where the
-    ranks are late from something else, or where neither files nor bubbles tell the micro-batches."""
-    balance = accounts(run)
-    if balance is None or (layout.pipeline or 1) < 2 or {entry.cause for entry in late} != {"compute"}:
-        return None
-    over = {entry.rank: max(entry.parts["compute"], 0.0) for entry in late}
-    computing = {r: float(us) for r, us in zip(balance.ranks, np.nanmedian(balance.compute, axis=1), strict=True)}
-    stages = [[r for r in members if r in computing] for members in layout.peers().values()]
-    if len(stages) != layout.pipeline or not all(stages):
-        return None
-    now = [max(computing[r] for r in members) for members in stages]
-    then = [max(computing[r] - over.get(r, 0.0) for r in members) for members in stages]
-    found = exposures(run)
-    bubbles = [min((found[r].bubble for r in members if r in found), default=0.0) for members in stages]
-    micro = micro_batches(run) or guess_micro_batches(now, bubbles)
-    return pipeline_us(now, micro) - pipeline_us(then, micro) if micro else None
 
 
 FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)

@@ -9,7 +9,7 @@ takes its pure transfer time. After "Understanding Stragglers in Large Model Tra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Model, build
-from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.exchanges import EXCHANGES, Floats, kind_of
+from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Chain, reduce_course
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Change:
-    """What is put right on one rank: factors on segments and gaps, microseconds off its first wait."""
+    """What is put right on one rank: factors on segments (one for all, or one for each event of the chain) and on gaps,
+    microseconds off its first wait."""
 
-    compute: float = 1.0
+    compute: float | Floats = 1.0
     gap: float = 1.0
     lead_us: float = 0.0
+
+    def beside(self, other: Change) -> Change:
+        """Both at once: of each part the larger correction."""
+        compute = np.minimum(self.compute, other.compute)
+        return Change(compute, min(self.gap, other.gap), max(self.lead_us, other.lead_us))
 
 
 @computed
@@ -106,15 +113,21 @@ def _length(chain: Chain, segment: int, change: Change | None) -> float:
     """A computing segment with its gaps, microseconds, after the change."""
     if change is None:
         return float(chain.busy[segment] + chain.gap[segment])
-    return float(chain.busy[segment]) * change.compute + float(chain.gap[segment]) * change.gap
+    factor = (
+        change.compute if isinstance(change.compute, float) else float(np.take(change.compute, segment, mode="clip"))
+    )
+    return float(chain.busy[segment]) * factor + float(chain.gap[segment]) * change.gap
 
 
 def _first_segment(chain: Chain) -> int:
     return next((i for i, name in enumerate(chain.name) if not name), -1)
 
 
-def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
-    """Microseconds a step gains where these ranks' causes are at their peers' median; None without a replay."""
+def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | None = None) -> dict[int, Change] | None:
+    """What brings these ranks to their peers' median: of the part that makes each late, or of the one `parts` names.
+
+    None where there is no replay, or where nobody knows what a rank is late from.
+    """
     from advisor.facts.cluster.accounts import accounts
 
     found, balance = model(run), accounts(run)
@@ -122,17 +135,61 @@ def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
         return None
     changes: dict[int, Change] = {}
     for entry in late:
-        if entry.rank not in found.chains or entry.rank not in balance.ranks or entry.cause == "unknown":
+        part = (parts or {}).get(entry.rank, entry.cause)
+        if entry.rank not in found.chains or entry.rank not in balance.ranks or part == "unknown":
             return None
-        over = entry.parts[entry.cause]
-        own = float(np.nanmedian(balance.part(entry.cause)[balance.ranks.index(entry.rank)]))
+        over = max(entry.parts.get(part, 0.0), 0.0)
+        own = float(np.nanmedian(balance.part(part)[balance.ranks.index(entry.rank)]))
         if own <= 0:
             return None
         rest = max(1 - over / own, 0.0)
-        changes[entry.rank] = {
-            "data": Change(lead_us=min(over, own)), "compute": Change(compute=rest), "host": Change(gap=rest)
-        }[entry.cause]  # fmt: skip
-    return gain(found, changes)
+        if part == "data":
+            changes[entry.rank] = Change(lead_us=min(over, own))
+        elif part == "host":
+            changes[entry.rank] = Change(gap=rest)
+        else:
+            others = {other.rank for other in late}
+            changes[entry.rank] = Change(_evened(run, found, entry.rank, others, 1 - rest))
+    return changes
+
+
+def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: float) -> float | Floats:
+    """Factors on a rank's segments that take this share of its computing away where it has more of it than its peers: a
+    slow card has more everywhere, a hot expert in its own layers. One factor for all where its peers run another
+    sequence of collectives, or have nowhere less."""
+    chain = found.chains[rank]
+    order = _sequence(chain)
+    peers = next((members for members in partition(run).peers().values() if rank in members), [])
+    fair = [_blocks(found.chains[r]) for r in peers if r != rank and r not in late and r in found.chains
+            and _sequence(found.chains[r]) == order]  # fmt: skip
+    if not fair:
+        return 1 - share
+    own = _blocks(chain)
+    over = np.maximum(own - np.median(np.array(fair), axis=0), 0.0)
+    if over.sum() <= 0:
+        return 1 - share
+    kept = 1 - np.divide(over, own, out=np.zeros_like(own), where=own > 0) * min(share * own.sum() / over.sum(), 1.0)
+    taken = float((own * (1 - kept)).sum())
+    rest = max(1 - (share * own.sum() - taken) / max(own.sum() - taken, 1e-9), 0.0)
+    places = np.cumsum([bool(name) for name in chain.name])
+    return np.asarray(kept[places] * rest)
+
+
+def _sequence(chain: Chain) -> tuple[str, ...]:
+    return tuple(kind_of(name) for name in chain.name if name)
+
+
+def _blocks(chain: Chain) -> Floats:
+    """Computing between each two collectives, before the first and behind the last one, microseconds."""
+    places = np.cumsum([bool(name) for name in chain.name])
+    work = np.where([not name for name in chain.name], chain.busy, 0.0)
+    return np.bincount(places, work, int(places[-1]) + 1).astype(np.float64)
+
+
+def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
+    """Microseconds a step gains where these ranks' causes are at their peers' median; None without a replay."""
+    found, changes = model(run), corrections(run, late)
+    return None if found is None or changes is None else gain(found, changes)
 
 
 def gain(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:

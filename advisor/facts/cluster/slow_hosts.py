@@ -9,8 +9,8 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import accounts
+from advisor.facts.cluster.groups import joint_gain
 from advisor.facts.cluster.lateness import ALIKE, Lateness, kernel_speeds, latenesses
-from advisor.facts.cluster.replay import what_if_late
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.course import COURSE
@@ -98,9 +98,7 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         slow = [entry for entry in guilty if entry.parts[cause] >= over / ALIKE]
         others = [late[r] for r in late if layout.host.get(r) != host]
         steadiness = float(np.median([late[r].steadiness for r in ranks]))
-        recurrence = float(np.median([late[r].recurrence for r in ranks]))
-        replayed = what_if_late(run, slow) if host in worst else None
-        gain = _joint_saving(replayed, slow, others) * recurrence
+        gain, _ = joint_gain(run, slow, replayed=host in worst)
         subject, n = Subject("host", host, tuple(ranks)), len(ranks)
         yield from fact("host.late_cause", subject, cause, samples=n)
         yield from fact("host.rank_count", subject, n)
@@ -126,17 +124,8 @@ def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition,
     yield from fact("pipeline.first_wait_us", RUN, over, samples=len(first))
     yield from fact("pipeline.first_wait_share", RUN, over / step_us, samples=len(first))
     yield from fact("pipeline.first_host_count", RUN, len(hosts))
-    recurrence = float(np.median([entry.recurrence for entry in first]))
-    gain = _joint_saving(what_if_late(run, first), first, others) * recurrence
+    gain, _ = joint_gain(run, first)
     yield from fact("pipeline.first_saving_us", RUN, gain, samples=len(first))
-
-
-def _joint_saving(replayed: float | None, slow: list[Lateness], others: list[Lateness]) -> float:
-    """What the step gains where all these ranks do as their peers, microseconds: as replayed, or else how much later
-    they are than the next late rank."""
-    if replayed is not None:
-        return replayed
-    return max(max(entry.late_us for entry in slow) - max((o.late_us for o in others), default=0.0), 0.0)
 
 
 FAMILIES = (Family("slow_hosts", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import kernel_speeds
+from advisor.facts.cluster.replay import Change, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.parallelism import partition
@@ -154,8 +155,9 @@ KINDS = (
          needs=_NEEDS),
     kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work",
-         formula="(m−1) × largest + Σ of all stages' work per micro-batch, now against balanced; the difference of "
-                 "largest and mean where m is unknown", needs=_NEEDS),
+         formula="replay of the step with every stage at the mean; without kernels (m−1) × largest + Σ of all stages' "
+                 "work per micro-batch, now against balanced; the difference of largest and mean where m is unknown",
+         needs=_NEEDS),
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
          needs="collectives"),
@@ -163,6 +165,7 @@ KINDS = (
          needs=_NEEDS),
     kind("pipeline.bubble_minimum_share", "ratio", "run", "the schedule's own bubble",
          formula="(p−1) ÷ (m+p−1), p stages, m micro-batches", needs="collectives"),
+    kind("pipeline.stages_whole", "bool", "run", "every rank at hand counts in its stage's work", needs=_NEEDS),
     kind("pipeline.work_spread", "ratio", "run", "(largest − mean) ÷ mean of the stages' work", needs=_NEEDS),
 )  # fmt: skip
 
@@ -184,13 +187,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return  # columns of zeros: nothing was measured
     lightest = min(found, key=lambda s: s.work)
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
+    counted = {rank for stage in found for rank in stage.ranks}
+    yield from fact("pipeline.stages_whole", RUN, counted >= {rank.rank for rank in run.ranks})
     yield from fact("pipeline.bubble_minimum_share", RUN, least, *sources)
     bubbles = [s.bubble for s in found if s.bubble is not None]
     if bubbles:
         yield from fact("pipeline.bubble_share", RUN, float(np.mean(bubbles)) / step, *sources, samples=n)
     yield from fact("pipeline.work_spread", RUN, max(s.work for s in found) / mean - 1, *sources, samples=n)
     flops = [s.flop for s in found if s.flop is not None]
-    gain = _balanced(found, mean, micro)
+    evened = _replayed(run)
+    if evened is None:
+        evened = _balanced(found, mean, micro)
     for stage in found:
         subject = Subject("stage", str(stage.index), stage.ranks)
         yield from fact("stage.index", subject, stage.index)
@@ -213,8 +220,26 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("stage.move_share", subject, 1 - mean / stage.work, *sources, samples=n)
             yield from fact("stage.move_to", subject, lightest.index, *sources)
             part = (stage.work - mean) / max(max(s.work for s in found) - mean, 1e-9)
-            yield from fact("stage.saving_us", subject, gain * part, *sources, samples=n)
-            yield from fact("stage.saving_share", subject, gain * part / step, *sources, samples=n)
+            yield from fact("stage.saving_us", subject, evened * part, *sources, samples=n)
+            yield from fact("stage.saving_share", subject, evened * part / step, *sources, samples=n)
+
+
+@computed
+def evened_stages(run: Run) -> dict[int, Change] | None:
+    """What gives every stage the mean of the stages' work; None where a stage's work is not known."""
+    found = stages_of(run)
+    if len(found) < 2 or any(stage.work <= 0 for stage in found):
+        return None
+    mean = float(np.mean([stage.work for stage in found]))
+    return {rank: Change(mean / stage.work) for stage in found for rank in stage.ranks}
+
+
+def _replayed(run: Run) -> float | None:
+    """Microseconds a step gains where every stage has the mean of the work, by replay; None without one."""
+    step, changes = model(run), evened_stages(run)
+    if step is None or changes is None or not set(changes) <= set(step.chains):
+        return None
+    return gain(step, changes)
 
 
 def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.intervals import EMPTY, Intervals, union
-from advisor.facts.recording.counts import is_cut
+from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.windows import Placed, Windows, place
 from advisor.sources.base import Rank
@@ -74,14 +74,14 @@ def _place(rank: Rank) -> Timeline | None:
     if bare.any():
         named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
         communication = communication | (bare & named[kernels.name])
-    counted = not is_cut(rank, kernels)
+    counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
     whole = _is_whole(kernels) and not communication.all()
     alone = rank.tables["kernels"].reader == "kernels.opprof"  # measured by itself: there is no course to miss
     if counted and not whole and not alone:
         file = rank.relative(rank.tables["kernels"].paths[0])
         rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
                         "are lost): operators are judged, steps and idle time are not")  # fmt: skip
-    placed = place(rank, kernels, whole and counted)
+    placed = place(rank, kernels, whole and counted, ~communication)
     told = placed.steady is None or placed.steady.idle_told
     if not placed.inside.all():
         kernels, communication = kernels.within(placed.inside), communication[placed.inside]

@@ -13,7 +13,7 @@ CONVERSIONS = frozenset((
 """They change layout or data type and compute nothing (S10)."""
 
 _CONVERSIONS = frozenset(kind.lower() for kind in CONVERSIONS)
-_CUBE = re.compile(r"MatMul|Matmul|^Mm$|Conv[23]?D|Conv2d|Conv3d|Gemm|FullyConnection|GroupedMat")
+_CUBE = re.compile(r"(?i:matmul|gemm)|^Mm$|Conv[23]?D|Conv2d|Conv3d|FullyConnection|GroupedMat")
 _ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash", re.IGNORECASE)
 _UPDATE = re.compile(
     r"^(Sparse)?Apply[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|Adagrad|Adadelta|RMSProp|Lamb(Next|Update|Apply)|"

@@ -13,7 +13,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.device.kernel_time import Floats
 from advisor.facts.operators.catalogue import KINDS
-from advisor.facts.operators.kinds import SLOW_DTYPES, is_attention, is_fetch, is_update
+from advisor.facts.operators.kinds import CUBE_CORES, SLOW_DTYPES, VECTOR_CORES, is_attention, is_fetch, is_update
 from advisor.facts.operators.reduction import OPERATORS, Operators, TypeRow
 from advisor.facts.operators.reduction import reduce as reduce_kernels
 from advisor.facts.operators.statistics import from_statistics
@@ -200,6 +200,9 @@ def _category(row: TypeRow, found: Operators) -> str:
         return "update"
     if row.cube:
         return "cube"
+    split = any(other.core.upper() in VECTOR_CORES for other in found.types.values())
+    if split and row.core.upper() in CUBE_CORES and row.mac_ratio is None:
+        return ""  # this chip has vector cores of their own, and no counter tells what the other kind did here
     lost = not row.core and any(other.core for other in found.types.values() if not other.communication)
     return "" if lost else "vector"
 

@@ -248,7 +248,7 @@ def _row(
         share = _framework_share(kernels, members, ours)
     return TypeRow(
         name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
-        communication, is_conversion(name), any(is_cube(s) for s in signatures), aicpu,
+        communication, is_conversion(name), any(is_cube(s) for s in signatures) or bool(mac), aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         None if communication or aicpu else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,

@@ -2,12 +2,13 @@
 
 Plain lists, numbers and words only. A picture whose data were not measured is absent. The forms:
 
-    breakdown_steps, breakdown_ranks   {parts: [phase], rows: [{label, values: [us]}]}
-    timeline        [{step, rank, which: typical|worst, duration_us, lanes: [{name: phase, spans: [[start_us, us]]}]}]
+    breakdown_steps, breakdown_ranks   {ranks, steps, step_us, parts: [phase], rows: [{label, values: [us]}]}
+    timeline        [{step, rank, which: typical|worst|one, step_us, duration_us,
+                      lanes: [{name: phase, spans: [[start_us, us]]}]}]
+    step_ranks      see step_course.py      rank_steps      see grid.py
     pipeline        {nodes: [{id, type, name, workers, busy, us}], edges: [{source, target, use, empty, capacity}]}
-    operator_types  [{name, us, share, count, core}]
+    operator_types  see operator_tree.py    link_matrix     see link_matrix.py
     lateness        [{rank, us}]
-    links           {transport, sources: [rank], destinations: [rank], values: [[bytes_per_s or null]]}
     stages          [{stage, ranks, compute_us, bubble_us}]
     memory          [{rank, capacity_bytes, time_us: [], reserved_bytes: [], allocated_bytes: []}]
 """
@@ -15,6 +16,7 @@ Plain lists, numbers and words only. A picture whose data were not measured is a
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,16 +25,18 @@ import numpy as np
 from advisor.facts.base import FactSet, Run
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.memory import MEMORY
+from advisor.facts.pictures.grid import rank_steps
+from advisor.facts.pictures.link_matrix import link_matrix
+from advisor.facts.pictures.operator_tree import operator_types
 from advisor.facts.pictures.spans import timelines
+from advisor.facts.pictures.step_course import step_ranks
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import StepTimes
-from advisor.model import Subject
+from advisor.model import RUN, Subject
 
 log = logging.getLogger("advisor")
 
 STEPS_DRAWN = 60
-TYPES_DRAWN = 30
-MATRIX_RANKS = 32
 MEMORY_RANKS = 4
 """What a picture can show at the width of a page; more would only make the report heavier."""
 
@@ -46,10 +50,12 @@ def charts(run: Run, facts: FactSet) -> dict[str, Any]:
         "breakdown_steps": _breakdown_steps,
         "breakdown_ranks": _breakdown_ranks,
         "timeline": lambda run, facts: timelines(run),
+        "step_ranks": step_ranks,
+        "rank_steps": rank_steps,
         "pipeline": _pipeline,
-        "operator_types": _operator_types,
+        "operator_types": operator_types,
         "lateness": _lateness,
-        "links": _links,
+        "link_matrix": link_matrix,
         "stages": _stages,
         "memory": _memory,
     }
@@ -78,31 +84,40 @@ def _phases(times: Mapping[int, StepTimes]) -> tuple[tuple[str, str], ...]:
 
 
 def _breakdown_steps(run: Run, facts: FactSet) -> dict[str, Any] | None:
-    """Median over ranks of each steady step's phases; of many steps, evenly spaced ones and the slowest."""
+    """Each steady step: its length is the median of the ranks, its parts their shares of all ranks' time, as in the
+    summary. Of many steps, evenly spaced ones and the slowest."""
     times = steady(run)
     phases = _phases(times)
     if not times or not phases:
         return None
     names = list(dict.fromkeys(step for t in times.values() for step in t.steps))
-    rows: list[dict[str, Any]] = []
-    totals: list[float] = []
-    for name in names:
-        columns = [
-            [t.phases[phase][t.steps.index(name)] for _, phase in phases] for t in times.values() if name in t.steps
-        ]
-        values = np.nanmedian(np.array(columns, float), axis=0)
-        if np.isfinite(values).all():
-            rows.append({"label": name, "values": [_round(value) for value in values]})
-            totals.append(float(values.sum()))
+    place = {name: i for i, name in enumerate(names)}
+    every = np.full((len(times), len(names), len(phases)), np.nan)
+    length = np.full((len(times), len(names)), np.nan)
+    for row, t in enumerate(times.values()):
+        at = [place[step] for step in t.steps]
+        every[row, at] = np.stack([t.phases[phase] for _, phase in phases], axis=1)
+        length[row, at] = t.time
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a step that no rank knows whole there is no row
+        sums, typical = np.nansum(every, axis=0), np.nanmedian(length, axis=0)
+    known = np.isfinite(typical) & (sums.sum(axis=1) > 0)
+    lasts = sums[known] / sums[known].sum(axis=1, keepdims=True) * typical[known][:, None]
+    labels = [names[i] for i in np.flatnonzero(known)]
+    rows = [
+        {"label": name, "values": [_round(float(part)) for part in parts]}
+        for name, parts in zip(labels, lasts, strict=True)
+    ]
+    totals = typical[known].tolist()
     if len(rows) > STEPS_DRAWN:
         chosen = {round(i * (len(rows) - 1) / (STEPS_DRAWN - 2)) for i in range(STEPS_DRAWN - 1)}
         chosen.add(max(range(len(rows)), key=lambda i: totals[i]))
         rows = [rows[i] for i in sorted(chosen)]
-    return {"parts": [part for part, _ in phases], "rows": rows} if rows else None
+    return {**_made_of(run, facts, len(names)), "parts": [part for part, _ in phases], "rows": rows} if rows else None
 
 
 def _breakdown_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
-    """Each rank's typical step by phase."""
+    """Each rank's step by phase: the mean of its steady steps."""
     times = steady(run)
     phases = _phases(times)
     if len(times) < 2 or not phases:
@@ -111,11 +126,15 @@ def _breakdown_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
     for rank, t in times.items():
         shares = [t.share(phase) for _, phase in phases]
         if None not in shares:
-            typical = float(np.median(t.time))
-            rows.append(
-                {"label": str(rank), "values": [_round(typical * share) for share in shares if share is not None]}
-            )
-    return {"parts": [part for part, _ in phases], "rows": rows} if rows else None
+            mean = float(np.mean(t.time))
+            rows.append({"label": str(rank), "values": [_round(mean * share) for share in shares if share is not None]})
+    steps = len({step for t in times.values() for step in t.steps})
+    return {**_made_of(run, facts, steps), "parts": [part for part, _ in phases], "rows": rows} if rows else None
+
+
+def _made_of(run: Run, facts: FactSet, steps: int) -> dict[str, Any]:
+    """How many ranks and steps a picture sums up, and the step of the summary to draw beside them."""
+    return {"ranks": len(steady(run)), "steps": steps, "step_us": facts.number("step.time_us", RUN)}
 
 
 def _pipeline(run: Run, facts: FactSet) -> dict[str, Any] | None:
@@ -159,24 +178,6 @@ def _pipeline(run: Run, facts: FactSet) -> dict[str, Any] | None:
     return {"nodes": nodes, "edges": joins}
 
 
-def _operator_types(run: Run, facts: FactSet) -> list[dict[str, Any]]:
-    """The costliest types; `share` is of all device time of operators."""
-    times = {subject: float(fact.value) for subject, fact in facts.of("operator_type.time_us").items()}  # type: ignore[arg-type]
-    total = sum(times.values())
-    costliest = sorted(times.items(), key=lambda item: (-item[1], item[0]))[:TYPES_DRAWN]
-    return [
-        {
-            "name": subject.id,
-            "us": _round(us),
-            "share": _round(us / total),
-            "count": facts.number("operator_type.count", subject),
-            "core": facts.value("operator_type.core", subject),
-        }
-        for subject, us in costliest
-        if us > 0
-    ]
-
-
 def _lateness(run: Run, facts: FactSet) -> list[dict[str, Any]]:
     late = [
         {"rank": subject.ranks[0], "us": _round(float(fact.value))}  # type: ignore[arg-type]
@@ -185,27 +186,6 @@ def _lateness(run: Run, facts: FactSet) -> list[dict[str, Any]]:
     ]
     late = late if any(entry["us"] > 0 for entry in late) else []
     return sorted(late, key=lambda entry: (-entry["us"], entry["rank"]))
-
-
-def _links(run: Run, facts: FactSet) -> dict[str, Any] | None:
-    """Bandwidth between ranks; of many ranks, those with the slowest links."""
-    speeds: dict[tuple[int, int], float] = {}
-    for subject, fact in facts.of("link.bandwidth_bytes_per_s").items():
-        source, _, destination = subject.id.partition("-")
-        if source.isdigit() and destination.isdigit() and isinstance(fact.value, (int, float)):
-            speeds[int(source), int(destination)] = _round(float(fact.value))
-    if not speeds:
-        return None
-    slowest = sorted(speeds, key=lambda pair: speeds[pair])
-    shown = set(list(dict.fromkeys(rank for pair in slowest for rank in pair))[:MATRIX_RANKS])
-    sources, destinations = (sorted({pair[side] for pair in speeds if shown.issuperset(pair)}) for side in (0, 1))
-    transports = {str(fact.value) for fact in facts.of("link.transport").values()}
-    return {
-        "transport": ", ".join(sorted(transports)),
-        "sources": sources,
-        "destinations": destinations,
-        "values": [[speeds.get((source, destination)) for destination in destinations] for source in sources],
-    }
 
 
 def _stages(run: Run, facts: FactSet) -> list[dict[str, Any]]:

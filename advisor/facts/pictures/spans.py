@@ -23,7 +23,8 @@ SPANS_DRAWN = 400
 
 
 def timelines(run: Run) -> list[dict[str, Any]]:
-    """The step nearest to the median of all ranks and steps, and the slowest one where it is another."""
+    """The step nearest to the median of all ranks and steps, and the slowest one where it is another. `step_us` is
+    the step's length in the tables; what is drawn runs from its first kernel to its last."""
     times = steady(run)
     every = [(float(us), rank, step) for rank, t in times.items() for us, step in zip(t.time, t.steps, strict=True)]
     if not every:
@@ -31,13 +32,16 @@ def timelines(run: Run) -> list[dict[str, Any]]:
     middle = float(np.median([us for us, _, _ in every]))
     typical = min(every, key=lambda entry: (abs(entry[0] - middle), entry[1], entry[2]))
     worst = max(every, key=lambda entry: (entry[0], -entry[1]))
-    chosen = [("typical", typical)] + ([("worst", worst)] if worst[1:] != typical[1:] else [])
+    chosen = [("typical", typical)] + ([("worst", worst)] if worst[0] > typical[0] else [])
     by_number = {rank.rank: rank for rank in run.ranks}
-    drawn = []
-    for which, (_, rank, step) in chosen:
+    drawn: list[dict[str, Any]] = []
+    for which, (us, rank, step) in chosen:
         if rank in by_number and (lanes := _lanes(by_number[rank], step)) is not None:
             duration, spans = lanes
-            drawn.append({"step": step, "rank": rank, "which": which, "duration_us": duration, "lanes": spans})
+            entry = {"step": step, "rank": rank, "which": which if len(every) > 1 else "one"}
+            drawn.append({**entry, "step_us": us, "duration_us": duration, "lanes": spans})
+    if len(drawn) > 1 and drawn[1]["duration_us"] < drawn[0]["duration_us"]:
+        return [{**drawn[1], "which": "one"}]  # kernels and step table disagree about which of the two is longer
     return drawn
 
 

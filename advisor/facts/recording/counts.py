@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from advisor.basics.intervals import measure, union
+from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_RUNNING = re.compile(r"(-op|__?)\d+(_\d+)*$")
+"""What numbers the calls of one operator; a version (V2) belongs to its type."""
 
 
 def is_cut(rank: Rank, kernels: Kernels) -> bool:
@@ -20,7 +31,7 @@ def is_cut(rank: Rank, kernels: Kernels) -> bool:
 def _compare(rank: Rank, kernels: Kernels) -> bool:
     if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
         return False
-    frame = rank.read("operator_types", ("type", "count"))
+    frame = rank.read("operator_types", ("type", "count", "total_us"))
     if frame is None or "count" not in frame:
         return False
     counted: Counter[str] = Counter()
@@ -31,6 +42,7 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     at_hand = Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True)))
     lost, total = sum((counted - at_hand).values()), sum(counted.values())
     if not lost:
+        _tell_times(rank, frame, dict(zip(types, np.bincount(type_of, kernels.duration).tolist(), strict=True)))
         return False
     file = rank.relative(rank.tables["kernels"].paths[0])
     statistic = rank.tables["operator_types"].paths[0].name
@@ -42,6 +54,46 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
         )
     rank.note(file, text)
     return cut
+
+
+def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float]) -> None:
+    """The kernels of the types that the statistic knows take the same time in both, or one holds another unit or run.
+    `own` is the time of the kernels by type."""
+    if "total_us" not in frame or not frame["total_us"].notna().all():
+        return
+    told, listed = float(frame["total_us"].sum()), sum(own.get(name, 0.0) for name in set(frame["type"].dropna()))
+    if abs(told - listed) > section("contradiction")["statistic_share"] * max(told, listed):
+        statistic, place = rank.tables["operator_types"].paths[0].name, rank.relative(rank.tables["kernels"].paths[0])
+        text = f"contradicts {statistic}: these kernels take {show(listed, 'us')}, there {show(told, 'us')}"
+        rank.note(place, text, ("kernels", "operator_types"))
+
+
+def lacks_computing(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> bool:
+    """Whether the kernels of the recorded steps compute clearly less than the step table says of the same steps: then
+    rows are missing, and the table, which has seen them all, counts. The difference is noted once."""
+    frame = rank.read("steps") if rank.has("steps") else None
+    if frame is None or "step" not in frame or "computing_us" not in frame or not any(kernels.steps):
+        return False
+    table: dict[str, float] = {}
+    for step, us in zip(frame["step"], frame["computing_us"], strict=True):
+        if us == us and us is not None:
+            table[str(step)] = float(us)
+    known = (kernels.start >= 0) & ~communication
+    told = at_hand = 0.0
+    for index, step in enumerate(kernels.steps):
+        mine = known & (kernels.step == index)
+        if step in table and mine.any():
+            told += table[step]
+            at_hand += measure(union(kernels.start[mine], kernels.end[mine])) / 1000
+    if not at_hand < (1 - section("witness")["computing_share"]) * told:
+        return False
+    file, steps = rank.relative(rank.tables["kernels"].paths[0]), rank.tables["steps"].paths[0].name
+    rank.note(
+        file,
+        f"holds {at_hand / told:.0%} of the computing time that {steps} tells of the same steps: rows are "
+        "missing, or these are other steps; no idle time is judged from the rest",
+    )
+    return True
 
 
 def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
@@ -59,4 +111,4 @@ def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
 
 def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
-    return last.rstrip("0123456789_").removesuffix("-op") or last or "unknown"
+    return _RUNNING.sub("", last) or last or "unknown"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from advisor.facts.recording.limits import section
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,26 @@ class Steady:
     repetition: Repetition | None = None
 
 
-def find_steady(kinds: Ints, start: Ints, end: Ints) -> Steady:
-    """The judged part of kernels in order of start (nanoseconds); `kinds` tells which are alike."""
+def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = None) -> Steady:
+    """The judged part of kernels in order of start (nanoseconds); `kinds` tells which are alike, `computes` which are
+    no communication: that is neither compiled nor work, and may be waiting. Where nothing repeats, kernels launched
+    for the first time are the rule, and only a gap that is a large part of the recording is set-up."""
+    computes = np.ones(len(kinds), bool) if computes is None else computes
     size, limits = len(kinds), section("set_up")
     free = np.maximum.accumulate(end)
     gap = np.maximum(start[1:] - free[:-1], 0) / 1000
-    work = np.concatenate((np.zeros(1), np.cumsum(end - start)))
+    work = np.concatenate((np.zeros(1), np.cumsum(np.where(computes, end - start, 0))))
     seen = np.zeros(size, bool)
     seen[np.unique(kinds, return_index=True)[1]] = True
     usual = float(np.median(gap)) if gap.size else 0.0
     long = (gap >= limits["gap_us"]) & (gap > limits["gap_factor"] * usual)
-    launches = 1 + np.flatnonzero(long & seen[1:])
+    launches = 1 + np.flatnonzero(long & seen[1:] & computes[1:])
     behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
     first = int(behind[-1]) if behind.size else 0
+    if first and find_repetition(kinds[first:], end[first:] - start[first:]) is None:
+        whole = float(free[-1] - start[0]) / 1000
+        behind = behind[gap[behind - 1] >= limits["unjudged_share"] * whole]
+        first = int(behind[-1]) if behind.size else 0
     inside = launches[launches > first]
     recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
     told = float(gap[inside - 1].sum()) < limits["unjudged_share"] * recorded

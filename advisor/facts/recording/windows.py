@@ -50,8 +50,9 @@ class Placed:
     """From the first kernel of all to the first that is judged, where nothing marks steps."""
 
 
-def place(rank: Rank, kernels: Kernels, whole: bool) -> Placed:
-    """The windows of a rank's kernels; `whole` says whether these are all kernels of their time."""
+def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
+    """The windows of a rank's kernels; `whole` says whether these are all kernels of their time,
+    `computes` which are no communication."""
     known = kernels.start >= 0
     every = np.ones(len(kernels), bool)
     if not known.any():
@@ -74,7 +75,7 @@ def place(rank: Rank, kernels: Kernels, whole: bool) -> Placed:
     if not whole or is_marked(rank):
         return _placed(kernels, ["0"], np.array([kernels.start[known].min()]), "")
     order = np.flatnonzero(known)
-    steady = find_steady(types_of(kernels)[1][order], kernels.start[order], kernels.end[order])
+    steady = find_steady(types_of(kernels)[1][order], kernels.start[order], kernels.end[order], computes[order])
     inside = ~known
     inside[order[steady.first : steady.last]] = True
     low = int(kernels.start[order[steady.first]])

@@ -90,10 +90,12 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     computing, communication = union(*trace.computing), union(*trace.communication)
     low = int(min((computing[0][0], *communication[0][:1])))
     high = int(max((computing[1][-1], *communication[1][-1:])))
-    starts = [(name, max(start, low)) for name, start, _ in trace.steps if start < high] or [("0", low)]
-    rows = [
-        (name, start, starts[i + 1][1] if i + 1 < len(starts) else high, 0) for i, (name, start) in enumerate(starts)
-    ]
+    marks = [mark for mark in trace.steps if mark[1] < high]
+    if len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
+        ends = [*(start for _, start, _ in marks[1:]), marks[-1][2]]
+        rows = [(name, start, end, 0) for (name, start, _), end in zip(marks, ends, strict=True)]
+    else:
+        rows = [(marks[0][0] if marks else "0", max(marks[0][1], low) if marks else low, high, 0)]
     return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))
 
 

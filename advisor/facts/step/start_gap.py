@@ -28,6 +28,8 @@ SAME_KERNELS = 0.2
 """Kernels whose computing time differs by more from the step table's are not all of the step's."""
 TELLING = 0.02
 """Waits that differ between ranks by less than this share of the step do not show what they are part of."""
+LEAST = 3
+"""Of fewer rows the last one is not left out."""
 AHEAD = 0.8
 """A host this share of a step and more before its device, on every rank, is a step ahead rather than late."""
 
@@ -64,6 +66,8 @@ def settle(
                     gap[1:] = np.minimum(gap[1:], np.nan_to_num(times[rank].phases.get("idle", gap))[:-1])
                 gap[0] = min(gap[0], float(np.median(gap[1:])))
                 found[rank] = _owned(times[rank], gap, holds, "preparing")
+                if beside is None and _lacks_tail(times[rank]):
+                    found[rank] = found[rank].without(found[rank].steps[-1:], "its row ends with its own last kernel")
     return found
 
 
@@ -135,16 +139,30 @@ def _places(one: StepTimes, course: Course) -> list[int]:
 def _holds_next(one: StepTimes, course: Course) -> npt.NDArray[np.bool_]:
     """Which rows reach to the first kernel of the step after them, rather than to their own last kernel."""
     result = np.zeros(len(one.steps), bool)
+    told = np.zeros(len(one.steps), bool)
     for row, i in enumerate(_places(one, course)[:-1]):
         if 0 <= i < len(course.steps) - 1 and course.steps[i + 1] == one.steps[row + 1]:
             own, wait = float(course.span_us[i]), float(course.lead_us[i + 1])
             result[row] = abs(one.time[row] - own - wait) < abs(one.time[row] - own)
+            told[row] = True
+    if told.any():  # kernels of the other rows are not at hand: one writer wrote them all
+        result[:-1] |= ~told[:-1] & bool(result[told].mean() > 0.5)
     return result
 
 
 def _follows(before: str, step: str) -> bool:
     """Between steps that are not neighbours lies time that nobody recorded."""
     return not (before.isdigit() and step.isdigit()) or int(step) == int(before) + 1
+
+
+def _lacks_tail(one: StepTimes) -> bool:
+    """Whether the last row computes as much as the others and is shorter: it ends with its own last kernel, and
+    nothing but the next step would tell how long it takes."""
+    computing = one.phases.get("computing")
+    if len(one.steps) < LEAST or computing is None or not np.median(computing[:-1]) > 0:
+        return False
+    as_much = float(computing[-1]) > (1 - SAME_KERNELS) * float(np.median(computing[:-1]))
+    return as_much and float(one.time[-1]) < (1 - TELLING) * float(np.median(one.time[:-1]))
 
 
 def _is_ahead(times: list[StepTimes]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,11 @@ class StepTimes:
     covers: int = 1
     """Steps that each row is the average of."""
 
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Place of each step by its name."""
+        return {name: place for place, name in enumerate(self.steps)}
+
     @property
     def recorded(self) -> int:
         """Steps of the recording, those left out with them."""
@@ -43,7 +49,7 @@ class StepTimes:
 
     def without(self, names: Iterable[str], reason: str) -> StepTimes:
         """The same without these steps, which are noted as excluded."""
-        drop = {name for name in names if name in self.steps}
+        drop = {name for name in names if name in self.places}
         if not drop or len(drop) == len(self.steps):
             return self
         keep = np.array([name not in drop for name in self.steps])

@@ -110,10 +110,12 @@ def apart(before: Sample, after: Sample, ignored: Sequence[str] = ()) -> list[Di
 
 
 def _obstacles(before: Sample, after: Sample) -> Iterable[Difference]:
-    wanted = defaults()["key"]["work"]
+    """Differences of the work; where operators are called with many shapes anyway, the costliest one says nothing."""
+    settings = defaults()["key"]
+    many = max(sample.table.number(settings["shapes"]["fact"]) or 0.0 for sample in (before, after))
     for item in obstacles(before.info, after.info, before.table, after.table):
-        if item.what in wanted:
-            yield Difference(wanted[item.what], item.before, item.after)
+        if item.what in settings["work"] and (item.what != "shapes" or many < settings["shapes"]["many"]):
+            yield Difference(settings["work"][item.what], item.before, item.after)
 
 
 def _operators(before: Sample, after: Sample) -> Iterable[Difference]:

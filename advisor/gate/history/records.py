@@ -57,6 +57,7 @@ def run_to_json(sample: Sample) -> dict[str, Any]:
         "metadata": dict(sample.metadata),
         "digest": sample.digest,
         "content": sample.content,
+        "has_steps": sample.info.has_steps,
         "report": {name: report[name] for name in kept},
         "checked": checked,
         "facts": _facts_to_json(sample.facts),
@@ -111,7 +112,7 @@ def run_from_json(document: Mapping[str, Any], name: str) -> Sample:
     return Sample(
         id=name,
         key={str(name): str(value) for name, value in document["key"].items()},
-        info=report.profile,
+        info=replace(report.profile, has_steps=document.get("has_steps") is not False),
         summary=report.summary,
         facts=FactSet(_facts_from_json(document["facts"])),
         findings=report.findings,

@@ -29,7 +29,7 @@ def judge_metrics(bench: Bench) -> Iterator[Judgement]:
 
 def _judge(metric: Metric, bench: Bench) -> Judgement | None:
     found = read(metric.name, bench.runs, bench.history, bench.confirming, metric.lower_is_better)
-    reason, values = _why_open(bench, found)
+    reason, values = _why_open(metric.name, bench, found)
     if reason:
         if not metric.gates or not (found.runs or found.history or found.ways or metric.required):
             return None
@@ -54,7 +54,7 @@ def _judge(metric: Metric, bench: Bench) -> Judgement | None:
     )  # fmt: skip
 
 
-def _why_open(bench: Bench, found: Readings) -> tuple[str, Mapping[str, str]]:
+def _why_open(metric: str, bench: Bench, found: Readings) -> tuple[str, Mapping[str, str]]:
     """Why the metric cannot be judged; empty where it can."""
     needed, needed_before = bench.judging.min_runs, bench.judging.min_history
     count, missing = len(found.runs), len(bench.runs) - len(found.runs)
@@ -63,7 +63,7 @@ def _why_open(bench: Bench, found: Readings) -> tuple[str, Mapping[str, str]]:
     if found.ways is not None and not bench.differences:
         return "other_source" if found.runs else "mixed_source", _ways(*found.ways)
     if not count:
-        return "not_measured", {}
+        return _unmeasured(metric, bench), {}
     if bench.differences:
         return "not_comparable", {}
     if missing > bench.spare:
@@ -75,6 +75,11 @@ def _why_open(bench: Bench, found: Readings) -> tuple[str, Mapping[str, str]]:
     if len(found.history) < needed_before:
         return "few_history", {"runs": str(len(found.history)), "needed": str(needed_before)}
     return "", {}
+
+
+def _unmeasured(name: str, bench: Bench) -> str:
+    """Why there is no value: nothing marks steps, so that no time is one of a step, or simply nothing was recorded."""
+    return "no_steps" if name.endswith("_us") and not bench.runs[0].info.has_steps else "not_measured"
 
 
 def _ways(before: Way, after: Way) -> dict[str, str]:
@@ -95,8 +100,8 @@ def _judge_budget(budget: Budget, bench: Bench) -> Judgement:
     title = title_of(budget.name)
     if not values:
         return Judgement(
-            "budget", budget.name, title, Result.NOT_JUDGED, "not_measured", {}, budget.unit, limit=budget.limit,
-            at_most=budget.at_most, required=True,
+            "budget", budget.name, title, Result.NOT_JUDGED, _unmeasured(budget.name, bench), {}, budget.unit,
+            limit=budget.limit, at_most=budget.at_most, required=True,
         )  # fmt: skip
     value = median(values)
     result, reason = Result.PASS, "within"

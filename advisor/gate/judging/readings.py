@@ -86,7 +86,10 @@ def _all(fact: str, samples: Sequence[Sample], lower_is_better: bool) -> list[tu
 
 
 def _reading(sample: Sample, fact: str, lower_is_better: bool) -> tuple[float, Way] | None:
-    """The run's value; of a fact that only parts of the run have (ranks, links, …) the worst one."""
+    """The run's value; of a fact that only parts of the run have (ranks, links, …) the worst one. Times of a recording
+    in which nothing marks steps depend on how long somebody recorded: they are no values to compare."""
+    if fact.endswith("_us") and not sample.info.has_steps:
+        return None
     whole = sample.facts.of(fact).get(RUN)
     facts = [whole] if whole is not None else list(sample.facts.of(fact).values())
     numbers = [

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from advisor.basics.units import show
 from advisor.model import Report, Text
 from advisor.render.escaping import printable, shorten
-from advisor.render.report.figure import Figure, name_of, or_dash, rounded, scale
+from advisor.render.report.figure import Figure, caption, or_dash, scale
 from advisor.render.report.html import render_page
+from advisor.render.report.pictures import bars
 from advisor.render.wording import both, breakdown
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ def render_html(
     return render_page(
         "comparison.html",
         lang,
-        {figure.id: figure.spec for figure in figures},
         c=comparison,
         figures=figures,
         names=names or (before.profile.path, after.profile.path),
@@ -48,22 +48,14 @@ def _breakdowns(before: Report, after: Report) -> Iterator[Figure]:
     parts = list(dict.fromkeys(name for side in sides for name in side))
     factor, unit = scale([sum(side.values()) for side in sides], "us")
     labels = [both("serve.before"), both("serve.after")]
-    series = [
-        {
-            "name": name_of(both(f"phases.{part}")),
-            "color": part,
-            "values": [rounded(side.get(part, 0.0), factor) for side in sides],
-        }
-        for part in parts
-    ]
-    nothing = {"en": "", "zh": ""}
-    spec = {"kind": "stacked", "labels": ["1", "2"], "unit": unit, "x": nothing, "marked": [], "series": series}
-    spec["names"] = [name_of(label) for label in labels]
+    series = [(f"p-{part}", [side.get(part, 0.0) * factor for side in sides]) for part in parts]
+    drawing = bars.columns(bars.Bars(labels, series, unit), caption("breakdown"))
+    legend = tuple((f"p-{part}", both(f"phases.{part}")) for part in parts)
     rows: tuple[tuple[Text | str, ...], ...] = tuple(
         (both(f"phases.{part}"), *(or_dash(side.get(part), "us") for side in sides)) for part in parts
     )
     head = (both("comparison.part"), *labels)
-    yield Figure("breakdown", both("report.where_time_goes"), head, rows, spec)
+    yield Figure("breakdown", both("report.where_time_goes"), head, rows, drawing, legend=legend)
 
 
 def _times(report: Report) -> dict[str, float]:
@@ -83,20 +75,15 @@ def _operator_types(before: Report, after: Report) -> Iterator[Figure]:
         return
     names = sorted({*old, *new}, key=lambda name: -abs(new.get(name, 0.0) - old.get(name, 0.0)))[:TYPES_SHOWN]
     factor, unit = scale([value for side in (old, new) for value in side.values()], "us")
-    series = [
-        {
-            "name": name_of(both(f"serve.{key}")),
-            "color": color,
-            "values": [rounded(side.get(name, 0.0), factor) for name in names],
-        }
-        for key, color, side in (("before", "idle", old), ("after", "accent", new))
-    ]
+    pairs = (("before", old), ("after", new))
+    colors = {"before": "p-before", "after": "p-accent"}
+    series = [(colors[key], [side.get(name, 0.0) * factor for name in names]) for key, side in pairs]
     labels = [shorten(printable(name), 60) for name in names]
-    kind = name_of(both("figures.operator_type"))
-    spec = {"kind": "bars", "labels": labels, "unit": unit, "x": kind, "marked": [], "series": series}
+    drawing = bars.rows(bars.Bars(labels, series, unit), caption("operator-types"))
+    legend = tuple((colors[key], both(f"serve.{key}")) for key, _ in pairs)
     rows = tuple((printable(name), *_row(old.get(name), new.get(name))) for name in names)
     head = (both("figures.operator_type"), both("serve.before"), both("serve.after"), both("serve.change"))
-    yield Figure("operator-types", both("comparison.operator_types"), head, rows, spec)
+    yield Figure("operator-types", both("comparison.operator_types"), head, rows, drawing, legend=legend)
 
 
 def _row(before: float | None, after: float | None) -> tuple[str, str, str]:

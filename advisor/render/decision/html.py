@@ -13,7 +13,6 @@ from advisor.model import LANGUAGES, RUN, Finding, Text
 from advisor.render.decision import phrases as wording
 from advisor.render.escaping import shorten
 from advisor.render.report.html import render_page
-from advisor.render.wording import where
 
 _BADGES = {
     Result.PASS: "healthy", Result.FAIL: "critical", Result.NOT_CONFIRMED: "medium", Result.WAIVED: "medium",
@@ -34,7 +33,6 @@ def render_html(decision: Decision, lang: str = "en", **_: Any) -> str:
     return render_page(
         "gate.html",
         lang,
-        {},
         styles=("style.css", "gate.css"),
         lines=False,
         decision=decision,
@@ -113,7 +111,7 @@ def _side(samples: Sequence[Sample]) -> dict[str, Any] | None:
 
 
 def _numbers(samples: Sequence[Sample], name: str) -> list[float]:
-    return [float(v) for s in samples if isinstance(v := s.facts.value(name, RUN), (int, float))]
+    return [float(v) for s in samples if s.info.has_steps and isinstance(v := s.facts.value(name, RUN), (int, float))]
 
 
 def _findings(samples: Sequence[Sample]) -> list[dict[str, Any]]:
@@ -126,7 +124,7 @@ def _findings(samples: Sequence[Sample]) -> list[dict[str, Any]]:
     return [
         {
             "severity": finding.severity.value,
-            "title": _two(lambda code, f=finding: f"{f.title.get(code)} ({where(f.subject, code)})"),  # type: ignore[misc]
+            "title": _two(lambda code, f=finding: wording.placed(f, code)),  # type: ignore[misc]
             "rule": finding.rule,
         }
         for finding in sorted(common, key=lambda finding: -finding.severity.rank)

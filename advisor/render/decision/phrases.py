@@ -12,8 +12,10 @@ from advisor.gate.model import Decision, Judgement, Result, Unsteady, Verdict
 from advisor.gate.sample import EVIDENCE, Difference
 from advisor.knowledge.words import words
 from advisor.model import RUN, Finding
+from advisor.render.conditions import line as told
+from advisor.render.conditions import telling
 from advisor.render.wording import change as proposal
-from advisor.render.wording import check, expected, meaning, measured, telling, where, word
+from advisor.render.wording import check, where, word
 
 _TOLD = 2
 """Reasons in the headline: what got worse, and the first cause found."""
@@ -181,7 +183,12 @@ def name_of(judgement: Judgement, lang: str) -> str:
     title = judgement.title.get(lang)
     if judgement.finding is None:
         return title
-    return f"{title} ({where(judgement.finding.subject, lang)})"
+    return placed(judgement.finding, lang)
+
+
+def placed(finding: Finding, lang: str) -> str:
+    """ "Communication is exposed (rank 3)"."""
+    return say(lang, "aside", first=finding.title.get(lang), second=where(finding.subject, lang))
 
 
 def brief(item: Difference, lang: str) -> str:
@@ -235,10 +242,8 @@ def details(finding: Finding, lang: str) -> list[str]:
     """What a reader needs of a finding: its message, what was measured, and the first thing to do."""
     lines = [finding.message.get(lang)]
     for evidence in telling(finding.evidence)[:_EVIDENCE]:
-        wanted = expected(evidence)
-        name = meaning(evidence.fact) if lang == "en" else ""
-        values = {"fact": name or evidence.fact, "value": measured(evidence), "expected": wanted}
-        lines.append(say(lang, "evidence_expected" if wanted else "evidence_line", **values))
+        values = {"fact": evidence.fact, "value": told(evidence, finding.evidence, lang)}
+        lines.append(say(lang, "evidence_line", **values))
     for remedy in finding.remedies[:1]:
         lines.append(say(lang, "remedy_line", action=f"{remedy.action.get(lang)} {proposal(remedy)}".strip()))
         if check(remedy, lang):

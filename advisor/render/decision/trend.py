@@ -15,10 +15,10 @@ from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
 from advisor.model import LANGUAGES, Finding, Text
 from advisor.render.decision.history import alike, heading, load, say
-from advisor.render.decision.phrases import counted, signed
+from advisor.render.decision.phrases import counted, placed, signed
 from advisor.render.escaping import printable
 from advisor.render.report.html import render_page
-from advisor.render.wording import where, word
+from advisor.render.wording import word
 
 _BAR = 24
 _NAME = 40
@@ -108,7 +108,7 @@ def remarks(point: Point | None, event: Event, lang: str) -> list[str]:
 
 
 def _named(findings: Sequence[Finding], lang: str) -> str:
-    names = [f"{finding.title.get(lang)} ({where(finding.subject, lang)})" for finding in findings]
+    names = [placed(finding, lang) for finding in findings]
     what = word(lang, "gate.separator").join(names[:_NAMED])
     return what if len(names) <= _NAMED else word(lang, "gate.and_more", what=what, count=len(names) - _NAMED)
 
@@ -171,7 +171,7 @@ def render_trends(baselines: Sequence[Baseline], policy: Policy, lang: str = "en
         for baseline in baselines
     ]
     return render_page(
-        "gate_history.html", lang, {}, styles=("style.css", "gate.css"), lines=False, baselines=shown
+        "gate_history.html", lang, styles=("style.css", "gate.css"), lines=False, baselines=shown
     )  # fmt: skip
 
 

@@ -1,36 +1,36 @@
-"""One picture: its title, the table behind it and what the page's script draws; and how its numbers are said."""
+"""One picture: its title, what it sums up, the table behind it; and which findings it shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from advisor.basics.units import show
 from advisor.model import Finding, Report, Text
-from advisor.render.escaping import printable
+from advisor.render.report.pictures.svg import Cell
 from advisor.render.wording import both
 
 Series = Any
-Cell = Text | str
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`spec` is drawn by the page's script, or `graph` by the template; `head` and `rows` are the table behind it."""
+    """`drawing` is SVG, or `graph` is drawn by the template; `head` and `rows` are the table behind it."""
 
     id: str
     title: Text
     head: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    drawing: str = ""
+    note: Text | None = None
+    """What is summed up: "mean of 3 steps"."""
+    legend: tuple[tuple[str, Text], ...] = ()
+    """(class of its colour, what it means)"""
     graph: Mapping[str, Any] | None = None
     findings: tuple[str, ...] = ()
+    """Ids of the findings whose measurements it shows."""
     wide: bool = False
-
-
-def name_of(text: Text) -> dict[str, str]:
-    return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
 _SCALES = {
@@ -38,6 +38,11 @@ _SCALES = {
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
     "bytes_per_s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
 }
+
+
+def caption(identity: str) -> str:
+    """The id of a picture's title in the page, which names the drawing."""
+    return f"caption-{identity}"
 
 
 def scale(values: Sequence[float | None], unit: str) -> tuple[float, str]:
@@ -49,49 +54,41 @@ def scale(values: Sequence[float | None], unit: str) -> tuple[float, str]:
     return next(((1 / size, name) for size, name in steps if largest >= size), (1 / steps[-1][0], steps[-1][1]))
 
 
-def rounded(value: float | None, factor: float = 1.0) -> float | None:
-    return None if value is None else float(f"{value * factor:.4g}")
-
-
-def about(report: Report, *kinds: str) -> list[Finding]:
-    return [finding for finding in report.findings if finding.subject.kind in kinds]
+def showing(report: Report, facts: Sequence[str], kinds: Sequence[str] = ()) -> list[Finding]:
+    """The findings that rest on a measurement which the picture shows: a fact whose name begins with one of `facts`,
+    of a subject of one of `kinds` (any, if empty)."""
+    return [
+        finding
+        for finding in report.findings
+        if any(
+            item.fact.startswith(tuple(facts))
+            and (not kinds or item.subject.kind in kinds or finding.subject.kind in kinds)
+            for item in finding.evidence
+        )
+    ]
 
 
 def ids(findings: Sequence[Finding]) -> tuple[str, ...]:
-    return tuple(finding.id for finding in findings[:6])
+    return tuple(finding.id for finding in findings)
 
 
-def stacked(
-    data: Series, key: str, label: Text, title: Text, marked: Sequence[str], findings: Sequence[Finding]
-) -> Figure:
-    parts = [str(part) for part in data["parts"]]
-    labels = [printable(row["label"]) for row in data["rows"]]
-    values = [[float(value) for value in row["values"]] for row in data["rows"]]
-    totals = [sum(row) for row in values]
-    factor, unit = scale(totals, "us")
-    names = [both(f"phases.{part}") for part in parts]
-    spec = {
-        "kind": "stacked",
-        "labels": labels,
-        "unit": unit,
-        "x": name_of(label),
-        "marked": [index for index, text in enumerate(labels) if text in marked],
-        "series": [
-            {"name": name_of(name), "color": part, "values": [rounded(row[index], factor) for row in values]}
-            for index, (part, name) in enumerate(zip(parts, names, strict=True))
-        ],
-    }
-    rows = tuple(
-        (
-            text,
-            show(total, "us"),
-            *(f"{show(value, 'us')} ({show(value / total, 'ratio')})" if total else "–" for value in row),
-        )
-        for text, total, row in zip(labels, totals, values, strict=True)
-    )
-    return Figure(
-        key, title, (label, both("report.step_time"), *names), rows, spec, None, ids(findings), len(labels) > 40
-    )
+def marks_of(findings: Sequence[Finding], places: Mapping[str, int], kind: str) -> dict[int, str]:
+    """place -> the first finding about it: by its subject's id, for ranks also by the ranks of another subject."""
+    marks: dict[int, str] = {}
+    for finding in findings:
+        names = [finding.subject.id] if finding.subject.kind == kind else []
+        if kind == "rank" and finding.subject.kind in ("rank", "link"):
+            names = [str(rank) for rank in finding.subject.ranks]
+        for name in names:
+            if name in places:
+                marks.setdefault(places[name], finding.id)
+    return marks
+
+
+def made_of(data: Mapping[str, Any], over: str) -> Text | None:
+    """What a picture sums up: the mean of its `steps`, the median of its `ranks`; None where it is one of them."""
+    count = data.get(over)
+    return both(f"figures.of_{over}", count=count) if isinstance(count, int) and count > 1 else None
 
 
 def or_dash(value: float | None, unit: str) -> str:

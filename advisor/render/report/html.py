@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -18,15 +18,27 @@ from markupsafe import Markup
 from advisor.basics.resources import resource
 from advisor.basics.units import rank_list, show
 from advisor.exchange import tool_version
-from advisor.model import LANGUAGES, Finding, Outcome, Report, Text
-from advisor.render import wording
+from advisor.model import LANGUAGES, Evidence, Finding, Outcome, Report, Text
+from advisor.render import conditions, wording
 from advisor.render.escaping import printable, shorten
-from advisor.render.report.figures import figures
-from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.report.figure import Figure
+from advisor.render.report.figures import figures, own_pictures, spread
+from advisor.render.report.outline import (
+    Branch,
+    branches,
+    checks,
+    direction_words,
+    has_gaps,
+    next_collection,
+    problems_together,
+    said_counts,
+)  # fmt: skip
+from advisor.render.report.pictures.svg import anchor_of
 
 CARDS = 120
 """Causes told in full; further ones are lines of a table, which keeps a report of a thousand ranks openable."""
-_LIBRARIES = ("chart.js", "chartjs-chart-matrix.js", "chartjs-chart-treemap.js")
+ILLUSTRATED = 5
+"""Causes that stand with a picture of their own."""
 _KNOWN_PHASES = (
     "computing", "exposed_communication", "communication", "overlapped", "idle", "bubble", "preparing", "interval",
     "fp_bp", "tail", "data_wait", "own", "unknown",
@@ -37,16 +49,25 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
     """The report as one HTML document; `lang` is the language it opens in."""
     trees = branches(report)
     pictures = figures(report)
+    own = own_pictures(pictures, [branch.finding for branch in trees[:ILLUSTRATED]])
+    with_findings = {picture.id for picture in own.values()}
     return render_page(
         "report.html",
         lang,
-        {picture.id: picture.spec for picture in pictures if picture.spec},
         report=report,
         trees=trees,
         cards=CARDS,
-        figures=pictures,
+        own=own,
+        figures=spread([picture for picture in pictures if picture.id not in with_findings]),
+        contents=pictures,
+        seen_in=_seen_in(pictures, own),
+        aggregated=_two(wording.made_of, report),
+        counts=_two(said_counts, report),
         breakdown=_breakdown(report),
         direction_class=_direction_class(report),
+        direction=direction_words(report),
+        gaps=report.summary.direction == "healthy" and has_gaps(report),
+        problems=problems_together(report),
         extent=_extent(report),
         recorded=_two(wording.about_recording, report),
         passed=checks(report, Outcome.PASS),
@@ -59,12 +80,21 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
     )
 
 
+def _seen_in(pictures: Sequence[Figure], own: Mapping[str, Figure]) -> dict[str, list[Figure]]:
+    """finding -> the pictures elsewhere on the page that show it."""
+    found: dict[str, list[Figure]] = defaultdict(list)
+    for picture in pictures:
+        for finding in picture.findings:
+            if finding not in own or own[finding].id != picture.id:
+                found[finding].append(picture)
+    return found
+
+
 def render_page(
-    template: str, lang: str, specs: Mapping[str, Any], *, styles: tuple[str, ...] = ("style.css",),
-    lines: bool = True, **values: Any,
-) -> str:  # fmt: skip
-    """A template of `reports/templates` with these styles, the script and the pictures' data in it, and a policy that
-    allows nothing else. Texts of profiles keep their line breaks unless `lines` is false."""
+    template: str, lang: str, *, styles: tuple[str, ...] = ("style.css",), lines: bool = True, **values: Any
+) -> str:
+    """A template of `reports/templates` with these styles and the script in it, and a policy that allows nothing else.
+    Texts of profiles keep their line breaks unless `lines` is false."""
     style, script = _style(styles), _script()
     return (
         _environment(lines)
@@ -75,7 +105,6 @@ def render_page(
             script=Markup(script),
             style_hash=Markup(_hash(style)),
             script_hash=Markup(_hash(script)),
-            figures_data=_data(specs),
             version=tool_version(),
             **values,
         )
@@ -93,17 +122,17 @@ def _environment(lines: bool) -> Environment:
     )
     environment.filters["truncated"] = lambda text, limit: shorten(printable(text), limit)
     environment.globals.update(
-        anchor=_anchor,
+        anchor=anchor_of,
         both=wording.both,
         change=wording.change,
         chains=chains,
         check=wording.check,
-        expected=wording.expected,
+        grouped=conditions.grouped,
         meaning=wording.meaning,
-        measured=wording.measured,
+        measured=conditions.measured,
         show=show,
+        standing=_standing,
         amount=wording.amount,
-        telling=wording.telling,
         two=_two,
         where=wording.where,
         word=wording.word,
@@ -116,15 +145,12 @@ def _finalize(value: Any, *, lines: bool) -> Any:
     return printable(value, lines=lines) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _standing(item: Evidence, symptom: bool) -> Text:
+    return Text(*(conditions.standing(item, lang, symptom=symptom) for lang in LANGUAGES))
+
+
 def _two(say: Callable[[Any, str], str], value: Any) -> Text:
     return Text(*(say(value, lang) for lang in LANGUAGES))
-
-
-def _anchor(identity: str) -> str:
-    """The id of a finding as an id of the page; anything unusual is hashed."""
-    if identity.isascii() and identity.isalnum():
-        return f"finding-{identity}"
-    return "finding-x" + hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def chains(branch: Branch) -> list[list[Finding]]:
@@ -156,8 +182,10 @@ def _collect(report: Report, lang: str) -> str:
 
 
 def _direction_class(report: Report) -> str:
-    if report.summary.direction in ("healthy", "undetermined"):
-        return "healthy" if report.summary.direction == "healthy" else "medium"
+    if report.summary.direction == "healthy":
+        return "partly" if has_gaps(report) else "healthy"
+    if report.summary.direction == "undetermined":
+        return "medium"
     return (
         max(report.findings, key=lambda finding: finding.severity.rank).severity.value if report.findings else "plain"
     )
@@ -194,20 +222,8 @@ def _style(names: tuple[str, ...]) -> str:
 
 @cache
 def _script() -> str:
-    folder = resource("reports", "templates")
-    licence = (folder / "vendor" / "LICENSE.txt").read_text(encoding="utf-8").replace("*/", "* /")
-    libraries = [(folder / "vendor" / name).read_text(encoding="utf-8") for name in _LIBRARIES]
-    own = (folder / "script.js").read_text(encoding="utf-8")
-    return "\n".join([f"/*! {licence} */", *libraries, own])
+    return (resource("reports", "templates") / "script.js").read_text(encoding="utf-8")
 
 
 def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def _data(specs: Mapping[str, Any]) -> Markup:
-    """JSON that can stand in a script element: nothing in it can end the element or start a comment."""
-    text = json.dumps(dict(specs), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

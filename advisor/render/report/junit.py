@@ -7,8 +7,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from advisor.model import Check, Finding, Outcome, Report
+from advisor.render.conditions import line
 from advisor.render.escaping import printable, xml
-from advisor.render.wording import change, check, expected, gain, measured, promise, where, word
+from advisor.render.wording import change, check, gain, promise, where, word
 
 
 def render_junit(report: Report, lang: str = "en", **_: Any) -> str:
@@ -37,9 +38,8 @@ def render_junit(report: Report, lang: str = "en", **_: Any) -> str:
     if report.problems:
         errors = ElementTree.SubElement(suite, "system-err")
         errors.text = xml("\n".join(f"{problem.file}: {problem.problem}" for problem in report.problems))
-    suites = ElementTree.Element(
-        "testsuites", {"name": "advisor", **{key: str(value) for key, value in counts.items()}}
-    )
+    totals = {key: str(count) for key, count in counts.items() if key != "skipped"}  # Jenkins' schema has none there
+    suites = ElementTree.Element("testsuites", {"name": "advisor", **totals})
     suites.append(suite)
     ElementTree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
@@ -67,9 +67,7 @@ def _fill(case: ElementTree.Element, item: Check, findings: list[Finding], lang:
 def _describe(finding: Finding, lang: str) -> str:
     severity = word(lang, f"severities.{finding.severity.value}")
     lines = [f"[{severity}] {where(finding.subject, lang)}: {finding.message.get(lang)}"]
-    for evidence in finding.evidence:
-        limit = f" ({word(lang, 'report.expected')} {expected(evidence)})" if evidence.condition else ""
-        lines.append(f"  {evidence.fact} = {measured(evidence)}{limit}")
+    lines += [f"  {evidence.fact} = {line(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
     if (told := finding.saving or finding.at_stake) is not None:
         lines.append(f"  {promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:

@@ -6,21 +6,11 @@ from typing import Any
 
 from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
+from advisor.render.conditions import line, telling
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection
-from advisor.render.wording import (
-    about_recording,
-    breakdown,
-    change,
-    check,
-    expected,
-    gain,
-    measured,
-    promise,
-    telling,
-    where,
-    word,
-)
+from advisor.render.report.whatif import ladder, spent
+from advisor.render.wording import about_recording, breakdown, change, check, gain, promise, where, word
 
 LIMIT = 60_000
 """Bytes; GitHub refuses comments of more than 65,536 characters."""
@@ -31,7 +21,7 @@ _LONGEST = 2000
 def render_markdown(report: Report, lang: str = "en", *, limit: int = LIMIT, **_: Any) -> str:
     """The report as GitHub-flavoured Markdown under `limit` bytes; what did not fit is counted and said."""
     trees = branches(report)
-    blocks = [_head(report, lang), _breakdown(report, lang), _table(trees, lang)]
+    blocks = [_head(report, lang), _breakdown(report, lang), _table(trees, lang), _ladder(report, lang)]
     blocks += [_cause(branch, lang) for branch in trees]
     foot = _foot(report, lang)
     room = limit - len(foot.encode()) - 300
@@ -69,7 +59,8 @@ def _breakdown(report: Report, lang: str) -> str:
     label = "report.step_time" if step is not None else "report.recording_time"
     length = step if step is not None else report.summary.recording_us
     lead = f"{_say(word(lang, label))} **{show(length, 'us')}**: " if length is not None else ""
-    return lead + " · ".join(parts)
+    told = spent(report, lang)
+    return lead + " · ".join(parts) + (f"\n\n{_say(' · '.join(told))}" if told else "")
 
 
 def _table(trees: list[Branch], lang: str) -> str:
@@ -83,6 +74,16 @@ def _table(trees: list[Branch], lang: str) -> str:
     return "\n".join(rows)
 
 
+def _ladder(report: Report, lang: str) -> str:
+    """What repairing the causes gives together, in the best order."""
+    rows = ladder(report, lang)
+    if not rows:
+        return ""
+    head = [word(lang, f"whatif.{key}") for key in ("without", "step_then", "gained")]
+    lines = [f"| {' | '.join(map(_say, cells))} |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|---|---:|---:|", *lines[1:]])
+
+
 def _row(finding: Finding, lang: str) -> str:
     remedy = finding.remedies[0].title.get(lang) if finding.remedies else ""
     told = finding.saving or finding.at_stake
@@ -90,7 +91,7 @@ def _row(finding: Finding, lang: str) -> str:
     if finding.at_stake is not None:
         saving = f"{promise(finding, lang)} {saving}"
     cells = (
-        f"{_MARKS[finding.severity.value]} {_say(finding.title.get(lang))}",
+        f"{_MARKS[finding.severity.value]} {finding.id} {_say(finding.title.get(lang))}",
         _say(shorten(where(finding.subject, lang), 80)),
         _say(saving),
         _say(remedy),
@@ -102,9 +103,10 @@ def _cause(branch: Branch, lang: str) -> str:
     finding = branch.finding
     title = f"{finding.rule} · {finding.title.get(lang)} · {where(finding.subject, lang)}"
     lines = [f"<details><summary>{html_line(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
-    for evidence in telling(finding.evidence)[:12]:
-        limit = f" ({_say(word(lang, 'report.expected'))} {_say(expected(evidence))})" if evidence.condition else ""
-        lines.append(f"- {_code(evidence.fact)}: **{_say(measured(evidence))}**{limit}")
+    lines += [
+        f"- {_code(evidence.fact)}: {_say(line(evidence, finding.evidence, lang))}"
+        for evidence in telling(finding.evidence)[:12]
+    ]
     for remedy in finding.remedies:
         proposal = f" ({_code(change(remedy))})" if change(remedy) else ""
         lines += ["", f"**{_say(remedy.title.get(lang))}**: {_say(remedy.action.get(lang))}{proposal}"]

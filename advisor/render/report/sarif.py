@@ -10,8 +10,9 @@ from urllib.parse import quote
 from advisor.basics.jsonout import shield_json
 from advisor.exchange import tool_version
 from advisor.model import Check, Finding, Outcome, Report
+from advisor.render.conditions import line
 from advisor.render.escaping import markdown, printable
-from advisor.render.wording import check, expected, gain, measured, promise, where, word
+from advisor.render.wording import check, gain, promise, where, word
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"low": "note", "medium": "warning", "high": "error", "critical": "error"}
@@ -94,9 +95,7 @@ def _result(report: Report, finding: Finding, index: int, lang: str) -> dict[str
 
 def _message(finding: Finding, lang: str) -> dict[str, str]:
     lines = [f"{finding.title.get(lang)}: {finding.message.get(lang)}"]
-    for evidence in finding.evidence:
-        limit = f" ({word(lang, 'report.expected')} {expected(evidence)})" if evidence.condition else ""
-        lines.append(f"{evidence.fact} = {measured(evidence)}{limit}")
+    lines += [f"{evidence.fact} = {line(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
     if (told := finding.saving or finding.at_stake) is not None:
         lines.append(f"{promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:

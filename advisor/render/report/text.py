@@ -5,29 +5,39 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text as Line
 
 from advisor.basics.units import show
 from advisor.model import Finding, Outcome, Report
-from advisor.render.escaping import cut, printable, shorten
-from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.conditions import line as told_line
+from advisor.render.conditions import telling
+from advisor.render.escaping import first_sentences, printable, shorten
+from advisor.render.report.outline import (
+    Branch,
+    branches,
+    checks,
+    direction_words,
+    next_collection,
+    problems_together,
+    said_counts,
+)  # fmt: skip
+from advisor.render.report.whatif import ladder, spent
 from advisor.render.wording import (
     about_recording,
     amount,
     breakdown,
     change,
     check,
-    expected,
     extent,
     gain,
-    measured,
+    made_of,
     promise,
-    telling,
     where,
     word,
-)
+)  # fmt: skip
+from advisor.render.wrapping import wrapped
 
 PHASE_STYLES = {
     "computing": "green",
@@ -76,8 +86,9 @@ def _write(report: Report, lang: str, color: bool, width: int | None, full: int 
         emoji=False,
         legacy_windows=False,
     )
-    for part in _parts(report, lang, console.width, full, short):
-        console.print(part)
+    for part, indent in _parts(report, lang, console.width, full, short):
+        for line in wrapped(part, console.width - indent):
+            console.print(Padding(line, (0, 0, 0, indent)), no_wrap=True, crop=False, overflow="ignore")
     output = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in output.splitlines()) + "\n"
 
@@ -91,35 +102,51 @@ def _line(*parts: tuple[str, str] | str) -> Line:
     return line
 
 
-def _parts(report: Report, lang: str, width: int, full: int | None, short: int) -> list[RenderableType]:
+_Indented = tuple[Line, int]
+"""A paragraph and how far from the left it stands."""
+
+
+def _parts(report: Report, lang: str, width: int, full: int | None, short: int) -> list[_Indented]:
     trees = branches(report)
     told = trees[:full]
     named = trees[len(told) : len(told) + short]
-    parts = [_head(report, lang), *_breakdown(report, lang, width)]
+    parts: list[_Indented] = [(line, 0) for line in (*_head(report, lang), *_breakdown(report, lang, width))]
     if trees:
-        parts.append(_line(""))
-    parts += [_cause(branch, lang, index, full is None) for index, branch in enumerate(told, 1)]
-    parts += [_short(branch.finding, lang) for branch in named]
+        parts.append((_line(""), 0))
+    for index, branch in enumerate(told, 1):
+        parts += _cause(branch, lang, index, full is None)
+    parts += [(_short(branch.finding, lang), 0) for branch in named]
     if len(trees) > len(told) + len(named):
         rest = word(lang, "report.more_findings", count=len(trees) - len(told) - len(named))
-        parts.append(_line((f"  {rest}", "dim")))
-    return [*parts, _line(""), *_foot(report, lang, width)]
+        parts.append((_line((f"  {rest}", "dim")), 0))
+    parts += [(line, 0) for line in _ladder(report, lang)]
+    return [*parts, (_line(""), 0), *((line, 0) for line in _foot(report, lang, width))]
 
 
-def _head(report: Report, lang: str) -> RenderableType:
+def _ladder(report: Report, lang: str) -> list[Line]:
+    """What repairing the causes gives together, in the best order, on one line."""
+    rows = ladder(report, lang)
+    if not rows:
+        return []
+    steps = " → ".join(f"{then} ({names})" for names, then, _ in rows)
+    now = show(report.whatif.step_time_us[""], "us") if report.whatif else ""
+    return [_line(""), _line((f"{word(lang, 'whatif.together')} ", "bold"), f"{now} → {steps}")]
+
+
+def _head(report: Report, lang: str) -> list[Line]:
     summary = report.summary
     style = {"healthy": "bold green", "undetermined": "bold yellow"}.get(summary.direction, "bold red")
-    head = _line(
-        (word(lang, f"directions.{summary.direction}"), style), ("  ", ""), (summary.headline.get(lang), "bold")
-    )
+    head = _line((direction_words(report).get(lang), style), ("  ", ""), (summary.headline.get(lang), "bold"))
     about = [report.profile.path, report.profile.framework, *extent(report, lang)]
+    if report.findings:
+        about.append(said_counts(report, lang))
     lines = [head, _line((" · ".join(shorten(printable(part), 60) for part in about), "dim"))]
     if recorded := about_recording(report, lang):
         lines.append(_line((printable(recorded), "dim")))
-    return Group(*lines)
+    return lines
 
 
-def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
+def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
     """The step as one bar with its legend; nothing where no breakdown was measured."""
     parts = breakdown(report)
     total = sum(share for _, share in parts)
@@ -132,14 +159,16 @@ def _breakdown(report: Report, lang: str, width: int) -> list[RenderableType]:
         length = show(report.summary.recording_us, "us")
         legend.append(f"{word(lang, 'report.recording_time')} {length}   ")
     if report.summary.step_time_us is not None:
-        legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}   ")
+        summed = f" ({made_of(report, lang)})" if made_of(report, lang) else ""
+        legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}{summed}   ")
     for index, (name, share) in enumerate(parts):
         style = PHASE_STYLES.get(name, "blue")
         fill = _UNKNOWN if name == "unknown" else _FILLS[index % len(_FILLS)]
         bar.append(fill * (edges[index + 1] - edges[index]), style)
         legend.append(f"{fill} ", style)
         legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
-    return [_line(""), bar, legend]
+    told = spent(report, lang)
+    return [_line(""), bar, legend, *([_line((" · ".join(told), "dim"))] if told else [])]
 
 
 def _title(finding: Finding, lang: str, lead: str) -> Line:
@@ -150,18 +179,18 @@ def _title(finding: Finding, lang: str, lead: str) -> Line:
         "  ",
         (finding.title.get(lang), "bold"),
         (f"  {shorten(printable(where(finding.subject, lang)), 60)}", "cyan"),
-        (f"  {finding.rule}{marks}", "dim"),
+        (f"  {finding.rule} {finding.id}{marks}", "dim"),
     )
 
 
-def _cause(branch: Branch, lang: str, number: int, everything: bool) -> RenderableType:
-    """Message, the evidence that counts, the saving, the first remedy with its check, and symptoms on one line."""
+def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_Indented]:
+    """Message, the evidence that counts, the saving, the first remedy with its check, and symptoms on one line. The
+    first cause is told whole: who reads only that can act on it."""
     finding = branch.finding
-    body: list[RenderableType] = [
-        _line(finding.message.get(lang) if everything else cut(finding.message.get(lang), 400))
-    ]
+    whole = everything or number == 1
+    body: list[Line] = [_line(finding.message.get(lang) if whole else first_sentences(finding.message.get(lang), 400))]
     body += [
-        _line((f"{evidence.fact} ", "dim"), (measured(evidence), "bold"), _expectation(expected(evidence), lang))
+        _line((f"{evidence.fact} ", "dim"), (told_line(evidence, finding.evidence, lang), "bold"))
         for evidence in telling(finding.evidence)[: None if everything else 2]
     ]
     if (lost := finding.saving or finding.at_stake) is not None:
@@ -169,9 +198,9 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
         body.append(_line(f"{promise(finding, lang)} ", (gain(lost, lang), style)))
     for remedy in finding.remedies if everything else finding.remedies[:1]:
         proposal = change(remedy)
-        action = remedy.action.get(lang) if everything else cut(remedy.action.get(lang), 240)
+        action = remedy.action.get(lang) if whole else first_sentences(remedy.action.get(lang), 240)
         body.append(_line(("→ ", "green"), action + (f" ({proposal})" if proposal else "")))
-        if everything and remedy.snippet:
+        if whole and remedy.snippet:
             body += [_line((f"    {row}", "dim")) for row in printable(remedy.snippet, lines=True).splitlines()]
         if check(remedy, lang):
             body.append(_line((f"  {word(lang, 'report.verify')}: {check(remedy, lang)}", "dim")))
@@ -184,20 +213,16 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> Renderab
         names = word(lang, "report.separator").join(named)
         more = "" if len(told) == len(below) else " … " + word(lang, "report.more", count=len(below) - len(told))
         body.append(_line((f"↳ {word(lang, 'report.symptoms')}: {names}{more}", "dim")))
-    return Group(_title(finding, lang, f"{number}. "), *(Padding(line, (0, 0, 0, 3)) for line in body))
+    return [(_title(finding, lang, f"{number}. "), 0), *((line, 3) for line in body)]
 
 
 def _of(finding: Finding, lang: str) -> str:
     return "" if finding.subject.kind == finding.subject.id else f" ({where(finding.subject, lang)})"
 
 
-def _expectation(text: str, lang: str) -> str:
-    return f"  ({word(lang, 'report.expected')} {text})" if text else ""
-
-
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
-    if finding.saving is not None:
+    if finding.saving is not None and finding.saving.us > 0:
         share = finding.saving.share
         percent = "" if share is None else f" ({show(share, 'ratio')})"
         line.append(f"  −{amount(finding.saving)}{percent}", "green")
@@ -206,7 +231,7 @@ def _short(finding: Finding, lang: str) -> Line:
     return line
 
 
-def _foot(report: Report, lang: str, width: int) -> list[RenderableType]:
+def _foot(report: Report, lang: str, width: int) -> list[Line]:
     """What was fine, what could not be judged with the one next collection, and problems with the input."""
     counts = [
         (word(lang, "outcomes.pass"), len(checks(report, Outcome.PASS))),
@@ -214,7 +239,7 @@ def _foot(report: Report, lang: str, width: int) -> list[RenderableType]:
         (word(lang, "outcomes.not_applicable"), len(checks(report, Outcome.NOT_APPLICABLE))),
         (word(lang, "outcomes.error"), len(checks(report, Outcome.ERROR))),
     ]
-    lines: list[RenderableType] = []
+    lines: list[Line] = []
     if report.checked:
         lines.append(_line((" · ".join(f"{name}: {count}" for name, count in counts if count), "dim")))
     collection = next_collection(report)
@@ -223,10 +248,14 @@ def _foot(report: Report, lang: str, width: int) -> list[RenderableType]:
         lines.append(
             _line(("? ", "yellow"), word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang)))
         )
-    lines += [
-        _line(("! ", "red"), f"{shorten(printable(problem.file), width // 2)}: {problem.problem}")
-        for problem in report.problems[:3]
-    ]
-    if len(report.problems) > 3:
-        lines.append(_line((f"  {word(lang, 'report.more', count=len(report.problems) - 3)}", "dim")))
+    problems = problems_together(report)
+    for problem, files in problems[:3]:
+        if len(files) == 1:
+            lines.append(_line(("! ", "red"), f"{shorten(printable(files[0]), width // 2)}: {problem}"))
+            continue
+        named = shorten(printable(", ".join(files[:2]) + ("" if len(files) == 2 else ", …")), width)
+        together = word(lang, "report.problem_files", problem=problem, count=len(files), files=named)
+        lines.append(_line(("! ", "red"), together))
+    if len(problems) > 3:
+        lines.append(_line((f"  {word(lang, 'report.more', count=len(problems) - 3)}", "dim")))
     return lines

@@ -124,6 +124,7 @@ class _Builder:
             saving=saving,
             remedies=remedies,
             false_positives=tuple(model.false_positives),
+            general=model.general,
             join=joins,
             units={**{name: self.names[name] for name in self.let}, **self.units},
             path=self.faults.document.path,

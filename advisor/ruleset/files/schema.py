@@ -113,10 +113,10 @@ class SavingModel(Model):
     kind: Literal["estimate", "upper_bound", "at_stake"] = Field(
         "estimate", description="upper_bound: no more than this; at_stake: lost, and no cause is known yet"
     )
-    removes: Literal["compute", "host", "data", "late", "links"] | None = Field(
+    removes: Literal["compute", "host", "data", "late", "links", "stages"] | None = Field(
         None,
         description="what a replay of the step puts right about the subject: its ranks' computation, gaps between "
-        "kernels, wait for data, or whatever makes them late; its links' bandwidth",
+        "kernels, wait for data, or whatever makes them late; its links' bandwidth; all stages' work",
     )
     step: Expression | None = Field(None, description="length of that step; the run's step.time_us where absent")
     basis: TextModel
@@ -165,6 +165,7 @@ class RuleModel(Model):
     message: TextModel
     remedies: list[RemedyUseModel] = Field(default_factory=list)
     false_positives: list[str] = Field(default_factory=list)
+    general: bool = False
 
 
 class ExpectModel(Model):

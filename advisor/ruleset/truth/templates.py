@@ -287,7 +287,7 @@ def _compiled(source: str, strict: bool) -> tuple[Any, frozenset[str]]:
     tree = check_template(source)
     names = frozenset(node.name for node in tree.find_all(nodes.Name) if node.ctx == "load")
     try:
-        return (_STRICT if strict else _LENIENT).from_string(source), names
+        return (_STRICT if strict else _LENIENT).from_string(tree), names
     except (TemplateError, RecursionError, MemoryError, ValueError, OverflowError, SyntaxError):
         raise RuleError("the text's placeholders cannot be read") from None
 

@@ -13,15 +13,16 @@ from advisor.sources.database import databasememory  # noqa: F401  (it registers
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
-from advisor.sources.frames import to_step
+from advisor.sources.frames import numbers, to_step
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.text.communication import TOTAL
+from advisor.sources.text.communication import TOTAL, Transports
 from advisor.sources.text.jsonfiles import (
     US_PER_MS,
     Link,
     add_transport,
     kind_of,
+    moved_frames,
     number,
     packet_sizes,
     packets_frame,
@@ -128,11 +129,14 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
 
 def _names(found: Mapping[str, Sequence[Any]], length: int) -> tuple[list[str], list[str], list[str], list[str]]:
     """(steps, names, groups, sections) of CommAnalyzer* rows; older databases put the group into the name."""
-    keys = [str(key) for key in found.get("hccl_op_name", [None] * length)]
-    split = [split_operation(key) for key in keys]
+    names = found.get("hccl_op_name", [None] * length)
+    taken_apart = {name: split_operation(str(name)) for name in dict.fromkeys(names)}
+    split = [taken_apart[name] for name in names]
     groups = [str(group) if group not in (None, "") else own for group, (_, own) in
               zip(found.get("group_name", [None] * length), split, strict=True)]  # fmt: skip
-    steps = [to_step(step) for step in found.get("step", [None] * length)]
+    told = found.get("step", [None] * length)
+    called = {step: to_step(step) for step in dict.fromkeys(told)}
+    steps = [called[step] for step in told]
     sections = [str(section or "") for section in found.get("type", [None] * length)]
     return steps, [name for name, _ in split], groups, sections
 
@@ -192,6 +196,10 @@ def read_transports(
     length = len(found["hccl_op_name"])
     cells = {column: found.get(column, [None] * length) for column in wanted}
     steps, names, groups, _ = _names(found, length)
+    quick = _moved(cells, steps, names, groups)
+    if quick is not None:
+        transports, packets = moved_frames(*quick, str(reference.paths[0]), note)
+        return {"transports": transports, "packets": packets}
     merged: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
     large: dict[tuple[Any, ...], Any] = {}
     for i in range(length):
@@ -199,17 +207,48 @@ def read_transports(
             continue
         key = (steps[i], names[i], groups[i], cells["transport_type"][i], cells["transit_size"][i],
                cells["transit_time"][i])  # fmt: skip
-        packet = (cells["package_size"][i], cells["count"][i], cells["total_duration"][i])
-        merged.setdefault(key, []).append(packet)
+        merged.setdefault(key, []).append((cells["package_size"][i], cells["count"][i], cells["total_duration"][i]))
         large[key] = large.get(key) if number(large.get(key)) is not None else cells["large_packet_ratio"][i]
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
     each: dict[str, list[Any]] = {column.name: [] for column in TABLES["packets"].columns}
-    for key, packets in merged.items():
-        sizes = packet_sizes((size, count, time) for size, count, time in packets if size and count)
+    for key, given in merged.items():
+        sizes = packet_sizes((size, count, time) for size, count, time in given if size and count)
         add_transport(rows, each, key, large[key], sizes)
     file = str(reference.paths[0])
     transports = frame("transports", rows, reference, None, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
     return {"transports": transports, "packets": packets_frame(each, file, note)}
+
+
+def _moved(
+    cells: Mapping[str, Sequence[Any]], steps: list[str], names: list[str], groups: list[str]
+) -> tuple[dict[str, list[str]], Transports] | None:
+    """Transports as columns; None where a cell is neither a number nor empty."""
+    import numpy as np
+
+    size, time, large, packet, count, lasts = (
+        numbers(cells[column])
+        for column in ("transit_size", "transit_time", "large_packet_ratio", "package_size", "count", "total_duration")
+    )
+    if size is None or time is None or large is None or packet is None or count is None or lasts is None:
+        return None
+    totals = np.fromiter((name == TOTAL for name in names), bool, len(names))
+    moved = ~totals & ((np.nan_to_num(size) != 0) | (np.nan_to_num(time) != 0))
+    chosen = np.flatnonzero(moved).tolist()
+    places: dict[tuple[Any, ...], int] = {}
+    columns = (steps, names, groups, *(cells[c] for c in ("transport_type", "transit_size", "transit_time")))
+    keys = zip(*([column[i] for i in chosen] for column in columns), strict=True)
+    owner = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+    first = np.zeros(len(places), np.int64)
+    first[owner[::-1]] = np.array(chosen, np.int64)[::-1]
+    ratio = np.full(len(places), np.nan)
+    told = np.isfinite(large[moved])
+    ratio[owner[told][::-1]] = large[moved][told][::-1]
+    whole = (np.nan_to_num(packet[moved]) != 0) & (np.nan_to_num(count[moved]) != 0) & np.isfinite(lasts[moved])
+    order = np.argsort(owner[whole], kind="stable")
+    packets = (column[moved][whole][order] for column in (packet, count, lasts))
+    operations = {"step": [k[0] for k in places], "name": [k[1] for k in places], "group": [k[2] for k in places]}
+    transports = [key[3] for key in places]
+    return operations, Transports(first, transports, size[first], time[first], ratio, owner[whole][order], *packets)
 
 
 @reader("db.links")

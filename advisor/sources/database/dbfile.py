@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -200,7 +201,7 @@ def connect(path: Path, limit_s: float | None = None) -> sqlite3.Connection:
     size = require_file(path)
     uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.execute("PRAGMA trusted_schema=OFF")
     end = time.monotonic() + (SHORTEST_LIMIT_S + size / BYTES_PER_S if limit_s is None else limit_s)
     connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_CHECKS)

@@ -7,12 +7,14 @@ looked for before it is read.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.sources.database.dbfile import PLAIN_TABLES, TEXTS, connect, distinct_steps, step_query, texts_by_id
 from advisor.sources.reference import Note
@@ -62,13 +64,15 @@ class Texts(dict[Any, str]):
 
     lost = 0
 
-    def of(self, value: object) -> str | None:
-        """The text behind an id; a text stands for itself."""
-        if value is None or isinstance(value, str):
-            return _text(value)
-        found = self.get(value)
-        self.lost += found is None
-        return _text(found)
+    def each(self, values: Sequence[Any]) -> list[str | None]:
+        """The texts behind ids; a text stands for itself."""
+        known: dict[Any, str | None] = {}
+        for value in dict.fromkeys(values):
+            found = value if value is None or isinstance(value, str) else self.get(value)
+            if found is None and value is not None:
+                self.lost += values.count(value)
+            known[value] = _text(found)
+        return [known[value] for value in values]
 
 
 def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
@@ -124,51 +128,89 @@ def _computed(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.Dat
     task, info = columns_of(connection, "TASK"), columns_of(connection, "COMPUTE_TASK_INFO")
     if not {"startNs", "endNs", "globalTaskId"} <= task or "globalTaskId" not in info:
         return
+    import polars as pl
+
     texts = {name: column for name, columns in _TEXTS.items() if (column := _pick(info, columns))}
     counts = {name: column for name, columns in _COUNTS.items() if (column := _pick(info, columns))}
     counters = _counters(connection, strings)
-    select = ["t.startNs", "t.endNs", "t.streamId" if "streamId" in task else "NULL"]
+    select = ["t.startNs", "t.endNs", "t.streamId" if "streamId" in task else "NULL", "t.globalTaskId"]
     select += [f"c.{column}" for column in (*texts.values(), *counts.values())]
-    select += [
-        f"(SELECT p.value FROM pmu p WHERE p.globalTaskId = t.globalTaskId AND p.name IN ({','.join(map(str, ids))}))"
-        for ids in counters.values()
-    ]
-    if counters:
-        ids = ",".join(str(i) for group in counters.values() for i in group)
-        connection.execute(
-            "CREATE TEMP TABLE pmu AS SELECT globalTaskId, name, MAX(value) AS value FROM TASK_PMU_INFO "
-            f"WHERE name IN ({ids}) GROUP BY globalTaskId, name"
-        )
-        connection.execute("CREATE INDEX temp.pmu_by_task ON pmu (globalTaskId, name)")
     query = (
         f"SELECT {', '.join(select)} FROM TASK t JOIN COMPUTE_TASK_INFO c ON c.globalTaskId = t.globalTaskId "
         "ORDER BY t.startNs"
     )
-    names = (*texts, *counts, *counters)
+    measured = _measured(connection, counters)
     cursor = connection.execute(query)
     while rows := cursor.fetchmany(_ROWS):
-        yield _frame(rows, names, set(texts), strings)
+        frame = _frame(rows, ("task", *texts, *counts), set(texts), strings)
+        tasks = frame["task"].to_numpy()
+        yield frame.drop("task").with_columns(
+            pl.Series(name, values.of(tasks)).fill_nan(None) * TABLES["kernels"].column(name).scale
+            for name, values in measured.items()
+        )
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The values of one counter by task: tasks sorted, each once."""
+
+    tasks: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+    def of(self, tasks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The value of each task; NaN where there is none."""
+        if not self.tasks.size:
+            return np.full(tasks.size, np.nan)
+        at = np.minimum(np.searchsorted(self.tasks, tasks), self.tasks.size - 1)
+        return np.where(self.tasks[at] == tasks, self.values[at], np.nan)
+
+
+def _measured(connection: sqlite3.Connection, counters: dict[str, list[int]]) -> dict[str, _Values]:
+    """The counters of all tasks, the largest value where one stands twice: read in one pass, for there are millions."""
+    if not counters:
+        return {}
+    column = {identity: place for place, ids in enumerate(counters.values()) for identity in ids}
+    query = f"SELECT globalTaskId, name, value FROM TASK_PMU_INFO WHERE name IN ({','.join(map(str, column))})"
+    cursor, parts = connection.execute(query), []
+    while rows := cursor.fetchmany(_ROWS):
+        try:
+            cells = np.fromiter(chain.from_iterable(rows), np.float64, 3 * len(rows))
+        except (TypeError, ValueError, OverflowError):
+            rows = [row for row in rows if all(type(cell) in (int, float) and abs(cell) < 1 << 53 for cell in row)]
+            cells = np.fromiter(chain.from_iterable(rows), np.float64, 3 * len(rows))
+        parts.append(cells.reshape(-1, 3))
+    task, name, value = np.concatenate(parts or [np.zeros((0, 3))]).T
+    found = {}
+    for place, counter in enumerate(counters):
+        mine = np.isin(name, [identity for identity, own in column.items() if own == place]) & np.isfinite(value)
+        order = np.lexsort((-value[mine], task[mine]))
+        tasks, first = np.unique(task[mine][order], return_index=True)
+        found[counter] = _Values(tasks.astype(np.int64), value[mine][order][first])
+    return found
 
 
 def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: Texts) -> pl.DataFrame:
+    """Kernels from rows of start, end, stream and these columns; `task` is kept as a number."""
     import polars as pl
 
     start, end, stream, *rest = zip(*rows, strict=True)
+    begin, stop = (np.array([t if is_time(t) else -1 for t in times], np.int64) for times in (start, end))
+    timed = (begin >= 0) & (stop >= 0)
+    known = {s: None if s is None else str(s) for s in dict.fromkeys(stream)}
     data: dict[str, pl.Series] = {
-        "start_ns": pl.Series([s if is_time(s) else None for s in start], dtype=pl.Int64),
-        "duration_us": pl.Series(
-            [(e - s) / 1000 if is_time(s) and is_time(e) else None for s, e in zip(start, end, strict=True)],
-            dtype=pl.Float64,
-        ),
-        "stream": pl.Series([None if s is None else str(s) for s in stream], dtype=pl.String),
+        "start_ns": pl.Series(np.where(begin >= 0, begin, 0)).set(pl.Series(begin < 0), None),
+        "duration_us": pl.Series(np.where(timed, (stop - begin) / 1000, np.nan)).fill_nan(None),
+        "stream": pl.Series([known[s] for s in stream], dtype=pl.String),
     }
     for name, values in zip(names, rest, strict=True):
         if name in texts:
-            data[name] = pl.Series([strings.of(v) for v in values], dtype=pl.String)
+            data[name] = pl.Series(strings.each(values), dtype=pl.String)
+        elif name == "task":
+            data[name] = pl.Series([v if isinstance(v, int) else -1 for v in values], dtype=pl.Int64)
         else:
             scale = TABLES["kernels"].column(name).scale
-            known = [float(v) if isinstance(v, (int, float)) else None for v in values]
-            data[name] = pl.Series(known, dtype=pl.Float64) * scale
+            numbers = [float(v) if isinstance(v, (int, float)) else None for v in values]
+            data[name] = pl.Series(numbers, dtype=pl.Float64) * scale
     return pl.DataFrame(data)
 
 

@@ -229,7 +229,6 @@ def _grown(array: Floats, size: int) -> Floats:
 
 
 _FRAMES = {
-    "kernels.csv": text_frames,
     "kernels.db": database_frames,
     "kernels.timelines": timeline_frames,
     "kernels.opprof": operator_frames,
@@ -249,7 +248,7 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         before = collector.unusable
         try:
             require_file(path)
-            for frame in _FRAMES[reference.reader](path, note):
+            for frame in _FRAMES.get(reference.reader, text_frames)(path, note):
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))

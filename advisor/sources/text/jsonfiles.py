@@ -177,20 +177,31 @@ def _transports(
     listed: Listed, moved: Transports, file: str, note: Note
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     """As `_found_transports`, of columns that are all as expected."""
-    import numpy as np
-
     split = [*map(split_operation, listed.keys)]
     place = moved.place.tolist()
-    listed_packets = np.bincount(moved.owner, minlength=len(place)) > 0
-    count = np.where(listed_packets, np.bincount(moved.owner, moved.packets, minlength=len(place)), np.nan)
-    rows: dict[str, Any] = {
+    operations = {
         "step": [listed.steps[i] for i in place],
         "name": [split[i][0] for i in place],
         "group": [split[i][1] for i in place],
+    }
+    return moved_frames(operations, moved, file, note)
+
+
+def moved_frames(
+    operations: Mapping[str, list[str]], moved: Transports, file: str, note: Note
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """(transports, packets) from columns without defects; `operations` says of each transport whose it is."""
+    import numpy as np
+
+    length = len(moved.names)
+    told = np.bincount(moved.owner, minlength=length) > 0
+    count = np.where(told, np.bincount(moved.owner, moved.packets, minlength=length), np.nan)
+    rows: dict[str, Any] = {
+        **operations,
         "transport": moved.names,
         "size_bytes": moved.size_mb,
         "time_us": moved.time_ms,
-        "large_packet_ratio": np.where(listed_packets, moved.large, np.nan),
+        "large_packet_ratio": np.where(told, moved.large, np.nan),
         "packets": count,
         "small_packets": count * (1.0 - np.clip(moved.large, 0.0, 1.0)),
     }

@@ -28,7 +28,7 @@ from advisor.model import (
 WELL = {
     "run.world_size": 8, "run.rank_count": 8, "run.missing_ranks": 0, "run.world_is_told": True, "step.count": 5,
     "step.time_us": 1e5, "step.idle_share": 0.02, "step.exposed_communication_share": 0.08,
-    "communication.exposed_wait_share": 0.01, "operators.compute_us": 8e4,
+    "communication.exposed_wait_share": 0.01, "operators.compute_us": 8e4, "timeline.idle_share": 0.02,
 }  # fmt: skip
 MATMUL = Subject("operator_type", "MatMulV2")
 OF_TYPE = {"operator_type.float32_share": 0.0, "operator_type.shapes": "4096,4096"}
@@ -91,7 +91,12 @@ def test_every_rank_must_have_been_measured():
     """The run's share rests on the ranks whose tables are there; of the others nothing is known."""
     known = facts()
     for rank in (0, 1):
-        for name in ("step.idle_share", "step.exposed_communication_share", "operators.compute_us"):
+        for name in (
+            "step.idle_share",
+            "step.exposed_communication_share",
+            "operators.compute_us",
+            "timeline.idle_share",
+        ):
             known.add(Fact(name, Subject("rank", str(rank), (rank,)), 0.01, 5))
     assert objection(known, (), (0, 1)) is None
     assert "step_trace_time.csv" in objection(known, (), (0, 1, 2)).tells.en
@@ -107,7 +112,18 @@ def test_one_rank_alone_has_no_communication_to_clear():
     [
         ({"step__exposed_communication_share": 0.15, "communication__exposed_wait_share": None}, "communication"),
         ({"step__exposed_communication_share": 0.15, "step__idle_share": 0.3}, "scheduling"),
-        ({"step__exposed_communication_share": 0.3, "communication__exposed_without_bubble_share": 0.02}, "healthy"),
+        (
+            {
+                "step__exposed_communication_share": 0.3,
+                "communication__exposed_without_bubble_share": 0.02,
+                "pipeline__bubble_minimum_share": 0.27,
+            },
+            "healthy",
+        ),
+        (
+            {"step__exposed_communication_share": 0.3, "communication__exposed_without_bubble_share": 0.02},
+            "undetermined",
+        ),
         ({"step__exposed_communication_share": 0.3, "parallelism__pipeline": 4}, "undetermined"),
         (
             {"step__exposed_communication_share": None, "operators__compute_us": None, "step__idle_share": 0.1},
@@ -138,7 +154,7 @@ def test_undetermined_names_the_evidence_that_would_tell():
     missing = [MissingEvidence("step_trace_time.csv", "profiler_level=Level1", ("X1", "X2"))]
     found = summarise([], [Check("X001", Outcome.PASS)], FactSet(), missing=missing)
     assert found.direction == "undetermined"
-    assert "step_trace_time.csv would tell" in found.headline.en
+    assert "kernel_details.csv would tell" in found.headline.en
 
 
 def finding(share):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,11 +12,17 @@ import numpy as np
 import pytest
 
 from advisor.facts.base import FactSet, Run
+from advisor.facts.cluster.meetings import Model
+from advisor.facts.collectives.link_speed import LINKS, LinkLoad, Links
 from advisor.facts.data.loading import DATA_PIPELINE
-from advisor.facts.pictures.series import MATRIX_RANKS, STEPS_DRAWN, charts
+from advisor.facts.device.course import Chain
+from advisor.facts.pictures.grid import CELLS
+from advisor.facts.pictures.link_matrix import MATRIX_RANKS
+from advisor.facts.pictures.series import STEPS_DRAWN, charts
 from advisor.facts.pictures.spans import RESOLUTION, SPANS_DRAWN, _coarse
+from advisor.facts.pictures.step_course import critical_path
 from advisor.facts.step.times import STEPS, StepTimes
-from advisor.model import Fact, Subject
+from advisor.model import RUN, Fact, Subject
 from advisor.sources.base import Profile
 
 CORPUS = os.environ.get("ADVISOR_CORPUS")
@@ -54,20 +61,78 @@ def test_of_many_steps_the_slowest_stays():
     assert labels == sorted(labels) and labels[0] == 0 and labels[-1] == 4999
 
 
+def _links(pairs):
+    loads = {(a, b, "RDMA"): LinkLoad(speed, 1e6, (speed,), (1e6,)) for a, b, speed in pairs}
+    run = Run(Profile("p"))
+    run.keep(0, {LINKS: Links(loads, 1)})
+    return run
+
+
 def test_a_large_matrix_keeps_the_slowest_links():
     """A matrix of a thousand ranks cannot be read; the slow corner of it can."""
-    facts = FactSet(
-        Fact(
-            "link.bandwidth_bytes_per_s",
-            Subject("link", f"{a}-{(a + 1) % 500}", (a, (a + 1) % 500)),
-            1e9 if a == 321 else 18e9,
-        )
-        for a in range(500)
+    made = charts(_links([(a, (a + 1) % 500, 1e9 if a == 321 else 18e9) for a in range(500)]), FactSet())
+    (matrix,) = made["link_matrix"]
+    assert len(matrix["labels"]) <= MATRIX_RANKS
+    at = [matrix["labels"].index(name) for name in ("321", "322")]
+    assert [cell[2] for cell in matrix["cells"] if cell[:2] == at] == [1e9]
+
+
+def test_the_matrix_of_few_ranks_is_in_their_order():
+    """Neighbours in the machine are neighbours in the picture."""
+    made = charts(_links([(a, b, 18e9) for a in range(4) for b in range(4) if a != b]), FactSet())
+    (matrix,) = made["link_matrix"]
+    assert matrix["labels"] == ["0", "1", "2", "3"] and len(matrix["cells"]) == 12
+
+
+def test_every_rank_in_every_step():
+    """One slow step of one rank stands where it happened."""
+    run = _run(3, 4)
+    run.each(STEPS)[1].phases["computing"][2] = 600.0
+    made = charts(run, FactSet())["rank_steps"]
+    assert made["ranks"] == [0, 1, 2] and made["steps"] == ["0", "1", "2", "3"]
+    computing = made["parts"][0]
+    assert computing["name"] == "computing" and computing["us"][1] == [60, 60, 600, 60]
+
+
+def test_the_grid_of_many_ranks_stays_small():
+    """A thousand ranks of a thousand steps are thinned to what a page can show."""
+    made = charts(_run(64, 1000), FactSet())["rank_steps"]
+    assert len(made["ranks"]) * len(made["steps"]) <= CELLS and made["steps"][-1] == "999"
+
+
+def test_bars_of_ranks_add_up_to_the_step_of_the_summary():
+    """One aggregation: the mean of the steps, which is what the headline says."""
+    run = _run(3, 4)
+    times = run.each(STEPS)[2]
+    times.time[1] += 40.0
+    times.phases["idle"][1] += 40.0
+    made = charts(run, FactSet([Fact("step.time_us", RUN, 100.0)]))["breakdown_ranks"]
+    assert [round(sum(row["values"])) for row in made["rows"]] == [100, 100, 110]
+    assert (made["steps"], made["ranks"], made["step_us"]) == (4, 3, 100.0)
+
+
+def test_the_critical_path_goes_over_who_comes_last():
+    """Two ranks meet in a collective: the slow one's computing is on the path, the fast one's is not."""
+
+    def chain(compute):
+        return Chain(
+            "1", ("", "hcom_allReduce__1", ""), np.array([0.0, compute, 105.0]),
+            np.array([compute, 105.0 - compute, 20.0]),
+            np.zeros(3), np.zeros(3), np.array([-1, -1, 1]),
+        )  # fmt: skip
+
+    model = Model(
+        {0: chain(40.0), 1: chain(100.0)},
+        {0: 0.0, 1: 0.0},
+        {0: [-1, 0, -1], 1: [-1, 0, -1]},
+        [{0: 1, 1: 1}],
+        [5.0],
+        ["g"],
     )
-    links = charts(Run(Profile("p")), facts)["links"]
-    assert len(links["sources"]) <= MATRIX_RANKS
-    at = links["sources"].index(321)
-    assert links["values"][at][links["destinations"].index(322)] == 1e9
+    path = critical_path(model)
+    assert [(rank, what) for rank, _, _, what in path][:2] == [(1, "computing"), (path[1][0], "communication")]
+    assert path[0][1] == 0.0 and path[-1][2] == 125.0
+    assert all(before[2] == after[1] for before, after in pairwise(path))
 
 
 def test_lateness_only_where_somebody_is_late():

@@ -35,18 +35,19 @@ def rank(preparing, exposed=10.0, free=0.0, computing=90.0, steps=4, first=1):
 def test_torch_rows_hold_the_wait_of_the_step_after_them():
     """A row runs to the next step's first kernel: `Preparing` is inside already, and only the last row lacks it."""
     (found,) = settle({0: rank([900, 40, 40, 40], free=[45, 45, 45, 5])}, {}, {0: "pytorch"}).values()
-    assert found.time == pytest.approx([145] * 4)
-    assert found.phases["idle"] == pytest.approx([45] * 4)
-    assert found.phases["start_gap"] == pytest.approx([40] * 4)
+    assert found.time == pytest.approx([145] * 3)
+    assert found.phases["idle"] == pytest.approx([45] * 3)
+    assert found.phases["start_gap"] == pytest.approx([40] * 3)
+    assert [step for step, _, _ in found.excluded] == ["4"]
 
 
 def test_a_pause_between_two_steps_is_counted_once():
     """What lies between two steps stands in one row, and goes to the step that it delays."""
     table = rank([40, 40, 440, 40], free=[45, 445, 45, 5])
     course = Course(tuple("1234"), np.array([np.nan, 40, 440, 40.0]), np.full(4, 90.0), np.full(4, 105.0))
-    for kernels in ({}, {0: course}):
+    for kernels, times in (({}, [145, 145, 545]), ({0: course}, [145, 145, 545, 145])):
         (found,) = settle({0: table}, kernels, {0: "pytorch"}).values()
-        assert found.time == pytest.approx([145, 145, 545, 145])
+        assert found.time == pytest.approx(times)
 
 
 def test_kernels_tell_rows_that_end_with_the_steps_own_kernels():

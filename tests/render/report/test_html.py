@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
+import random
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -54,7 +54,7 @@ class Page(HTMLParser):
 def test_any_report_becomes_a_well_formed_page_without_foreign_markup(report):
     """Whatever a profile calls its operators, the page has our tags and our attributes only."""
     page = Page(render(report, "html"))
-    assert page.tags.count("script") == 2 and "img" not in page.tags and "iframe" not in page.tags
+    assert page.tags.count("script") == 1 and "img" not in page.tags and "iframe" not in page.tags
     assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"]
 
 
@@ -64,7 +64,7 @@ def test_nothing_comes_from_a_network(name):
     text = render(SAMPLES[name](), "html")
     attributes = Page(text).attributes
     assert not [value for key, value in attributes if key in ("src", "srcset", "action", "data")]
-    assert all(value.startswith("#") for key, value in attributes if key == "href")
+    assert all(value.startswith(("#", "data:image/png;base64,")) for key, value in attributes if key == "href")
     assert "default-src 'none'" in text
 
 
@@ -78,7 +78,7 @@ def test_the_policy_names_exactly_our_script_and_style():
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
-@pytest.mark.parametrize(("ranks", "limit"), [(8, 1_500_000), (1024, 5_000_000)])
+@pytest.mark.parametrize(("ranks", "limit"), [(8, 400_000), (128, 1_200_000), (1024, 2_000_000)])
 def test_size(ranks, limit):
     """A report must go through mail and open at once."""
     report = cluster(ranks)
@@ -107,7 +107,7 @@ def test_a_card_has_everything_a_reader_needs():
         "data-processing-bottleneck",
         "pipeline operation Map(2)",
         "98.1 %",
-        "≤ 85 %",
+        "limit 85 %",
         "−36.1 ms · 60.5 %",
         "→",
         "num_parallel_workers: 2 → 6",
@@ -143,22 +143,22 @@ def test_pictures_only_where_there_are_data():
     assert [figure.id for figure in figures(healthy())] == ["breakdown-steps"]
     names = {figure.id for figure in figures(cluster())}
     assert names == {
+        "step-ranks",
         "breakdown-steps",
         "breakdown-ranks",
+        "rank-steps-computing",
         "timeline-0",
         "timeline-1",
         "lateness",
-        "links",
+        "links-0",
         "stages",
         "memory",
     }
     assert {"pipeline", "operator-types"} <= {figure.id for figure in figures(data_bound())}
-    broken = replace(
-        cluster(),
-        charts=dict(zip(cluster().charts, ([], {}, None, "x", 5, [{}], [None]), strict=False)),
-    )
-    assert figures(broken) == []
-    render(broken, "html")
+    for broken in ([], {}, None, "x", 5, [{}], [None], {"rows": [{}]}, {"rows": [], "path": []}):
+        report = replace(cluster(), charts=dict.fromkeys(cluster().charts, broken))
+        assert figures(report) == []
+    render(report, "html")
 
 
 def test_every_picture_has_its_table_and_marks_the_culprit():
@@ -166,11 +166,61 @@ def test_every_picture_has_its_table_and_marks_the_culprit():
     for report in (cluster(), data_bound()):
         for figure in figures(report):
             assert figure.rows and all(len(row) == len(figure.head) for row in figure.rows)
-    specs = {figure.id: figure for figure in figures(cluster())}
-    assert specs["breakdown-ranks"].spec["marked"] == [3] and specs["lateness"].spec["marked"] == [0]
-    assert next(cell for cell in specs["links"].spec["cells"] if cell["marked"])["v"] == 4.1
+    slow_rank = next(finding.id for finding in cluster().findings if finding.verdict == "slow-compute-rank")
+    made = {figure.id: figure for figure in figures(cluster())}
+    for name in ("breakdown-ranks", "rank-steps-computing", "step-ranks"):
+        assert slow_rank in made[name].findings and f">{slow_rank}</text></a>" in made[name].drawing
     boxes = {figure.id: figure for figure in figures(data_bound())}["pipeline"].graph["boxes"]
     assert [box["name"] for box in boxes if box["finding"]] == ["Map(2)"]
+
+
+def test_a_picture_is_marked_only_by_findings_it_measures():
+    """A finding about computing does not stand on a picture without computing, whatever its direction is."""
+    report = cluster()
+    timeline = {**report.charts["timeline"][0], "lanes": [{"name": "idle", "spans": [[0.0, 10.0]]}]}
+    alone = next(f for f in figures(replace(report, charts={"timeline": [timeline]})))
+    assert not [i for i in alone.findings if next(f for f in report.findings if f.id == i).direction == "computation"]
+
+
+def test_the_first_findings_stand_with_their_own_picture_and_link_the_others():
+    """Finding first; and from each picture back to what it shows."""
+    text = render(cluster(), "html")
+    card = text[text.index("<article") : text.index("</article>")]
+    assert card.count("<figure") == 1
+    assert re.findall(r'href="#figure-([\w-]+)"', card)
+    ids = set(re.findall(r' id="([^"]+)"', text))
+    assert all(target in ids for target in re.findall(r'href="#([^"]+)"', text))
+    assert len(ids) == len(re.findall(r' id="([^"]+)"', text))
+
+
+def test_one_aggregation_is_named_in_the_headline_and_in_the_pictures():
+    """A bar of 51 ms under a headline of 48.9 needs its reason beside it."""
+    text = render(cluster(), "html")
+    assert "mean of 2 steps, median of 8 ranks" in text
+    notes = {figure.id: figure.note.en for figure in figures(cluster()) if figure.note}
+    assert {"step-ranks", "rank-steps-computing", "timeline-0", "lateness", "links-0", "stages"} <= set(notes)
+
+
+@pytest.mark.parametrize(("ranks", "steps", "limit"), [(128, 20, 40_000), (1024, 10, 100_000)])
+def test_the_grid_of_ranks_and_steps_is_small(ranks, steps, limit):
+    """Ten thousand cells, with noise, go through mail."""
+    noise = random.Random(1)
+    us = [[100_000 + round(noise.gauss(0, 9000)) for _ in range(steps)] for _ in range(ranks)]
+    data = {
+        "ranks": list(range(ranks)),
+        "steps": [str(i) for i in range(steps)],
+        "parts": [{"name": "computing", "us": us}],
+    }
+    (figure,) = figures(replace(healthy(), charts={"rank_steps": data}))
+    assert len(figure.drawing) + sum(len(str(cell)) + 9 for row in figure.rows for cell in row) < limit
+
+
+def test_a_healthy_run_with_gaps_says_so():
+    """What was not measured is not green."""
+    assert "Host side healthy; device not measured" in render(replace(healthy(), summary=replace(
+        healthy().summary, breakdown={"data_wait": 0.01, "own": 0.99})), "html")  # fmt: skip
+    assert 'class="badge partly"' in render(replace(healthy(), missing_evidence=data_bound().missing_evidence), "html")
+    assert 'class="badge healthy"' in render(replace(healthy(), missing_evidence=()), "html")
 
 
 def test_a_pipeline_whose_edges_form_a_loop():
@@ -180,15 +230,8 @@ def test_a_pipeline_whose_edges_form_a_loop():
     assert figures(replace(healthy(), charts={"pipeline": {"nodes": nodes, "edges": edges}}))[0].rows
 
 
-def test_hostile_names_stay_readable_and_cannot_leave_the_data_block():
-    """Script data is JSON in the page: a name with </script> must not end it."""
+def test_hostile_names_stay_readable_and_cannot_leave_a_picture():
+    """A name with a closing tag must not end the drawing it stands in."""
     text = render(hostile(), "html")
-    data = re.search(r'<script type="application/json" id="figures-data">(.*?)</script>', text, re.DOTALL)[1]
-    assert "<" not in data and json.loads(data)["operator-types"]["items"][0]["name"] == "<script>alert('x')</script>"
+    assert "&lt;script&gt;alert" in text and "<script>alert" not in text
     assert "\u202e" not in text and "\x1b" not in text and HOSTILE[0] not in text.replace("&#39;", "'")
-
-
-def test_the_licences_of_inlined_libraries_go_along():
-    """Every report is a copy of these libraries."""
-    text = render(healthy(), "html")
-    assert "Permission is hereby granted" in text and "Jukka Kurkela" in text and "Chart.js Contributors" in text

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from fake_reports import SAMPLES, cluster, data_bound, healthy, hostile, reports
 from hypothesis import given, settings
+from rich.cells import cell_len
 
-from advisor.model import Evidence, Problem
+from advisor.model import Evidence, Problem, Text
 from advisor.render import render
 
 ESCAPE = "\x1b"
@@ -31,7 +32,7 @@ def test_says_what_where_how_much_and_what_to_do_in_that_order():
         "Step 59.7 ms",
         "idle 69 %",
         "1. critical",
-        "98.1 %  (expected ≤ 85 %)",
+        "98.1 % (limit 85 %)",
         "could save 36.1 ms",
         "6 workers",
         "num_parallel_workers: 2 → 6",
@@ -74,8 +75,6 @@ def test_color_only_where_wanted():
 @pytest.mark.parametrize("width", [20, 40, 80, 300])
 def test_keeps_to_the_width(width):
     """A narrow pane shows whole lines."""
-    from rich.cells import cell_len
-
     for report in (hostile(), cluster()):
         lines = render(report, "text", "zh", color=False, width=width).splitlines()
         assert max(map(cell_len, lines)) <= max(40, min(width, 120))
@@ -99,7 +98,34 @@ def test_many_problems_are_counted_and_digits_are_few():
     """Ten thousand broken files are one line; 98.12345 % claims more than was measured."""
     report = replace(data_bound(), problems=tuple(Problem(f"rank{i}/a.csv", "empty") for i in range(999)))
     text = render(report, "text", color=False, width=100)
-    assert "and 996 more" in text and "98.12" not in text
+    assert "empty (999 files: rank0/a.csv, rank1/a.csv, …)" in text and "98.12" not in text
+    report = replace(report, problems=tuple(Problem(f"rank{i}/a.csv", f"broken {i}") for i in range(9)))
+    assert "and 6 more" in render(report, "text", color=False, width=100)
+
+
+def test_the_first_cause_is_told_whole():
+    """Who reads only the first finding must be able to act on it: message, command and check, nothing cut."""
+    first = data_bound().findings[0]
+    long = Text("A sentence that goes on. " * 30 + "The end of it.", "一句很长的话。" * 60 + "到此为止。")
+    remedy = replace(first.remedies[0], snippet="first line\nsecond line")
+    report = replace(
+        data_bound(), findings=(replace(first, message=long, remedies=(remedy,)), *data_bound().findings[1:])
+    )
+    for lang, end in (("en", "The end of it."), ("zh", "到此为止。")):
+        text = render(report, "text", lang, color=False, width=100)
+        assert end in " ".join(text.split()).replace("。 ", "。") and "second line" in text
+        assert "pipeline_op.busy_share" in text
+
+
+def test_wide_characters_fill_the_line_and_marks_do_not_begin_one():
+    """Chinese has no blanks to break at; a full stop at the start of a line reads badly."""
+    first = data_bound().findings[0]
+    report = replace(data_bound(), findings=(replace(first, message=Text("", "数据处理较慢，等待时间长。" * 20)),))
+    lines = [
+        line for line in render(report, "text", "zh", color=False, width=60).splitlines() if "数据处理较慢" in line
+    ]
+    assert len(lines) > 3 and all(cell_len(line) >= 54 for line in lines[:-1])
+    assert not any(line.lstrip()[0] in "，。" for line in lines)
 
 
 def test_unusual_evidence_is_still_said():

@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.model import Report
 from advisor.render.escaping import printable, shorten
-from advisor.render.report.figure import Figure, Series, about, ids, or_dash
+from advisor.render.report.figure import Figure, Series, ids, or_dash, showing
 from advisor.render.wording import both
 
 
@@ -16,7 +16,7 @@ def draw_pipeline(data: Series, report: Report) -> Iterator[Figure]:
     nodes = {int(node["id"]): node for node in data["nodes"]}
     if not nodes:
         return
-    found = about(report, "pipeline_op", "queue")
+    found = showing(report, ("pipeline_op.", "queue."), ("pipeline_op", "queue", "run"))
     culprits = {finding.subject.id: finding for finding in reversed(found) if finding.role.value != "symptom"}
     depth = _depths(nodes, data["edges"])
     deepest = max(depth.values())
@@ -64,7 +64,8 @@ def draw_pipeline(data: Series, report: Report) -> Iterator[Figure]:
     )
     words = ("operation", "workers", "time", "busy", "queue_use", "queue_empty")
     head = tuple(both(f"figures.{name}") for name in words)
-    yield Figure("pipeline", both("figures.pipeline"), head, rows, {}, graph, ids(found))
+    note = both("figures.pipeline_legend")
+    yield Figure("pipeline", both("figures.pipeline"), head, rows, note=note, graph=graph, findings=ids(found))
 
 
 def _depths(nodes: Mapping[int, Any], edges: Sequence[Mapping[str, Any]]) -> dict[int, int]:

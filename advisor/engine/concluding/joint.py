@@ -1,0 +1,188 @@
+"""What findings give together: every subset of the top causes replayed, and each finding's saving after those above it.
+
+Savings do not add up: two causes that overlap are saved once, and of two that hide each other neither gives anything
+alone. Time that a replay does not see (operators, idle time, the data pipeline) adds up, but no part of the step can
+lose more than it is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from advisor.basics.errors import UsageError
+from advisor.facts.base import FactSet, Run
+from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
+from advisor.knowledge.savings import pools, usual_error
+from advisor.model import RUN, Direction, Finding, Report, Role, Saving, WhatIf
+
+MOST = 6
+"""Causes of which every subset is replayed."""
+_MEDIAN, _P95 = 1.2533, 1.645
+"""Standard error of a median ÷ that of a mean; standard deviations to the 95th percentile."""
+
+Replay = Callable[[Sequence[Cure]], float | None]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The findings with what they give after the others, and the step without each set of causes."""
+
+    findings: list[Finding]
+    whatif: WhatIf | None
+
+
+def tell_jointly(findings: Sequence[Finding], facts: FactSet, run: Run | None, step_us: float | None) -> Joint:
+    """Savings with their ranges and what they still give after the findings above; None for `whatif` where nothing is
+    saved of a step. Without a run (facts that were saved) nothing is replayed."""
+    promising = [f for f in findings if is_promise(f)]
+    if not step_us or not promising:
+        return Joint(list(findings), None)
+    most = min(MOST, affordable(run, MOST) if run is not None and events(run) else MOST)
+    gains = Gains(facts, step_us, None if run is None else lambda cures: joint_saving(run, cures))
+    top = promising[:most]
+    every = [chosen for size in range(len(top) + 1) for chosen in combinations(top, size)]
+    best: dict[tuple[str, ...], float] = {}
+    for chosen in every:  # smaller sets first: repairing more never gives less
+        names = tuple(f.id for f in chosen)
+        below = [best[names[:i] + names[i + 1 :]] for i in range(len(names))]
+        best[names] = max([gains.of(chosen), *below]) if names else 0.0
+    after: dict[str, float] = {}
+    for place, finding in enumerate(promising):
+        if place < len(top):
+            names = tuple(f.id for f in top[: place + 1])
+            after[finding.id] = best[names] - best[names[:-1]]
+        else:
+            after[finding.id] = min(finding.saving.us, gains.room(promising[:place], finding, sum(after.values())))  # type: ignore[union-attr]
+    told = [_ranged(f, facts, run, step_us, after[f.id]) if f.id in after else f for f in findings]
+    order = _greedy(top, best)
+    times = {
+        ",".join(sorted(names, key=order.index)): step_us - gained
+        for names, gained in best.items()
+    }  # fmt: skip
+    return Joint(told, WhatIf(tuple(order), times))
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The step without some findings, microseconds."""
+
+    without: tuple[str, ...]
+    causes: tuple[Finding, ...]
+    before_us: float
+    after_us: float
+    range_us: tuple[float, float]
+    """Between which the gain lies."""
+    shares: Mapping[int, tuple[float, float]]
+    """rank -> its own computing as a share of the step, before and after; empty where the step is not replayed."""
+    next: Finding | None
+    """What gives most then."""
+    next_us: float = 0.0
+
+
+def repaired(report: Report, wanted: Sequence[str], facts: FactSet, run: Run | None) -> Repaired | None:
+    """The step without these findings ("all": without all); None where none of the report promises anything.
+
+    Raises UsageError where an id names no finding that does.
+    """
+    promising = {f.id: f for f in report.findings if is_promise(f)}
+    step_us = report.summary.step_time_us
+    if not promising or not step_us:
+        return None
+    ids = list(promising) if list(wanted) == ["all"] else [one.strip().upper() for one in wanted if one.strip()]
+    unknown = [one for one in ids if one not in promising]
+    if unknown or not ids:
+        told = ", ".join(promising)
+        raise UsageError(f"no finding {', '.join(unknown)} promises a saving", hint=f"those that do: {told}")
+    chosen = [f for f in promising.values() if f.id in ids]
+    gains = Gains(facts, step_us, None if run is None else lambda cures: joint_saving(run, cures))
+    gained = gains.of(chosen)
+    off = [(f.saving.us, f.saving.range_us or (f.saving.us, f.saving.us)) for f in chosen if f.saving]
+    below, above = (sum(abs(us - ends[i]) for us, ends in off) / max(sum(us for us, _ in off), 1e-9) for i in (0, 1))
+    rest = [(gains.of([*chosen, f]) - gained, f) for f in promising.values() if f not in chosen]
+    most = max(rest, key=lambda item: item[0], default=None)
+    cures = [Cure(f.saving.removes, f.subject) for f in chosen if f.saving and f.saving.removes]
+    now, then = ({}, {}) if run is None or not cures else (new_shares(run, []), new_shares(run, cures))
+    return Repaired(
+        tuple(f.id for f in chosen), tuple(chosen), step_us, step_us - gained,
+        (gained * (1 - min(below, 1.0)), min(gained * (1 + above), step_us)),
+        {rank: (now[rank], then[rank]) for rank in now if rank in then},
+        None if most is None or most[0] <= 0 else most[1], 0.0 if most is None else max(most[0], 0.0),
+    )  # fmt: skip
+
+
+def is_promise(finding: Finding) -> bool:
+    """Whether the finding says what a step gains without it, and that is not in another one's saving."""
+    counted = finding.role != Role.SYMPTOM and finding.direction != Direction.EVIDENCE
+    return counted and finding.saving is not None and finding.saving.us_per_step is not None
+
+
+class Gains:
+    """What sets of findings give together, microseconds a step."""
+
+    def __init__(self, facts: FactSet, step_us: float, replay: Replay | None) -> None:
+        self.step_us, self.replay = step_us, replay
+        self.pools = {name: _size(facts, lists, step_us) for name, lists in pools().items()}
+
+    def of(self, chosen: Sequence[Finding]) -> float:
+        """All of them repaired: what a replay sees jointly, the rest part by part."""
+        replayed = [f for f in chosen if f.saving and f.saving.removes]
+        gained = max((f.weight_us for f in replayed), default=0.0)
+        if len(replayed) > 1 and self.replay is not None:
+            cures = [Cure(f.saving.removes, f.subject) for f in replayed if f.saving]
+            together = self.replay(cures)
+            gained = gained if together is None else together
+        return min(gained + self._added([f for f in chosen if f not in replayed]), self.step_us)
+
+    def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
+        """What is left for one more finding, of its part of the step and of the whole."""
+        mine = [f for f in above if f.direction == finding.direction and not (f.saving and f.saving.removes)]
+        part = self.pools.get(finding.direction.value, self.step_us) - self._added(mine)
+        return max(min(part, self.step_us - taken_us), 0.0)
+
+    def _added(self, findings: Sequence[Finding]) -> float:
+        sums: dict[str, float] = {}
+        for finding in findings:
+            pool = finding.direction.value
+            sums[pool] = sums.get(pool, 0.0) + finding.weight_us
+        # one finding alone may know of more than its part of the median rank's step shows
+        alone = {name: max((f.weight_us for f in findings if f.direction.value == name), default=0.0) for name in sums}
+        return sum(min(us, max(self.pools.get(name, self.step_us), alone[name])) for name, us in sums.items())
+
+
+def _size(facts: FactSet, lists: Sequence[Sequence[str]], step_us: float) -> float:
+    found = [next((v for name in names if (v := facts.number(name, RUN)) is not None), None) for names in lists]
+    known = [value for value in found if value is not None]
+    return min(sum(known), step_us) if known else step_us
+
+
+def _greedy(top: Sequence[Finding], best: Mapping[tuple[str, ...], float]) -> list[str]:
+    """The order in which repairing gives most soonest."""
+    place = {f.id: i for i, f in enumerate(top)}
+    order: list[str] = []
+    while len(order) < len(top):
+        left = [f.id for f in top if f.id not in order]
+        order.append(
+            max(left, key=lambda one: (best[tuple(sorted([*order, one], key=place.__getitem__))], -place[one]))
+        )
+    return order
+
+
+def _ranged(finding: Finding, facts: FactSet, run: Run | None, step_us: float, after_us: float) -> Finding:
+    saving = finding.saving
+    assert saving is not None
+    return replace(
+        finding, saving=replace(saving, after_others_us=after_us, range_us=between(saving, facts, run, step_us))
+    )
+
+
+def between(saving: Saving, facts: FactSet, run: Run | None, step_us: float) -> tuple[float, float]:
+    """Lowest and highest of what it may come to, microseconds: the usual error of the way it is known, and the standard
+    error of the step's median. An upper bound may come to nothing."""
+    if saving.kind == "upper_bound":
+        return 0.0, saving.us
+    way = "estimate" if not saving.removes else "replay" if run is not None and events(run) else "comparison"
+    jitter, count = facts.number("step.jitter", RUN) or 0.0, facts.number("step.count", RUN) or 1.0
+    off = usual_error(way) * saving.us + min(_MEDIAN * jitter / _P95 / count**0.5 * step_us, saving.us / 2)
+    return max(saving.us - off, 0.0), min(saving.us + off, step_us)

@@ -1,0 +1,96 @@
+"""Ranks that are late from one thing are one cause: one by one they gain nothing, for a step waits for its last.
+
+Of one thing means: the same part of the step, by about the same time, about as often. What a group gives is replayed
+for all of it at once; without kernels the pipeline's schedule, else how much later they are than the next, tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from advisor.facts.base import Run, computed
+from advisor.facts.cluster.accounts import accounts
+from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
+from advisor.facts.cluster.replay import what_if_late
+from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
+from advisor.facts.cluster.stages import micro_batches
+from advisor.facts.collectives.exposure import exposures
+from advisor.facts.collectives.parallelism import Partition, partition
+
+REPLAYS = 6
+"""Groups of late ranks whose mending is replayed, the latest first."""
+
+
+@computed
+def groups(run: Run) -> dict[int, tuple[int, ...]]:
+    """rank -> the ranks late from the same thing, itself among them, in order; only ranks that others wait for."""
+    late = latenesses(run)
+    found: dict[int, tuple[int, ...]] = {}
+    for cause in sorted({entry.cause for entry in late.values()}):
+        size = {r: e.late_us if cause == "unknown" else e.parts[cause] for r, e in late.items()
+                if e.late_us > 0 and e.cause == cause}  # fmt: skip
+        rest = sorted(size, key=lambda r: (-size[r], r))
+        while rest:
+            first = rest[0]
+            group = [r for r in rest if size[first] <= ALIKE * size[r] and _as_often(late[first], late[r])]
+            rest = [r for r in rest if r not in group]
+            found.update(dict.fromkeys(group, tuple(sorted(group))))
+    return dict(sorted(found.items()))
+
+
+def _as_often(one: Lateness, other: Lateness) -> bool:
+    """Whether they are late in about as many steps."""
+    more, less = max(one.recurrence, other.recurrence), min(one.recurrence, other.recurrence)
+    return more <= ALIKE * less or more == less
+
+
+@computed
+def group_gains(run: Run) -> dict[tuple[int, ...], tuple[float, str]]:
+    """group -> (what a step gains on average with all of it on time, microseconds; how that is known)."""
+    late = latenesses(run)
+    by_size = sorted(set(groups(run).values()), key=lambda g: (-max(late[r].late_us for r in g), g))
+    return {
+        group: joint_gain(run, [late[r] for r in group], replayed=place < REPLAYS)
+        for place, group in enumerate(by_size)
+    }
+
+
+def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> tuple[float, str]:
+    """What a step gains where all these ranks do as their peers, on average over steps in which they are late and those
+    in which they are not; and how that is known: replay, schedule or comparison."""
+    often = float(np.median([entry.recurrence for entry in slow]))
+    gain = what_if_late(run, slow) if replayed else None
+    if gain is not None:
+        return gain * often, "replay"
+    layout, late = partition(run), latenesses(run)
+    mine = {entry.rank for entry in slow}
+    compared = 0.0
+    for stage in {layout.stage.get(rank) for rank in mine}:
+        here = [entry.late_us for entry in slow if layout.stage.get(entry.rank) == stage]
+        others = [e.late_us for r, e in late.items() if r not in mine and layout.stage.get(r) == stage]
+        compared = max(compared, max(here) - max(others, default=0.0))
+    scheduled = _scheduled(run, slow, layout)
+    if scheduled is not None and scheduled < compared:
+        return scheduled * often, "schedule"
+    return compared * often, "comparison"
+
+
+def _scheduled(run: Run, late: Iterable[Lateness], layout: Partition) -> float | None:
+    """What the pipeline's step gains where these ranks compute as long as their peers, by its schedule; None where the
+    ranks are late from something else, or where neither files nor bubbles tell the micro-batches."""
+    balance = accounts(run)
+    if balance is None or (layout.pipeline or 1) < 2 or {entry.cause for entry in late} != {"compute"}:
+        return None
+    over = {entry.rank: max(entry.parts["compute"], 0.0) for entry in late}
+    computing = {r: float(us) for r, us in zip(balance.ranks, np.nanmedian(balance.compute, axis=1), strict=True)}
+    stages = [[r for r in members if r in computing] for members in layout.peers().values()]
+    if len(stages) != layout.pipeline or not all(stages):
+        return None
+    now = [max(computing[r] for r in members) for members in stages]
+    then = [max(computing[r] - over.get(r, 0.0) for r in members) for members in stages]
+    found = exposures(run)
+    bubbles = [min((found[r].bubble for r in members if r in found), default=0.0) for members in stages]
+    micro = micro_batches(run) or guess_micro_batches(now, bubbles)
+    return pipeline_us(now, micro) - pipeline_us(then, micro) if micro else None

@@ -1,0 +1,216 @@
+"""One step of all ranks on one clock, with the chain of work and waiting that made it as long as it is.
+
+The ranks' chains and the meetings they share come from the replay (facts/cluster/meetings.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from advisor.facts.base import FactSet, Run
+from advisor.facts.cluster.meetings import Model
+from advisor.facts.cluster.replay import model
+from advisor.facts.collectives.link_speed import hosts_of, links_of
+from advisor.facts.collectives.parallelism import partition
+
+RANKS_DRAWN = 32
+"""More ranks than this are drawn by stage or host, with the slowest and its peers open."""
+PEERS = 2
+GROUPS_DRAWN = 64
+BINS = 120
+"""Columns of a group's row."""
+PIECES = 250
+LINKS_DRAWN = 40
+RESOLUTION = 1500
+"""A pause shorter than this part of the step cannot be seen at the width of a page."""
+_Piece = tuple[int, float, float, str]
+
+
+def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
+    """Rows of ranks or groups with what they do when, links from the first to the last who comes to a collective, and
+    the path that decides the step's length: [rank, from, to, what], microseconds from the step's start."""
+    del facts
+    found = model(run)
+    if found is None:
+        return None
+    first = min(found.begin[rank] + float(chain.start[0]) for rank, chain in found.chains.items())
+    last = max(_end(found, rank, i) for rank, chain in found.chains.items() for i in range(len(chain.name)))
+    length = last - first
+    if length <= 0:
+        return None
+    path = critical_path(found)
+    on_path: dict[int, float] = defaultdict(float)
+    for rank, begin, end, what in path:
+        on_path[rank] += (end - begin) * (what != "communication")
+    ranks = sorted(found.chains)
+    open_ranks: list[int] = ranks
+    groups: dict[tuple[str, str], tuple[int, ...]] = {}
+    if len(ranks) > RANKS_DRAWN:
+        groups = _groups(run, ranks)
+        slowest = max(ranks, key=lambda rank: (on_path[rank], -rank))
+        home = next((members for members in groups.values() if slowest in members), ())
+        beside = sorted((rank for rank in home if rank != slowest), key=lambda rank: abs(rank - slowest))[:PEERS]
+        open_ranks = sorted([slowest, *beside])
+    rows = [{"rank": rank, **_pieces_of(found, rank, first, length)} for rank in open_ranks]
+    rows += [
+        {"group": kind, "id": name, "ranks": list(members), "busy": _shares(found, members, first, length)}
+        for (kind, name), members in groups.items()
+    ]
+    return {
+        "step": next(iter(found.chains.values())).step,
+        "duration_us": _round(length),
+        "ranks": len(ranks),
+        "rows": rows,
+        "links": _links(found, set(open_ranks), first),
+        "path": [[rank, _round(a - first), _round(b - first), what] for rank, a, b, what in path],
+    }
+
+
+def critical_path(found: Model) -> list[_Piece]:
+    """From the event that ends last back to the start: what each event had to wait for. [rank, from, to, what], with
+    what computing, communication or idle, microseconds on the common clock, in order of time."""
+    rank, event = max(
+        ((r, i) for r, chain in found.chains.items() for i in range(len(chain.name))),
+        key=lambda at: _end(found, *at),
+    )
+    now = _end(found, rank, event)
+    path: list[_Piece] = []
+    for _ in range(sum(len(chain.name) for chain in found.chains.values())):
+        chain = found.chains[rank]
+        begin = _start(found, rank, event)
+        if chain.name[event]:
+            number = found.joint[rank][event]
+            if number >= 0:
+                members = found.members[number]
+                last = max(members, key=lambda r: (_start(found, r, members[r]), r == rank))
+                begin = min(_start(found, last, members[last]), now)
+                path.append((rank, begin, now, "communication"))
+                rank, event = last, members[last]
+            else:
+                path.append((rank, begin, now, "communication"))
+        elif now > begin:
+            path.append((rank, begin, now, "computing"))
+        now = min(begin, now)
+        before = _before(found, rank, event)
+        if before < 0:
+            break
+        end = min(_end(found, rank, before), now)
+        if now - end > 0:
+            path.append((rank, end, now, "idle"))
+        event, now = before, end
+    return path[::-1]
+
+
+def _before(found: Model, rank: int, event: int) -> int:
+    """The event of the same rank that let this one start: the computation before it, or the collective it awaited."""
+    chain = found.chains[rank]
+    computed = next((i for i in range(event - 1, -1, -1) if not chain.name[i]), -1)
+    awaited = int(chain.after[event])
+    if awaited < 0 or awaited >= len(chain.name) or awaited == event:
+        return computed
+    return awaited if computed < 0 or _end(found, rank, awaited) >= _end(found, rank, computed) else computed
+
+
+def _start(found: Model, rank: int, event: int) -> float:
+    return found.begin[rank] + float(found.chains[rank].start[event])
+
+
+def _end(found: Model, rank: int, event: int) -> float:
+    chain = found.chains[rank]
+    own = float(chain.busy[event]) + (0.0 if chain.name[event] else float(chain.gap[event]))
+    return _start(found, rank, event) + own
+
+
+def _pieces(found: Model, rank: int) -> dict[str, list[tuple[float, float]]]:
+    """[from, to] of computing, of waiting for the last to come to a collective, and of its transfer."""
+    pieces: dict[str, list[tuple[float, float]]] = {"computing": [], "waiting": [], "communication": []}
+    for i, name in enumerate(found.chains[rank].name):
+        begin, end = _start(found, rank, i), _end(found, rank, i)
+        if not name:
+            pieces["computing"].append((begin, end))
+            continue
+        number = found.joint[rank][i]
+        members = found.members[number] if number >= 0 else {rank: i}
+        met = min(max(_start(found, r, n) for r, n in members.items()), end)
+        pieces["waiting"].append((begin, max(met, begin)))
+        pieces["communication"].append((max(met, begin), end))
+    return pieces
+
+
+def _pieces_of(found: Model, rank: int, first: float, length: float) -> dict[str, Any]:
+    pieces = _pieces(found, rank)
+    return {name: _coarse(spans, first, length) for name, spans in pieces.items()}
+
+
+def _coarse(spans: list[tuple[float, float]], first: float, length: float) -> list[list[float]]:
+    """[start, length] from the step's start: what is too short to see is joined or left out."""
+    shortest = length / RESOLUTION
+    while True:
+        joined: list[list[float]] = []
+        for begin, end in sorted(spans):
+            if end <= begin:
+                continue
+            if joined and begin - joined[-1][1] < shortest:
+                joined[-1][1] = max(joined[-1][1], end)
+            else:
+                joined.append([begin, end])
+        kept = [pair for pair in joined if pair[1] - pair[0] >= shortest / 2]
+        if len(kept) <= PIECES:
+            return [[_round(a - first), _round(b - a)] for a, b in kept]
+        shortest *= 2
+
+
+def _groups(run: Run, ranks: list[int]) -> dict[tuple[str, str], tuple[int, ...]]:
+    """(kind, id) -> ranks: by pipeline stage, else by host, else in blocks of neighbours."""
+    layout = partition(run)
+    if len(set(layout.stage.values())) > 1 and all(rank in layout.stage for rank in ranks):
+        return _grouped({rank: ("stage", str(layout.stage[rank])) for rank in ranks})
+    hosts = hosts_of(layout.host, links_of(run))
+    if len(set(hosts.values())) > 1 and all(rank in hosts for rank in ranks):
+        return _grouped({rank: ("host", hosts[rank]) for rank in ranks})
+    size = -(-len(ranks) // (RANKS_DRAWN // 2))
+    blocks = [tuple(ranks[at : at + size]) for at in range(0, len(ranks), size)]
+    return {("rank", f"{block[0]}-{block[-1]}"): block for block in blocks}
+
+
+def _grouped(names: dict[int, tuple[str, str]]) -> dict[tuple[str, str], tuple[int, ...]]:
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for rank, name in names.items():
+        found[name].append(rank)
+    return {name: tuple(members) for name, members in list(found.items())[:GROUPS_DRAWN]}
+
+
+def _shares(found: Model, members: tuple[int, ...], first: float, length: float) -> list[int]:
+    """Percent of the members that compute, column by column."""
+    width = length / BINS
+    sums = [0.0] * BINS
+    for rank in members:
+        for begin, end in _pieces(found, rank)["computing"]:
+            at, stop = (begin - first) / width, (end - first) / width
+            for column in range(max(int(at), 0), min(int(stop) + 1, BINS)):
+                sums[column] += max(min(stop, column + 1) - max(at, column), 0.0)
+    return [round(100 * min(value / len(members), 1.0)) for value in sums]
+
+
+def _links(found: Model, drawn: set[int], first: float) -> list[dict[str, Any]]:
+    """The collectives that cost most waiting among the ranks drawn: who came first and last, and when."""
+    links: list[dict[str, Any]] = []
+    for number, members in enumerate(found.members):
+        here = {rank: _start(found, rank, i) for rank, i in members.items() if rank in drawn}
+        if len(here) < 2:
+            continue
+        early, late = min(here, key=lambda r: (here[r], r)), max(here, key=lambda r: (here[r], r))
+        name = found.chains[late].name[members[late]]
+        links.append(
+            {
+                "name": name, "group": found.group[number] if number < len(found.group) else "",
+                "first": [early, _round(here[early] - first)], "last": [late, _round(here[late] - first)],
+                "members": len(members),
+            }
+        )  # fmt: skip
+    return sorted(links, key=lambda link: link["first"][1] - link["last"][1])[:LINKS_DRAWN]
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.5g}")

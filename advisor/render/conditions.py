@@ -1,0 +1,116 @@
+"""What a finding rests on, in people's words: what was measured against its limit, and what points to this cause.
+
+A rule states the failing condition. A quantity above its limit is the symptom; everything else that had to hold tells
+this cause from others. It held, so it is said as it is, never turned round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from advisor.basics.units import show
+from advisor.knowledge.words import word
+from advisor.model import Evidence
+
+_CLAUSE = re.compile(
+    r"^(?:(?P<what>.+?) = (?P<value>\S.*?) )?(?P<op><=|>=|==|!=|<|>|≤|≥) ?(?P<limit>.+?)(?: \((?P<origin>.*)\))?$"
+)
+_NUMBER = re.compile(r"^-?\d+(\.\d+)?([eE][-+]?\d+)?$")
+_VALUE = re.compile(r"^[^()\[\]_]*$")
+_SAID = {
+    "<": "below", "<=": "at_most", "≤": "at_most", ">": "above", ">=": "at_least", "≥": "at_least",
+    "==": "equal", "!=": "not_equal",
+}  # fmt: skip
+_COUNTED = ("count", "number", "text", "bool", "list")
+"""Units of what is no quantity with a limit: how many there must be, which one it is."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The evidence of a finding in three groups."""
+
+    symptoms: tuple[Evidence, ...]
+    """Quantities beyond their limit."""
+    grounds: tuple[Evidence, ...]
+    """What else held: it points to this cause, and rules others out."""
+    context: tuple[Evidence, ...]
+    """Measured without a condition."""
+
+
+def grouped(evidence: Sequence[Evidence]) -> Rest:
+    """The evidence by what it shows. Where no quantity is above a limit, one that is below its limit is the symptom."""
+    symptoms = [item for item in evidence if _is_symptom(item, (">", ">=", "≥"))]
+    symptoms = symptoms or [item for item in evidence if _is_symptom(item, ("<", "<=", "≤"))][:1]
+    rest = [item for item in evidence if item not in symptoms]
+    return Rest(tuple(symptoms), tuple(i for i in rest if i.condition), tuple(i for i in rest if not i.condition))
+
+
+def _is_symptom(item: Evidence, signs: tuple[str, ...]) -> bool:
+    if item.unit in _COUNTED or isinstance(item.value, (bool, str, tuple)):
+        return False
+    clauses = [match for clause in _clauses(item.condition) if (match := _CLAUSE.match(clause))]
+    return any(match["op"] in signs and not match["what"] for match in clauses)
+
+
+def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Measured quantities against a limit first, then what points to the cause, then what only gives the context."""
+    rest = grouped(evidence)
+    return [*rest.symptoms, *rest.grounds, *rest.context]
+
+
+def measured(item: Evidence, lang: str) -> str:
+    """The value in the units people use."""
+    if isinstance(item.value, bool):
+        return word(lang, f"conditions.{'yes' if item.value else 'no'}")
+    return show(item.value, item.unit)
+
+
+def standing(item: Evidence, lang: str, *, symptom: bool = False) -> str:
+    """What stands behind the value: the limit of a symptom, else how the value stood to what was asked: "below 5 ms".
+    Empty where the value says it all."""
+    if isinstance(item.value, bool):
+        return ""
+    said = []
+    for clause in _clauses(item.condition):
+        match = _CLAUSE.match(clause)
+        if match is None:
+            said += [clause] if _VALUE.match(clause) else []
+            continue
+        if text := _said(item, match, lang, symptom):
+            said.append(text)
+    return word(lang, "conditions.and").join(dict.fromkeys(said))
+
+
+def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str:
+    own = not match["what"]
+    limit = match["limit"]
+    if own and _NUMBER.match(limit) and isinstance(item.value, (int, float)):
+        limit = show(float(limit), item.unit)
+    if not _VALUE.match(limit) or (match["op"] == "==" and isinstance(item.value, str)):
+        return ""
+    if symptom and own and match["op"] not in ("==", "!="):
+        return word(lang, "conditions.limit", limit=limit)
+    text = word(lang, f"conditions.{_SAID[match['op']]}", limit=limit)
+    if own or match["value"] == show(item.value, item.unit):
+        return text
+    return word(lang, "conditions.derived", value=match["value"], standing=text) if _VALUE.match(match["value"]) else ""
+
+
+def _clauses(condition: str) -> list[str]:
+    """Parts between commas that stand in no parentheses or brackets."""
+    parts, depth, start = [], 0, 0
+    for index, character in enumerate(condition):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth <= 0:
+            parts.append(condition[start:index].strip())
+            start = index + 1
+    return [part for part in (*parts, condition[start:].strip()) if part]
+
+
+def line(item: Evidence, evidence: Sequence[Evidence], lang: str) -> str:
+    """The value and what stands behind it: "21.4 % (limit 3 %)"; `evidence` is all that the finding rests on."""
+    text = standing(item, lang, symptom=item in grouped(evidence).symptoms)
+    value = measured(item, lang)
+    return word(lang, "conditions.line", value=value, standing=text) if text else value

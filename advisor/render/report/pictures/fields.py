@@ -1,0 +1,93 @@
+"""Fields of cells: rank by step, and rank by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from advisor.model import Text
+from advisor.render.escaping import printable, shorten
+from advisor.render.report.pictures.svg import NARROW, Cell, Drawing, shown
+
+LABELS = 12
+
+
+def heat_map(
+    rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], low: float, high: float,
+    unit: str, factor: float, words: tuple[Cell, Cell], marks: Mapping[int, str], identity: str, caption: str,
+) -> str:  # fmt: skip
+    """A cell for each row and column, its shade from `low` to `high`; what is below 0 was not measured."""
+    left, top, width = 62, 22, NARROW
+    tall = min(max(len(rows) * 14, 90), 420)
+    wide = width - left - 96
+    drawing = Drawing(width, top + tall + 38)
+    drawing.rect(left, top, wide, tall, "unmeasured")
+    spread = (high - low) or 1.0
+    levels = [[-1.0 if v < 0 else max((v - low) / spread, 0.0) for v in row] for row in values]
+    drawing.field(left, top, wide, tall, levels, identity)
+    every = -(-len(rows) // LABELS)
+    pitch = tall / len(rows)
+    for index, name in enumerate(rows):
+        middle = top + pitch * (index + 0.5)
+        if index in marks:
+            drawing.mark(2, middle + 4, marks[index], "start")
+        if index % every == 0:
+            drawing.text(left - 6, middle + 4, name, anchor="end")
+    every = -(-len(columns) // LABELS)
+    for index, name in enumerate(columns):
+        if index % every == 0:
+            x = left + wide * (index + 0.5) / len(columns)
+            drawing.text(x, top + tall + 15, shorten(printable(name), 10), anchor="middle")
+    drawing.text(left - 6, 13, words[0], anchor="end")
+    drawing.text(left + wide / 2, top + tall + 32, words[1], anchor="middle")
+    scale(drawing, width - 82, top, min(tall, 160), low * factor, high * factor, unit, identity)
+    return drawing.markup(caption)
+
+
+def matrix(
+    labels: Sequence[str], values: Sequence[Sequence[float]], groups: Sequence[tuple[str, int]], high: float,
+    unit: str, factor: float, slow: Sequence[tuple[int, int, str]], marks: Mapping[int, str],
+    lines: Sequence[tuple[float, Text]], words: tuple[Cell, Cell], identity: str, caption: str,
+) -> str:  # fmt: skip
+    """From (rows) to (columns): bandwidth by shade, hatched where none was measured; `groups` are (name, first place)
+    with a line before each, `slow` cells are outlined, `lines` are told on the scale."""
+    left, top = 84, 46
+    size = min(max(len(labels) * 26, 130), 380)
+    drawing = Drawing(NARROW, top + size + 34)
+    pitch = size / len(labels)
+    drawing.rect(left, top, size, size, "unmeasured")
+    drawing.field(left, top, size, size, [[v if v < 0 else v / high for v in row] for row in values], identity)
+    every = -(-len(labels) // (LABELS if len(labels) > 16 else 16))
+    for index, name in enumerate(labels):
+        if index % every == 0:
+            at = pitch * (index + 0.5)
+            drawing.text(left - 6, top + at + 4, shorten(name, 12), anchor="end")
+            drawing.text(left + at, top - 6, shorten(name, 6 if len(labels) > 4 else 12), anchor="middle")
+        if index in marks:
+            drawing.mark(2, top + pitch * (index + 0.5) + 4, marks[index], "start")
+    for _, at in groups[1:]:
+        drawing.line(left + pitch * at, top, left + pitch * at, top + size, "between")
+        drawing.line(left, top + pitch * at, left + size, top + pitch * at, "between")
+    for row, column, told in slow:
+        drawing.rect(left + pitch * column, top + pitch * row, pitch, pitch, "slow", told)
+    drawing.text(left - 6, 14, words[0], anchor="end")
+    drawing.text(left + size / 2, 14, words[1], anchor="middle")
+    x = left + size + 18
+    scale(drawing, min(x, NARROW - 82), top, min(size, 200), 0.0, high * factor, unit, identity, lines)
+    return drawing.markup(caption)
+
+
+def scale(
+    drawing: Drawing, x: float, y: float, height: float, low: float, high: float, unit: str, identity: str,
+    lines: Sequence[tuple[float, Text]] = (),
+) -> None:  # fmt: skip
+    """What the shades mean: from `high` (top) to `low`, with values to compare with."""
+    steps = 16
+    drawing.field(x, y, 12, height, [[1 - i / (steps - 1)] for i in range(steps)], f"{identity}-scale")
+    drawing.text(x + 17, y + 9, f"{shown(high)} {unit}")
+    drawing.text(x + 17, y + height, f"{shown(low)} {unit}")
+    for value, words in lines:
+        if low < value <= high and high > low:
+            at = y + height * (1 - (value - low) / (high - low))
+            drawing.line(x - 4, at, x + 16, at, "limit")
+            if 16 < at - y < height - 10:
+                drawing.text(x + 17, at + 4, words)

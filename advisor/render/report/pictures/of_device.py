@@ -1,0 +1,105 @@
+"""Pictures of one device: operators from type to shape to call, and memory over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.basics.units import show
+from advisor.model import Report, Text
+from advisor.render.escaping import printable, shorten
+from advisor.render.report.figure import Figure, Series, caption, ids, marks_of, or_dash, scale, showing
+from advisor.render.report.pictures import bars, lanes
+from advisor.render.report.pictures.svg import Cell
+from advisor.render.wording import both
+
+TYPES_SHOWN = 14
+PALETTE = 8
+"""Colours of curves."""
+
+
+def draw_operators(data: Series, report: Report) -> Iterator[Figure]:
+    types = [entry for entry in data if entry["us"] > 0]
+    if not types:
+        return
+    found = [
+        finding
+        for finding in showing(report, ("operator_type.", "operators.", "operator."))
+        if finding.subject.kind in ("operator_type", "operator", "run", "rank")
+    ]
+    drawn = types[:TYPES_SHOWN]
+    factor, unit = scale([entry["us"] for entry in drawn], "us")
+    labels = [printable(entry["name"]) for entry in drawn]
+    marks = marks_of(found, {entry["name"]: index for index, entry in enumerate(drawn)}, "operator_type")
+    told = [
+        show(entry["share"], "ratio")
+        + (f" · {entry['unit']} {show(entry['busy'], 'ratio')}" if entry.get("unit") and "busy" in entry else "")
+        for entry in drawn
+    ]
+    picture = bars.Bars(labels, [("p-computing", [entry["us"] * factor for entry in drawn])], unit, "", marks)
+    drawing = bars.rows(picture, caption("operator-types"), [shorten(printable(text), 40) for text in told], wide=True)
+    rows: list[tuple[Cell, ...]] = []
+    for entry in types:
+        name = shorten(printable(entry["name"]), 80)
+        busy = f"{printable(entry['unit'])} {show(entry['busy'], 'ratio')}" if entry.get("unit") else "–"
+        call: Cell = printable(entry["longest"]) if entry.get("longest") else "–"
+        longest = or_dash(entry.get("longest_us"), "us")
+        count = or_dash(entry.get("count"), "number")
+        rows.append(
+            (name, "–", count, show(entry["us"], "us"), show(entry["share"], "ratio"), "–",
+             printable(entry.get("core") or "–"), busy, "–", longest, call)
+        )  # fmt: skip
+        for shape in entry.get("shapes", ()):
+            peers = ""
+            if "against_peers" in shape:
+                peers = f"{show(shape['against_peers'], 'ratio')} ({shape['slowest_rank']})"
+            rows.append(
+                (name, shorten(printable(shape["shape"]) or "–", 80), show(shape["count"], "number"),
+                 show(shape["us"], "us"), show(entry["share"] * shape["us"] / entry["us"], "ratio"),
+                 show(shape["call_us"], "us"), "", "", peers or "–", "", "")
+            )  # fmt: skip
+    words = (
+        "operator_type",
+        "shape",
+        "count",
+        "time",
+        "share",
+        "call",
+        "core",
+        "unit",
+        "peers",
+        "longest",
+        "longest_call",
+    )
+    head = tuple(both(f"figures.{name}") for name in words)
+    note = both("figures.operators_note")
+    yield Figure(
+        "operator-types", both("figures.operator_types"), head, tuple(rows), drawing, note, (), None, ids(found), True
+    )
+
+
+def draw_memory(data: Series, report: Report) -> Iterator[Figure]:
+    curves = [entry for entry in data if entry["time_us"]]
+    if not curves:
+        return
+    time_factor, time_unit = scale([entry["time_us"][-1] for entry in curves], "us")
+    factor, unit = scale([value for entry in curves for value in entry["reserved_bytes"]], "bytes")
+    rank_word = both("kinds.rank")
+    series, rows, legend = [], [], []
+    for number, entry in enumerate(curves):
+        css = f"c-{number % PALETTE}"
+        for key in ("reserved_bytes", "allocated_bytes"):
+            values = entry.get(key)
+            if not values:
+                continue
+            kind = both(f"figures.{key}")
+            name = Text(f"{rank_word.en} {entry['rank']} {kind.en}", f"{rank_word.zh} {entry['rank']} {kind.zh}")
+            points = [(at * time_factor, value * factor) for at, value in zip(entry["time_us"], values, strict=True)]
+            dashed = key == "allocated_bytes"
+            series.append((css, dashed, points))
+            legend.append((f"curve {css}{' dashed' if dashed else ''}", name))
+            rows.append((name, show(max(values), "bytes"), or_dash(entry.get("capacity_bytes"), "bytes")))
+    head = (both("figures.curve"), both("figures.peak"), both("figures.capacity"))
+    found = showing(report, ("memory.", "rank.memory"))
+    drawing = lanes.curves(series, time_unit, unit, caption("memory"))
+    note = both("figures.memory_note")
+    yield Figure("memory", both("figures.memory"), head, tuple(rows), drawing, note, tuple(legend), None, ids(found))

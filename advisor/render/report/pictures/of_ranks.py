@@ -1,0 +1,135 @@
+"""Pictures of the ranks together: who comes late, the links between them, and pipeline stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from advisor.basics.units import show
+from advisor.model import Finding, Report
+from advisor.render.escaping import printable, shorten
+from advisor.render.report.figure import Figure, Series, caption, ids, marks_of, or_dash, scale, showing
+from advisor.render.report.pictures import bars, fields
+from advisor.render.wording import both
+
+BARS_SHOWN = 48
+MATRIX_PAIRS = 9
+"""Fewer links than this are easier to compare as bars than in an almost empty matrix."""
+ROWS = 200
+
+
+def draw_lateness(data: Series, report: Report) -> Iterator[Figure]:
+    if len(data) < 2:
+        return
+    found = [f for f in showing(report, ("rank.late", "lateness.")) if f.role.value != "symptom"]
+    ordered = sorted(data, key=lambda entry: -entry["us"])
+    drawn = ordered[:BARS_SHOWN]
+    factor, unit = scale([entry["us"] for entry in ordered], "us")
+    labels = [str(entry["rank"]) for entry in drawn]
+    series = [("p-accent", [entry["us"] * factor for entry in drawn])]
+    marks = marks_of(found, {label: index for index, label in enumerate(labels)}, "rank")
+    drawing = bars.columns(bars.Bars(labels, series, unit, both("kinds.rank"), marks), caption("lateness"))
+    rows = tuple((str(entry["rank"]), show(entry["us"], "us")) for entry in ordered)
+    head = (both("kinds.rank"), both("figures.late_by"))
+    note = both("figures.lateness_note")
+    yield Figure("lateness", both("figures.lateness"), head, rows, drawing, note, (), None, ids(found))
+
+
+def draw_links(data: Series, report: Report) -> Iterator[Figure]:
+    """One picture a transport."""
+    found = showing(report, ("link.", "transfer.", "host.bandwidth"))
+    for index, matrix in enumerate(data[:4]):
+        figure = _matrix(matrix, index, found)
+        if figure is not None:
+            yield figure
+
+
+def _matrix(data: Any, index: int, every: list[Finding]) -> Figure | None:
+    labels = [printable(label) for label in data["labels"]]
+    cells = [(int(a), int(b), float(v), ratio) for a, b, v, ratio in data["cells"]]
+    if not cells:
+        return None
+    transport = shorten(printable(data["transport"]), 24)
+    median, high = float(np.median([v for _, _, v, _ in cells])), max(v for _, _, v, _ in cells)
+    factor, unit = scale([high], "bytes_per_s")
+    pairs = {f"{labels[a]}-{labels[b]}" for a, b, _, _ in cells}
+    ends = set(labels)
+    found = [f for f in every if _is_here(f, pairs, ends)]
+    places = {label: at for at, label in enumerate(labels)}
+    key = f"links-{index}"
+    slowest = sorted(cells, key=lambda cell: cell[2])
+    rows = tuple(
+        (f"{labels[a]} → {labels[b]}", show(v, "bytes_per_s"), "–" if ratio is None else show(ratio, "ratio"))
+        for a, b, v, ratio in slowest[:ROWS]
+    )
+    head = (both("kinds.link"), both("figures.bandwidth"), both("figures.of_usual"))
+    title = both("figures.links", transport=transport)
+    lines = (median * factor, both("figures.median_line", value=show(median, "bytes_per_s")))
+    if len(cells) < MATRIX_PAIRS:
+        series = [("p-accent", [v * factor for _, _, v, _ in slowest])]
+        named = [f"{labels[a]} → {labels[b]}" for a, b, _, _ in slowest]
+        at = {f"{labels[a]}-{labels[b]}": place for place, (a, b, _, _) in enumerate(slowest)}
+        marks: dict[int, str] = {}
+        for finding in found:
+            for pair, place in at.items():
+                if _is_here(finding, {pair}, set(pair.split("-"))):
+                    marks.setdefault(place, finding.id)
+        told = [show(v, "bytes_per_s") for _, _, v, _ in slowest]
+        drawing = bars.rows(bars.Bars(named, series, unit, "", marks, lines), caption(key), told)
+    else:
+        grid = [[-1.0] * len(labels) for _ in labels]
+        for a, b, v, _ in cells:
+            grid[a][b] = v
+        slow = [
+            (a, b, f"{labels[a]} → {labels[b]}: {show(v, 'bytes_per_s')}")
+            for a, b, v, _ in cells
+            if any(_is_here(f, {f"{labels[a]}-{labels[b]}"}, {labels[a], labels[b]}) for f in found)
+        ][:ROWS]
+        groups = [(printable(group["name"]), int(group["at"])) for group in data.get("groups", ())]
+        words = (both("figures.source"), both("figures.destination"))
+        drawing = fields.matrix(
+            labels, grid, groups, high, unit, factor, slow, marks_of(found, places, "rank"), [lines], words, key,
+            caption(key),
+        )  # fmt: skip
+    note = both("figures.links_note_host" if data["of"] == "host" else "figures.links_note")
+    return Figure(key, title, head, rows, drawing, note, (), None, ids(found))
+
+
+def _is_here(finding: Finding, pairs: set[str], ends: set[str]) -> bool:
+    """Whether a finding about a link, a card's links or a host is about links of this matrix."""
+    subject = finding.subject
+    if subject.kind != "link":
+        return subject.kind != "host" or subject.id in ends or bool({str(r) for r in subject.ranks} & ends)
+    source, _, destination = subject.id.partition("-")
+    if "*" in (source, destination):
+        return bool({source, destination} & ends)
+    return subject.id in pairs
+
+
+def draw_stages(data: Series, report: Report) -> Iterator[Figure]:
+    if len(data) < 2:
+        return
+    found = showing(report, ("stage.", "pipeline."), ("stage", "run"))
+    factor, unit = scale([entry["compute_us"] + (entry["bubble_us"] or 0) for entry in data], "us")
+    labels = [str(entry["stage"]) for entry in data]
+    series = [
+        (f"p-{part}", [(entry[key] or 0.0) * factor for entry in data])
+        for part, key in (("computing", "compute_us"), ("bubble", "bubble_us"))
+    ]
+    marks = marks_of(found, {label: index for index, label in enumerate(labels)}, "stage")
+    drawing = bars.columns(bars.Bars(labels, series, unit, both("kinds.stage"), marks), caption("stages"))
+    rows = tuple(
+        (
+            str(entry["stage"]),
+            or_dash(entry["compute_us"], "us"),
+            or_dash(entry["bubble_us"], "us"),
+            str(len(entry["ranks"])),
+        )
+        for entry in data
+    )
+    head = (both("kinds.stage"), both("phases.computing"), both("phases.bubble"), both("report.ranks"))
+    legend = (("p-computing", both("phases.computing")), ("p-bubble", both("phases.bubble")))
+    note = both("figures.stages_note")
+    yield Figure("stages", both("figures.stages"), head, rows, drawing, note, legend, None, ids(found))

@@ -1,0 +1,98 @@
+"""The step without some of its causes, for a terminal or as JSON: its length, each rank's share, the next limit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.basics.jsonout import shield_json
+from advisor.basics.units import rank_list, show
+from advisor.engine.concluding.joint import Repaired
+from advisor.model import Report
+from advisor.plain import to_plain
+from advisor.render.escaping import printable
+from advisor.render.wording import rounded, where, word
+
+MOST_RANKS = 16
+"""Ranks whose shares are told one by one: those that change most; a group of thousands fits no screen."""
+
+
+def render_whatif(repaired: Repaired, lang: str = "en") -> str:
+    """The answer for a terminal."""
+    return "\n".join(printable(line) for line in _lines(repaired, lang)) + "\n"
+
+
+def render_whatif_json(repaired: Repaired) -> str:
+    """The answer as JSON; microseconds and shares of the step."""
+    document: dict[str, Any] = {
+        "without": list(repaired.without),
+        "step_time_us": repaired.before_us,
+        "step_time_without_us": repaired.after_us,
+        "range_us": repaired.range_us,
+        "computing_share": {
+            str(rank): {"before": before, "after": after} for rank, (before, after) in repaired.shares.items()
+        },
+        "next": None if repaired.next is None else repaired.next.id,
+        "next_us": repaired.next_us,
+    }
+    return shield_json(json.dumps(to_plain(document), ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
+
+
+def _lines(repaired: Repaired, lang: str) -> Iterator[str]:
+    gained = repaired.before_us - repaired.after_us
+    yield word(
+        lang, "whatif.answer", causes=word(lang, "report.separator").join(repaired.without),
+        before=show(repaired.before_us, "us"), after=show(repaired.after_us, "us"), gained=rounded(gained, 3),
+        low=rounded(repaired.range_us[0], 2), high=rounded(repaired.range_us[1], 2),
+        share=show(gained / repaired.before_us, "ratio"),
+    )  # fmt: skip
+    for finding in repaired.causes:
+        yield f"  {finding.id}  {finding.title.get(lang)} · {where(finding.subject, lang)}"
+    if repaired.shares:
+        yield ""
+        yield word(lang, "whatif.shares")
+        moved = sorted(repaired.shares.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))
+        for rank, (before, after) in sorted(moved[:MOST_RANKS]):
+            yield f"  {word(lang, 'kinds.rank')} {rank}: {show(before, 'ratio')} → {show(after, 'ratio')}"
+        rest = tuple(rank for rank, _ in moved[MOST_RANKS:])
+        if rest:
+            yield "  " + word(lang, "whatif.rest", ranks=rank_list(rest))
+    yield ""
+    if repaired.next is not None:
+        yield word(
+            lang, "whatif.next", title=repaired.next.title.get(lang), where=where(repaired.next.subject, lang),
+            id=repaired.next.id, amount=rounded(repaired.next_us, 2),
+        )  # fmt: skip
+    else:
+        yield word(lang, "whatif.no_next")
+
+
+def ladder(report: Report, lang: str) -> list[tuple[str, str, str]]:
+    """Repairing in the best order: (finding and those before it, the step then, what is gained in all)."""
+    told = report.whatif
+    if told is None or len(told.causes) < 2:
+        return []
+    now = told.step_time_us[""]
+    rows = []
+    for count in range(1, len(told.causes) + 1):
+        then = told.step_time_us[",".join(told.causes[:count])]
+        name = told.causes[count - 1]
+        rows.append((name if count == 1 else f"+ {name}", rounded(then, 3), f"−{rounded(now - then, 2)}"))
+    return rows
+
+
+SMALL = 0.005
+"""Part of the step below which a part of its account is not worth a word."""
+
+
+def spent(report: Report, lang: str) -> list[str]:
+    """Where every part of the step goes: useful, avoidable by which finding, unavoidable, unexplained."""
+    told = report.accounting
+    if told is None or told.step_us <= 0:
+        return []
+    parts = [(word(lang, "account.useful"), told.useful_us)]
+    parts += [(word(lang, "account.avoidable", id=name), us) for name, us in told.avoidable_us.items()]
+    parts += [(word(lang, f"account.{name}"), us) for name, us in told.unavoidable_us.items()]
+    parts.append((word(lang, "account.unexplained"), told.unexplained_us))
+    return [f"{name} {rounded(us, 3)}" for name, us in parts if us >= SMALL * told.step_us]

@@ -1,0 +1,70 @@
+"""Less evidence never looks better: what is taken away makes an answer undetermined, never healthy, and accuses nobody.
+
+`python -m benchmarks.less_evidence` does the same at full size, over simulated runs of every fault and real profiles.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.less_evidence import Answer, answer, reduce_profile, violations
+from benchmarks.mutants.cuts import CUTS
+from benchmarks.mutants.profiles import write_originals
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = ROOT / "examples" / "slow-rank-pipeline"
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Answer]]:
+    """Intact profiles with what is said of them."""
+    found = write_originals(tmp_path_factory.mktemp("originals"), corpus=False)
+    chosen = {name: found[name] for name in ("ms", "ms-healthy", "pt", "db", "legacy")} | {"example": EXAMPLE}
+    return {name: (folder, answer(folder)) for name, folder in chosen.items()}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(number=st.integers(0, 1 << 20))
+def test_taking_evidence_away_clears_nothing_and_accuses_nobody(
+    originals: dict[str, tuple[Path, Answer]], number: int
+) -> None:
+    """Ranks, files, tables, columns, rows, steps and members of files are taken away at random."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: path for name, (path, _) in originals.items()}
+        reduced = reduce_profile(number, 7, paths, tuple(CUTS), Path(folder))
+        assert not reduced.error, reduced
+        if reduced.answer is not None:
+            assert list(violations(originals[reduced.original][1], reduced.answer)) == [], str(reduced)
+
+
+@pytest.mark.parametrize("kept", [("node0_4000", "node0_4001"), ("node0_4000",)])
+def test_some_ranks_of_a_faulty_run_are_not_healthy(tmp_path: Path, kept: tuple[str, ...]) -> None:
+    """The bundled example without its slow rank: nobody at hand is to blame, and nobody is cleared."""
+    for folder in EXAMPLE.iterdir():
+        if folder.name.startswith(kept):
+            (tmp_path / folder.name).symlink_to(folder)
+    found = answer(tmp_path)
+    assert found.direction != "healthy" and "slow-compute-rank" not in found.roots
+
+
+def test_a_step_table_alone_with_much_exposed_communication_is_not_healthy(tmp_path: Path) -> None:
+    """One file of one rank of a pipeline: most of it may be the bubble, and nobody is cleared or blamed."""
+    (source,) = EXAMPLE.glob("node0_4000*/ASCEND_PROFILER_OUTPUT/step_trace_time.csv")
+    (tmp_path / "step_trace_time.csv").write_bytes(source.read_bytes())
+    found = answer(tmp_path)
+    assert found.direction in ("communication", "undetermined") and not found.roots
+
+
+def test_the_law_can_be_broken() -> None:
+    """A healthy rest of a faulty profile, and a verdict that the whole did not reach, are breaches."""
+    whole = Answer("communication", frozenset({"slow-link"}), frozenset({"slow-link"}))
+    better = Answer("healthy", frozenset(), frozenset())
+    other = Answer("computation", frozenset({"conversion-overhead"}), frozenset({"conversion-overhead"}))
+    assert [kind for kind, _ in violations(whole, better)] == ["healthy"]
+    assert [kind for kind, _ in violations(whole, other)] == ["accusation"]
+    assert list(violations(whole, Answer("undetermined", frozenset(), frozenset()))) == []
