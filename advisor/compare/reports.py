@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,10 +121,15 @@ def _document(path: Path) -> dict[str, object] | None:
     """The JSON object of a report or facts file; None for everything else, profiles among it."""
     if path.suffix != ".json" or not path.is_file():
         return None
+    from advisor.exchange import parsed
+
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        document = parsed(path.read_bytes())
+    except (OSError, JSONDecodeError, UnicodeDecodeError, RecursionError):
         return None
+    except ValueError as error:
+        hint = "write one with: advisor advise PROFILE --format json:report.json"
+        raise UsageError(f"no report of the advisor: {error}", place=str(path), hint=hint) from None
     if not isinstance(document, dict) or "schema_version" not in document:
         return None
     if "findings" not in document and "facts" not in document:
