@@ -131,6 +131,8 @@ class Fact:
     value: Value
     samples: int = 1
     sources: tuple[Source, ...] = ()
+    doubted: tuple[str, ...] = ()
+    """Files it rests on that hold impossible numbers, or contradict themselves or one another."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Problem:
     problem: str
     lost: tuple[str, ...] = field(default=(), compare=False)
     """Tables that the file was to give and of which nothing could be used."""
+    doubted: tuple[str, ...] = field(default=(), compare=False)
+    """Tables with impossible numbers, or that contradict themselves or others: what rests on them is uncertain."""
 
 
 @dataclass(frozen=True)

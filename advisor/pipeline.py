@@ -13,6 +13,9 @@ from advisor.execution import executor, input_sizes, run_each
 from advisor.facts import declared
 from advisor.facts.base import FactSet, Family, Measured, Reduction, Run
 from advisor.facts.origins import Origins
+from advisor.facts.recording.bounds import impossible
+from advisor.facts.recording.doubts import doubt, mark, tables_of
+from advisor.facts.recording.witnesses import hear_witnesses
 from advisor.facts.registry import catalogue, families, plan
 from advisor.model import Problem, Report
 from advisor.sources.base import Profile, Rank, say_once
@@ -116,9 +119,11 @@ def _measured(given: Opened, names: Iterable[str] | None, options: Options, allo
     chosen = plan(catalogue() if names is None else [*names, *_ALWAYS], tables)
     log.info("%s: %d ranks, tables: %s", profile.path, len(profile.ranks), ", ".join(sorted(tables)) or "none")
     run = reduce_all(profile, chosen, options)
+    hear_witnesses(run)
     facts, origins = FactSet(), Origins(run)
     for family in chosen:
-        _measure_family(family, run, facts, origins)
+        _measure_family(family, run, facts, origins, chosen)
+    mark(run, facts, chosen)
     log.info("%d facts measured by %d families", len(facts), len(chosen))
     problems = say_once([*profile.problems, *(p for r in profile.ranks for p in r.problems)])
     return Measured(describe(run, facts), facts, problems, tables, _unusable(run, facts), run)
@@ -150,7 +155,7 @@ _ALWAYS = ("step.time_us", "run.rank_count")
 """The report's summary needs these whatever the rules ask for."""
 
 
-def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins) -> None:
+def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins, chosen: Sequence[Family]) -> None:
     kinds = {kind.name: kind for kind in family.kinds}
     place = run.profile.path if family.built_in else family.name
     refused: dict[str, None] = {}
@@ -158,6 +163,9 @@ def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins) 
         for item in family.measure(run, facts):
             if fault := declared.fact_fault(item, kinds, facts):
                 refused[fault] = None
+            elif cannot_be := impossible(item, kinds[item.name]):
+                told = f"{cannot_be}: left out, and what rests on the same table is uncertain"
+                doubt(run, item.subject, tables_of(kinds[item.name], family, chosen), told)
             else:
                 facts.add(origins.traced(item, kinds[item.name], family.tables))
     except Exception as error:

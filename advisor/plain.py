@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from advisor.model import Problem, ProfileInfo, Remedy, Report, Saving
+from advisor.model import Fact, Problem, ProfileInfo, Remedy, Report, Saving
 
 T = TypeVar("T")
 
-_OWN = {Problem: ("lost",), Report: ("promised",)}
+_OWN = {Problem: ("lost", "doubted"), Report: ("promised",)}
 """Fields that stay inside."""
 
 
@@ -95,6 +95,11 @@ def _steps(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "excluded_steps": excluded}
 
 
+def _undoubted(document: dict[str, Any]) -> dict[str, Any]:
+    """Facts that nothing casts doubt on say nothing of it."""
+    return document if document["doubted"] else {key: item for key, item in document.items() if key != "doubted"}
+
+
 def _two_texts(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """A text of two languages as two fields, `name` and `name`_zh."""
 
@@ -106,6 +111,7 @@ def _two_texts(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 _SPELT: dict[type, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    Fact: _undoubted,
     ProfileInfo: _steps,
     Saving: _two_texts("basis"),
     Remedy: _two_texts("risk"),

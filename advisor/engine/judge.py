@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.evidence import missing_evidence
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.joint import tell_jointly
@@ -70,6 +71,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
         ),
         findings=tuple(joint.findings),
         whatif=joint.whatif,
+        accounting=account(joint.findings, measured.facts, step_us),
         checked=tuple(verdicts.checks),
         missing_evidence=missing,
         problems=tuple(problems),
@@ -95,7 +97,7 @@ def decide(
         merge(
             done.findings,
             frozenset(rule.id for rule in rules.rules if rule.general),
-            {subject: str(fact.value) for subject, fact in facts.of("rank.alike_ranks").items()},
+            {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
         ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},

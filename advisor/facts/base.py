@@ -128,6 +128,7 @@ class FactSet:
         self._facts: dict[str, dict[Subject, Fact]] = {}
         self._count = 0
         self.absent: dict[str, str] = {}
+        self._doubted: set[str] = set()
         for fact in facts:
             self.add(fact)
 
@@ -137,6 +138,17 @@ class FactSet:
         if fact.subject not in by:
             by[fact.subject] = fact
             self._count += 1
+            self._doubted.update(fact.doubted)
+
+    def replace(self, fact: Fact) -> None:
+        """Puts the fact in the place of the one of the same name and subject."""
+        self._facts[fact.name][fact.subject] = fact
+        self._doubted.update(fact.doubted)
+
+    @property
+    def doubted(self) -> tuple[str, ...]:
+        """Files on which facts rest although numbers in them are impossible or contradict each other."""
+        return tuple(sorted(self._doubted))
 
     def get(self, name: str, subject: Subject) -> Fact | None:
         return self._facts.get(name, {}).get(subject)

@@ -10,7 +10,7 @@ from advisor.facts.base import FactKind, Family
 from advisor.facts.declared import kind_fault
 
 MODULES = (
-    "recording.kind", "step.run", "step.steps", "step.collection", "data.processors", "data.getnext", "data.pipeline",
+    "recording.kind", "step.run", "step.means", "step.collection", "data.processors", "data.getnext", "data.pipeline",
     "operators.operators", "step.from_kernels", "host.timeline", "host.dispatch", "device.memory",
     "operators.compilation", "collectives.parallelism", "collectives.communication", "cluster.replay", "cluster.ranks",
     "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links", "cluster.stages",

@@ -79,6 +79,9 @@ def gain(saving: Saving | None, lang: str) -> str:
     """ "12 ms (10 ms to 14 ms; 38 % of the step)", or that it is not known."""
     if saving is None:
         return word(lang, "report.gain_unknown")
+    if saving.us <= 0:
+        later = rounded(saving.after_others_us or 0.0, RANGE_DIGITS)
+        return word(lang, "report.nothing_alone" if saving.after_others_us else "report.nothing", amount=later)
     told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == "upper_bound" else amount(saving)]
     if saving.range_us is not None and saving.kind != "upper_bound":
         low, high = (rounded(us, RANGE_DIGITS) for us in saving.range_us)

@@ -2,7 +2,8 @@
 
 `effect` says what a mutant may change. SAME: the content means what it meant, so must the report. LESS: evidence was
 lost or spoilt; nothing new may be claimed, and where facts changed a problem names the file. OTHER: the file is a
-different, believable measurement; only robustness is asked for.
+different, believable measurement; only robustness is asked for. MEANING: well-formed numbers that cannot be true, to
+be told; nothing new is claimed with more than low confidence.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-SAME, LESS, OTHER = "same", "less", "other"
+SAME, LESS, OTHER, MEANING = "same", "less", "other", "meaning"
 
 Apply = Callable[[Path, Random], str | None]
 """apply(file or folder to change, draw) -> what was done, None where it cannot be done there."""

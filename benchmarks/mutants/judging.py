@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Set
 from typing import Any
 
-from benchmarks.mutants.base import LESS, OTHER, SAME, Mutation
+from benchmarks.mutants.base import LESS, MEANING, OTHER, SAME, Mutation
 from benchmarks.mutants.runs import Outcome
 
 SLOWEST_S = 30.0
@@ -28,7 +28,7 @@ _ORDERED = ("ascend_cluster_analyse",)
 _FOLLOWS = ("waiting-on-slow-rank",)
 """Verdicts that an absent rank changes rightly: those left wait for somebody who is not there to be blamed."""
 
-HARD = ("crash", "hang", "memory", "status", "report", "internal", "rule", "accusation", "changed")
+HARD = ("crash", "hang", "memory", "status", "report", "internal", "rule", "accusation", "confident", "changed")
 """Kinds of flaw that fail a run; the others are counted and looked at."""
 SOFT = ("shorter", "healthier", "silent")
 
@@ -82,6 +82,9 @@ def _verdicts(
 ) -> Iterator[tuple[str, str]]:
     if mutation.effect == OTHER:
         return
+    if mutation.effect == MEANING:
+        yield from _certainties(mutant, intact, true)
+        return
     for verdict, subject in sorted(accusations(mutant) - accusations(intact) - true):
         if mutation.name in _ABSENT_RANK and verdict in _FOLLOWS:
             continue
@@ -105,6 +108,15 @@ def _verdicts(
         yield "healthier", f"healthy without {sorted(lost)[0]}"
 
 
+def _certainties(mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What numbers that cannot be true lead to must not be certain."""
+    new = accusations(mutant) - accusations(intact) - true
+    for verdict, subject in sorted(new & mutant.confident):
+        yield "confident", f"{verdict} of {subject}"
+    if mutant.direction == "healthy" and intact.direction != "healthy":
+        yield "healthier", "healthy although its numbers cannot be true"
+
+
 def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -> Iterator[tuple[str, str]]:
     different = sorted(
         name
@@ -118,6 +130,9 @@ def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -
     if mutation.effect == SAME:
         if not (mutation.name == "csv.shuffle_rows" and file.startswith(_ORDERED)):
             yield "changed", shown
+    elif mutation.effect == MEANING:
+        if set(mutant.problems) <= set(intact.problems):
+            yield "silent", shown
     elif mutation.effect == LESS:
         told = _is_told(file, mutant, intact)
         if mutation.name in _GONE:

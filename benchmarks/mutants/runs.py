@@ -41,6 +41,8 @@ class Outcome:
     direction: str = ""
     findings: list[tuple[str, str, str, str, str]] = field(default_factory=list)
     """(rule, verdict, subject, severity, direction), experimental ones left out."""
+    confident: set[tuple[str, str]] = field(default_factory=set)
+    """(verdict, subject) of those with more than low confidence."""
     facts: dict[str, Any] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -156,6 +158,9 @@ def _reduce(outcome: Outcome, report: Any) -> None:
         for f in report.findings
         if f.status != "experimental"
     )
+    outcome.confident = {
+        (f.verdict, f"{f.subject.kind} {f.subject.id}") for f in report.findings if f.confidence.value != "low"
+    }
     outcome.facts = {f"{f.name} {f.subject.kind} {f.subject.id}": f.value for f in report.facts}
     outcome.problems = [(p.file, p.problem) for p in report.problems]
     about = [f"{f.rule} {f.message.en}" for f in report.findings if f.direction.value == "evidence"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from advisor.basics.units import show
+from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
@@ -24,6 +24,15 @@ class Doubt:
 
     why: Text
     tells: Text | None
+
+
+MOST_FILES = 3
+"""Files named in one sentence."""
+
+
+def some(files: Sequence[str]) -> str:
+    """The first files by name."""
+    return ", ".join(files[:MOST_FILES]) + (" …" if len(files) > MOST_FILES else "")
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,8 @@ def losses(facts: FactSet) -> list[Loss]:
     """Lost time by direction, the largest first; a direction of which nothing was measured is not among them."""
     found = []
     for direction, entry in terms()["lost"].items():
-        shares = [share for name in entry["facts"] if (share := facts.number(name, RUN)) is not None]
+        known = [item for name in entry["facts"] if (item := facts.get(name, RUN)) is not None and not item.doubted]
+        shares = [share for item in known if (share := facts.number(item.name, RUN)) is not None]
         if direction == "communication" and _bubble_is_unknown(facts):
             continue
         if shares:
@@ -66,12 +76,15 @@ def leading_loss(facts: FactSet) -> Loss | None:
 
 def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:
     """Why this profile cannot be called healthy although no finding has weight; None where it can."""
+    if files := facts.doubted:
+        shown = some(files)
+        return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
     told = [(f, (f.saving or f.at_stake)) for f in findings]
     doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         first, share = doubted[0]
         return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)
-    return _absent_ranks(facts, ranks) or _few_steps(facts) or _unmeasured(facts, ranks)
+    return _absent_ranks(facts, ranks) or _left_out(facts) or _few_steps(facts) or _unmeasured(facts, ranks)
 
 
 def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
@@ -83,6 +96,16 @@ def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
         return Doubt(both("all_clear.world"), both("all_clear.world_tells"))
     return None
+
+
+def _left_out(facts: FactSet) -> Doubt | None:
+    """Ranks at hand that stand in no mean and no comparison: nobody knows how they did."""
+    left_out = facts.value("run.left_out_ranks", RUN)
+    if not isinstance(left_out, tuple) or not left_out:
+        return None
+    names = rank_list(tuple(int(rank) for rank in left_out))
+    said = both("summary.ranks" if len(left_out) > 1 else "summary.rank", ranks=names)
+    return Doubt(both("all_clear.left_out", ranks=said), both("all_clear.left_out_tells"))
 
 
 def _few_steps(facts: FactSet) -> Doubt | None:

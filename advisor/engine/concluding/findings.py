@@ -8,11 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.basics.errors import RuleError
+from advisor.engine.concluding.allclear import some
+from advisor.engine.concluding.doubted import doubted_files
 from advisor.engine.concluding.roots import lower
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.statements import document
 from advisor.knowledge.verdicts import verdict_words
+from advisor.knowledge.words import both
 from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import RemedyUse, Rule
@@ -53,7 +56,7 @@ def build(
     scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
     stake = _stake(rule, scope, facts)
     variables = Variables(scope)
-    confidence, doubts = _confidence(rule, scope, findings, variables)
+    confidence, doubts = _confidence(rule, scope, findings, variables, facts)
     remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
     # what asks for another look promises nothing, however much is lost
     looks_further = bool(remedies) and remedies[0].brings_evidence
@@ -108,8 +111,8 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
-    if amount is None or amount <= 0:
-        return None
+    if amount is None or amount < 0 or (amount == 0 and not rule.saving.removes):
+        return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
@@ -158,13 +161,16 @@ def _allowed(share: float) -> Severity:
 
 
 def _confidence(
-    rule: Rule, scope: Scope, findings: Sequence[Reached], variables: Variables
+    rule: Rule, scope: Scope, findings: Sequence[Reached], variables: Variables, facts: FactSet
 ) -> tuple[Confidence, tuple[Text, ...]]:
     confidence, doubts = rule.confidence, []
     for doubt in rule.doubts:
         if scope.truth(doubt.when, findings) is True:
             confidence = lower(confidence, doubt.confidence)
             doubts.append(_text(doubt.because, variables))
+    if files := doubted_files(scope, facts, findings):
+        confidence = lower(confidence, Confidence.LOW)
+        doubts.append(both("all_clear.contradicts", files=some(files)))
     return confidence, tuple(doubts)
 
 

@@ -115,7 +115,7 @@ def repaired(report: Report, wanted: Sequence[str], facts: FactSet, run: Run | N
 def is_promise(finding: Finding) -> bool:
     """Whether the finding says what a step gains without it, and that is not in another one's saving."""
     counted = finding.role != Role.SYMPTOM and finding.direction != Direction.EVIDENCE
-    return counted and finding.saving is not None and bool(finding.saving.us_per_step)
+    return counted and finding.saving is not None and finding.saving.us_per_step is not None
 
 
 class Gains:

@@ -22,22 +22,26 @@ Explains = dict[str, tuple[tuple[str, str], ...]]
 
 
 def merge(
-    findings: Sequence[Finding], general: Collection[str] = (), origins: Mapping[Subject, str] | None = None
+    findings: Sequence[Finding], general: Collection[str] = (), origins: Mapping[Subject, tuple[int, ...]] | None = None
 ) -> list[Finding]:
     """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
     `general` rule says stands only where no other rule says more.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
-    `origins` names it for ranks that are late from one thing; uneven stages are always of one.
+    `origins` has the ranks that are late from one thing; uneven stages are always of one.
     """
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.verdict, finding.subject.kind, finding.subject.id)
-        if finding.saving is not None and finding.saving.removes == "stages":
-            key = (finding.verdict, finding.subject.kind, "")
-        elif finding.saving is not None and finding.saving.removes and finding.subject in (origins or {}):
-            key = (finding.verdict, "ranks", (origins or {})[finding.subject])
+        key: tuple[Any, ...] = (finding.verdict, finding.subject.kind, finding.subject.id)
+        removes = finding.saving.removes if finding.saving is not None else ""
+        if removes == "stages":
+            key = (finding.verdict, finding.subject.kind)
+        elif removes and finding.subject in (origins or {}):
+            # those as late that break no rule of their own belong to it: repaired without them, nothing is won
+            alike = (origins or {})[finding.subject]
+            finding = replace(finding, subject=replace(finding.subject, ranks=alike))
+            key = (finding.verdict, "rank", alike)
         groups.setdefault(key, []).append(finding)
     return [_merged(group, general) for group in groups.values()]
 

@@ -37,6 +37,9 @@ def _saving(saving: Saving) -> Saving:
 
 
 def _remedy(remedy: Remedy) -> Remedy:
+    """Reworded, unless it asks for another recording: that one has steps."""
+    if remedy.brings_evidence:
+        return remedy
     risk = None if remedy.risk is None else reworded(remedy.risk)
     return replace(remedy, title=reworded(remedy.title), action=reworded(remedy.action), risk=risk)
 

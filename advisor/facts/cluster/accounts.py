@@ -1,12 +1,7 @@
-"""Each rank's step as an account: computation, exposed communication, idling between kernels, waiting for data.
-
-Ranks whose files tell other things of a step are not compared: one whose step table is lost and whose steps are
-recomputed from kernels, or whose table lacks a column, would differ by what is counted and not by what it did.
-"""
+"""Each rank's step as an account: computation, exposed communication, idling between kernels, waiting for data."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +9,7 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.step.steps import steady
+from advisor.facts.step.alike import alike
 from advisor.facts.step.times import StepTimes
 from advisor.model import Source
 
@@ -62,7 +57,8 @@ class Accounts:
 def accounts(run: Run) -> Accounts | None:
     """The accounts of this run; None where no rank has steps."""
     courses = run.each(COURSE)
-    times, left_out = _alike(run, steady(run), courses)
+    compared = alike(run)
+    times, left_out = compared.times, compared.left_out
     if not times:
         return None
     steps = [s for s in next(iter(times.values())).steps if all(s in t.places for t in times.values())]
@@ -89,30 +85,6 @@ def accounts(run: Run) -> Accounts | None:
     known = bool(np.isfinite(data).any())
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out)
-
-
-_MEASURED = ("computing", "fp_bp", "exposed", "idle", "start_gap", "interval")
-"""Phases of which an account is made."""
-
-
-def _alike(
-    run: Run, times: dict[int, StepTimes], courses: dict[int, Course]
-) -> tuple[dict[int, StepTimes], tuple[int, ...]]:
-    """The ranks whose steps are measured in the way most are, and the others, which are told."""
-    fetch = {rank for rank, course in courses.items() if np.nansum(course.fetching_us) > 0}
-    ways: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for rank, one in times.items():
-        told = tuple(p for p in _MEASURED if p in one.phases and np.isfinite(one.phases[p]).any())
-        ways[one.table, one.computing_has_idle, one.gap_from, told, not fetch or rank in courses].append(rank)
-    if len(ways) < 2:
-        return times, ()
-    most = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]))
-    left_out = tuple(rank for rank in times if rank not in most)
-    for other in run.ranks:
-        if other.rank in left_out:
-            text = "its steps are measured in another way than those of most ranks; it is not compared with them"
-            other.note(other.relative(other.root), text)
-    return {rank: times[rank] for rank in most}, left_out
 
 
 def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:

@@ -59,6 +59,7 @@ KINDS = (
          needs="kernels"),
     kind("rank.alike_ranks", "text", "rank", "the ranks late from the same part by about as much and about as often: "
          "one cause", needs=_NEEDS),
+    kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
          formula="share of the later steps in which they are late × (replay of the step with the cause at their peers' "
@@ -102,6 +103,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             gain, basis = gains[group]
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
+            yield from fact("rank.alike", subject, group, *sources)
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
             yield from fact("rank.saving_basis", subject, basis, *sources)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from advisor.basics.intervals import complement, covered, measure, subtract, union
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.counts import is_cut
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature
@@ -87,6 +88,9 @@ class Course:
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
 
+    complete: bool = True
+    """The profiler's own statistic counts no more kernels than these."""
+
     @property
     def span_us(self) -> Floats:
         """Per step: from its first kernel to the end of its last one."""
@@ -148,6 +152,7 @@ def reduce_course(rank: Rank) -> Course | None:
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
         _speeds(kernels, work, len(order)), exposed_by_name if whole else {}, chain if whole else None,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
+        not is_cut(rank, kernels),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.device.kernel_time import Floats, Ints, sums, timeline_of
+from advisor.facts.device.kernel_time import Floats, Ints, Timeline, sums, timeline_of
 from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
 from advisor.facts.step.in_steps import in_steps
@@ -136,7 +136,7 @@ def reduce(rank: Rank) -> Launches | None:
     steps = len(timeline.windows.names)
     return Launches(
         timeline.windows.names,
-        (timeline.windows.end - timeline.windows.start) / 1000,
+        _lengths(timeline, busy_until),
         sums(step, None, steps),
         sums(step[dry], None, steps),
         sums(step[starved], gap[starved], steps),
@@ -150,6 +150,21 @@ def reduce(rank: Rank) -> Launches | None:
         _covered(timeline.windows.end, trace),
         (rank.source("kernels", "start_ns", "duration_us"), trace_source(rank) or Source("")),
     )  # fmt: skip
+
+
+def _lengths(timeline: Timeline, busy_until: Ints) -> Floats:
+    """Each step with the wait before it, which its first kernel ends: from the end of all work before to that of its
+    own, microseconds."""
+    kernels, of = timeline.kernels, timeline.windows.of
+    result = np.zeros(len(timeline.windows.names))
+    for step in range(len(result)):
+        own = np.flatnonzero((of == step) & (kernels.start >= 0))
+        if own.size:
+            begin = int(kernels.start[own[0]])
+            before = int(busy_until[own[0] - 1]) if own[0] else -1
+            begin = min(begin, before) if before >= 0 else begin
+            result[step] = (int(kernels.end[own].max()) - begin) / 1000
+    return result
 
 
 def _matching(starts: Ints, wanted: Ints) -> Ints:

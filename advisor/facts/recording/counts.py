@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.intervals import measure, union
+from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _RUNNING = re.compile(r"(-op|__?)\d+(_\d+)*$")
 """What numbers the calls of one operator; a version (V2) belongs to its type."""
@@ -26,7 +31,7 @@ def is_cut(rank: Rank, kernels: Kernels) -> bool:
 def _compare(rank: Rank, kernels: Kernels) -> bool:
     if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
         return False
-    frame = rank.read("operator_types", ("type", "count"))
+    frame = rank.read("operator_types", ("type", "count", "total_us"))
     if frame is None or "count" not in frame:
         return False
     counted: Counter[str] = Counter()
@@ -37,6 +42,7 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     at_hand = Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True)))
     lost, total = sum((counted - at_hand).values()), sum(counted.values())
     if not lost:
+        _tell_times(rank, frame, dict(zip(types, np.bincount(type_of, kernels.duration).tolist(), strict=True)))
         return False
     file = rank.relative(rank.tables["kernels"].paths[0])
     statistic = rank.tables["operator_types"].paths[0].name
@@ -48,6 +54,18 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
         )
     rank.note(file, text)
     return cut
+
+
+def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float]) -> None:
+    """The kernels of the types that the statistic knows take the same time in both, or one holds another unit or run.
+    `own` is the time of the kernels by type."""
+    if "total_us" not in frame or not frame["total_us"].notna().all():
+        return
+    told, listed = float(frame["total_us"].sum()), sum(own.get(name, 0.0) for name in set(frame["type"].dropna()))
+    if abs(told - listed) > section("contradiction")["statistic_share"] * max(told, listed):
+        statistic, place = rank.tables["operator_types"].paths[0].name, rank.relative(rank.tables["kernels"].paths[0])
+        text = f"contradicts {statistic}: these kernels take {show(listed, 'us')}, there {show(told, 'us')}"
+        rank.note(place, text, ("kernels", "operator_types"))
 
 
 def lacks_computing(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> bool:

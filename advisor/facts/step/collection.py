@@ -72,13 +72,19 @@ def _tell_lost_steps(run: Run) -> None:
     """Notes ranks whose file holds fewer steps than those of most others: it may have been cut between two rows."""
     times = {rank: t for rank, t in steady(run).items() if t.table in ("steps", "step_phases")}
     held = {rank: {*t.steps, *(name for name, _, _ in t.excluded)} for rank, t in times.items()}
-    usual = {name for name in set().union(*held.values()) if 2 * sum(name in own for own in held.values()) >= len(held)}
+    every = set().union(*held.values())
+    usual = {name for name in every if 2 * sum(name in own for own in held.values()) >= len(held)}
     for rank in run.profile.ranks:
         lost = sorted(usual - held.get(rank.rank, usual))
         if lost and times[rank.rank].table in rank.tables:
             file = rank.relative(rank.tables[times[rank.rank].table].paths[0])
             names = ", ".join(lost[:6]) + (" …" if len(lost) > 6 else "")
             rank.note(file, f"holds no step {names} of rank {rank.rank}, which other ranks have")
+        more = sorted(held.get(rank.rank, usual) - usual)
+        if more and len(held) > 2 and times[rank.rank].table in rank.tables:
+            file = rank.relative(rank.tables[times[rank.rank].table].paths[0])
+            names = ", ".join(more[:6]) + (" …" if len(more) > 6 else "")
+            rank.note(file, f"holds step {names} of rank {rank.rank}, which most other ranks do not have")
 
 
 def _bytes(rank: Rank) -> int:

@@ -1,28 +1,27 @@
-"""The step: how long it takes and where it goes, on each rank and over the run (S01, S20, S33, S66).
+"""The steps of each rank from the best table it has (S01, S20, S33, S66); `means.py` measures them.
 
 Warm-up and incomplete steps are recognised here, once, and left out everywhere: other families take `steady(run)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
+from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
+from advisor.facts.recording.sums import tell_phases, tell_sums
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
 from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
-from advisor.model import RUN, Fact, Subject
 from advisor.sources.base import Rank
 
 WARM_UP_FACTOR = 1.5
@@ -67,6 +66,7 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
     if not len(time):
         rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
         return None
+    tell_sums(rank, frame, time)
     names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)
     source = rank.source("steps", "computing_us", "exposed_us", "free_us", steps=names)
     return StepTimes(names, time, phases, "steps", (source,))
@@ -81,6 +81,7 @@ def _from_phases(rank: Rank) -> StepTimes | None:
     frame, time, phases = _rows(frame, columns, time)
     if not len(time):
         return None
+    tell_phases(rank, frame, time)
     names = tuple(str(s) for s in frame["step"])
     source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
     if "bp_end_us" in frame and "end_us" in frame:
@@ -209,134 +210,3 @@ def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:
 def excluded_steps(run: Run) -> tuple[tuple[str, str], ...]:
     """(step, reason) of everything left out, for the report."""
     return tuple(sorted({(name, reason) for t in steady(run).values() for name, reason, _ in t.excluded}))
-
-
-_SCOPES = "run rank"
-_STEP = "steps|step_phases|cluster_phases|kernels"
-KINDS = (
-    kind("recording.time_us", "us", "run", "length of what is judged where nothing marks steps, middle rank: "
-         "step.time_us is the same then, and every figure of a step one of the recording", needs=_STEP),
-    kind("step.count", "count", _SCOPES, "steady steps the other figures rest on", needs=_STEP),
-    kind("step.excluded_count", "count", _SCOPES, "warm-up and incomplete steps left out", needs=_STEP),
-    kind("step.time_us", "us", _SCOPES, "duration of a step, on average: what the run's time divides into",
-         formula="mean over steady steps of computing + exposed communication + idle with the wait before the first "
-                 "kernel, or of the step trace's total; for the run: median over ranks", needs=_STEP),
-    kind("step.median_us", "us", _SCOPES, "duration of the middle step; below the average where few steps are slow",
-         formula="median over steady steps; for the run: median over ranks", needs=_STEP),
-    kind("step.jitter", "ratio", _SCOPES, "how far the slow steps are above the typical one",
-         formula="(95th percentile − median) ÷ median of steady steps, five at least", needs=_STEP),
-    *(
-        item
-        for phase, meaning, formula in (
-            ("computing", "time in which a compute kernel ran", "Computing"),
-            ("exposed_communication", "time in which only communication ran (S20)", "Communication(Not Overlapped)"),
-            ("overlapped", "communication hidden behind computation", "Overlapped"),
-            ("idle", "time in which neither computation nor communication ran", "Free, and the start gap"),
-            ("start_gap", "idle time before the step's first kernel: data, or the host between two steps (S01, S02)",
-             "idle from the step before to the first kernel, or Preparing where the host does not run ahead"),
-            ("bubble", "waiting for other pipeline stages", "Bubble, or Receive alone in the older trace"),
-            ("interval", "iteration gap: the wait for data before the step (S01, S02)", "iteration_interval"),
-            ("fp_bp", "forward and backward", "fp_and_bp"),
-            ("tail", "after backward: collectives and the update", "tail"),
-        )
-        for item in (
-            kind(f"step.{phase}_share", "ratio", _SCOPES, f"{meaning}, share of the step",
-                 formula=f"Σ {formula} ÷ Σ step time over steady steps; for the run: over all ranks", needs=_STEP),
-            kind(f"step.{phase}_us", "us", _SCOPES, f"{meaning}, per step", formula="share × step.time_us",
-                 needs=_STEP),
-        )
-    ),
-    kind("step.preparing_us", "us", _SCOPES, "from the step's start on the host to its first kernel on the device",
-         formula="median of Preparing over steady steps", needs="steps"),
-    kind("step.computing_includes_idle", "bool", "run", "the older cluster trace counts idle time as computation"),
-)  # fmt: skip
-
-_PHASE_OF = {
-    "computing": "computing", "exposed_communication": "exposed", "overlapped": "overlapped", "idle": "idle",
-    "start_gap": "start_gap", "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp", "tail": "tail",
-}  # fmt: skip
-
-
-def _facts_of_rank(rank: int, times: StepTimes, has_steps: bool) -> Iterator[Fact]:
-    subject = Subject("rank", str(rank), (rank,))
-    mean = float(np.mean(times.time))
-    n = times.covers * len(times.steps)
-    sources = times.sources
-    if has_steps:
-        yield from fact("step.count", subject, n, *sources, samples=n)
-        yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
-    yield from fact("step.time_us", subject, mean, *sources, samples=n)
-    yield from fact("step.median_us", subject, float(np.median(times.time)), *sources, samples=n)
-    yield from fact("step.jitter", subject, _jitter(times.time), *sources, samples=n)
-    for name, phase in _PHASE_OF.items():
-        share = times.share(phase)
-        if share is not None:
-            yield from fact(f"step.{name}_share", subject, share, *sources, samples=n)
-            yield from fact(f"step.{name}_us", subject, share * mean, *sources, samples=n)
-    yield from fact("step.preparing_us", subject, _median(times.phases.get("preparing")), *sources, samples=n)
-
-
-def _jitter(time: Series) -> float | None:
-    if len(time) < 5 or np.median(time) <= 0:
-        return None
-    return float((np.percentile(time, 95) - np.median(time)) / np.median(time))
-
-
-def _median(values: Series | None) -> float | None:
-    return None if values is None or not np.isfinite(values).any() else float(np.nanmedian(values))
-
-
-def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """Facts of every rank and of the run from the steady steps."""
-    del facts
-    times = steady(run)
-    if not times:
-        yield from _from_data(run)
-        return
-    for rank, series in times.items():
-        yield from _facts_of_rank(rank, series, recording_of(run).has_steps)
-    sources = next(iter(times.values())).sources
-    mean = float(np.median([np.mean(t.time) for t in times.values()]))
-    n = int(np.median([t.covers * len(t.steps) for t in times.values()]))
-    if recording_of(run).has_steps:
-        yield from fact("step.count", RUN, n, *sources, samples=n)
-        yield from fact("step.excluded_count", RUN, len(excluded_steps(run)), *sources, samples=n)
-    else:
-        yield from fact("recording.time_us", RUN, mean, *sources, samples=n)
-    yield from fact("step.time_us", RUN, mean, *sources, samples=n)
-    median = float(np.median([np.median(t.time) for t in times.values()]))
-    yield from fact("step.median_us", RUN, median, *sources, samples=n)
-    jitters = [j for t in times.values() if (j := _jitter(t.time)) is not None]
-    yield from fact("step.jitter", RUN, float(np.median(jitters)) if jitters else None, *sources, samples=n)
-    for name, phase in _PHASE_OF.items():
-        known = [t for t in times.values() if t.share(phase) is not None]
-        if known:
-            total = sum(float(t.time.sum()) for t in known)
-            share = sum((t.share(phase) or 0.0) * float(t.time.sum()) for t in known) / total
-            yield from fact(f"step.{name}_share", RUN, share, *sources, samples=n)
-            yield from fact(f"step.{name}_us", RUN, share * mean, *sources, samples=n)
-    preparing = [p for t in times.values() if (p := _median(t.phases.get("preparing"))) is not None]
-    yield from fact("step.preparing_us", RUN, float(np.median(preparing)) if preparing else None, *sources, samples=n)
-    yield from fact("step.computing_includes_idle", RUN, any(t.computing_has_idle for t in times.values()), *sources)
-
-
-def _from_data(run: Run) -> Iterator[Fact]:
-    """A host-only profile has no device step: the interval between batches is the step."""
-    steps = {rank: (data.step_us, data.batches) for rank, data in run.each(DATA_PIPELINE).items() if data.step_us}
-    for rank, (us, batches) in steps.items():
-        yield from fact("step.time_us", Subject("rank", str(rank), (rank,)), float(us), samples=batches)
-    if steps:
-        values = [float(us) for us, _ in steps.values()]
-        yield from fact("step.time_us", RUN, float(np.median(values)), samples=min(n for _, n in steps.values()))
-
-
-FAMILIES = (
-    Family(
-        "steps",
-        KINDS,
-        measure,
-        STEPS.by(reduce),
-        ("steps", "step_phases", "cluster_phases"),
-        uses=(RECORDING, COURSE, DATA_PIPELINE, GET_NEXT, KERNEL_STEPS),
-    ),
-)

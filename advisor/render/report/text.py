@@ -23,7 +23,7 @@ from advisor.render.report.outline import (
     problems_together,
     said_counts,
 )  # fmt: skip
-from advisor.render.report.whatif import ladder
+from advisor.render.report.whatif import ladder, spent
 from advisor.render.wording import (
     about_recording,
     amount,
@@ -167,7 +167,8 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
         bar.append(fill * (edges[index + 1] - edges[index]), style)
         legend.append(f"{fill} ", style)
         legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
-    return [_line(""), bar, legend]
+    told = spent(report, lang)
+    return [_line(""), bar, legend, *([_line((" · ".join(told), "dim"))] if told else [])]
 
 
 def _title(finding: Finding, lang: str, lead: str) -> Line:
@@ -221,7 +222,7 @@ def _of(finding: Finding, lang: str) -> str:
 
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
-    if finding.saving is not None:
+    if finding.saving is not None and finding.saving.us > 0:
         share = finding.saving.share
         percent = "" if share is None else f" ({show(share, 'ratio')})"
         line.append(f"  −{amount(finding.saving)}{percent}", "green")

@@ -80,3 +80,19 @@ def ladder(report: Report, lang: str) -> list[tuple[str, str, str]]:
         name = told.causes[count - 1]
         rows.append((name if count == 1 else f"+ {name}", rounded(then, 3), f"−{rounded(now - then, 2)}"))
     return rows
+
+
+SMALL = 0.005
+"""Part of the step below which a part of its account is not worth a word."""
+
+
+def spent(report: Report, lang: str) -> list[str]:
+    """Where every part of the step goes: useful, avoidable by which finding, unavoidable, unexplained."""
+    told = report.accounting
+    if told is None or told.step_us <= 0:
+        return []
+    parts = [(word(lang, "account.useful"), told.useful_us)]
+    parts += [(word(lang, "account.avoidable", id=name), us) for name, us in told.avoidable_us.items()]
+    parts += [(word(lang, f"account.{name}"), us) for name, us in told.unavoidable_us.items()]
+    parts.append((word(lang, "account.unexplained"), told.unexplained_us))
+    return [f"{name} {rounded(us, 3)}" for name, us in parts if us >= SMALL * told.step_us]

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet, Run
-from advisor.facts.step.steps import exclude_odd_ends, excluded_steps, measure, steady
+from advisor.facts.step.means import measure
+from advisor.facts.step.steps import exclude_odd_ends, excluded_steps, steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
 from advisor.sources.base import Profile

@@ -1,0 +1,54 @@
+"""What no measurement can be (knowledge_base/bounds.yaml): bounds by unit and by name of fact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from advisor.basics.resources import resource
+from advisor.basics.units import show
+from advisor.facts.base import FactKind
+from advisor.model import Fact
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Least and most that a fact of this kind can be; None where there is no bound."""
+
+    least: float | None
+    most: float | None
+
+
+NONE = Bounds(None, None)
+
+
+def impossible(item: Fact, kind: FactKind) -> str:
+    """Why no measurement can give this value; "" where it can."""
+    bounds, value = bounds_of(kind.name, kind.unit), item.value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return ""
+    slack = _document()["slack"]["value"]
+    shown = f"{item.name} of {item.subject} would be {show(value, kind.unit)}"
+    if bounds.least is not None and value < bounds.least - slack:
+        return f"{shown}, which cannot be below {show(bounds.least, kind.unit)}"
+    if bounds.most is not None and value > bounds.most * (1 + slack):
+        return f"{shown}, which cannot be above {show(bounds.most, kind.unit)}"
+    return ""
+
+
+@cache
+def bounds_of(name: str, unit: str) -> Bounds:
+    """Bounds of the facts of this name."""
+    for entry in _document()["bounds"]:
+        if entry.get("unit") == unit or any(fnmatchcase(name, pattern) for pattern in entry.get("facts", ())):
+            return Bounds(entry.get("least"), entry.get("most"))
+    return NONE
+
+
+@cache
+def _document() -> dict[str, Any]:
+    import yaml
+
+    return dict(yaml.safe_load(resource("knowledge_base", "bounds.yaml").read_text(encoding="utf-8")))

@@ -1,0 +1,57 @@
+"""Sums that a step table must obey whatever the training did: what breaks them is no measurement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from advisor.facts.recording.limits import section
+from advisor.sources.base import Rank
+
+Sum = tuple[tuple[str, ...], tuple[str, ...]]
+
+_EQUAL: tuple[Sum, ...] = ((("communication_us",), ("overlapped_us", "exposed_us")),)
+"""(parts of one side, parts of the other): equal in every row."""
+_AT_MOST: tuple[Sum, ...] = (
+    (("overlapped_us",), ("computing_us",)),
+    (("stage_us", "bubble_us"), ("computing_us", "exposed_us", "free_us")),
+)
+"""(what, of what it is a part)."""
+_WHOLE: Sum = _AT_MOST[1]
+"""torch_npu's stages are the whole step; MindSpore's are clipped to the step on the host."""
+_PHASES: Sum = (("interval_us", "fp_bp_us", "tail_us"), ("total_us",))
+
+
+def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
+    """Tells a step table whose columns contradict each other. `time` is each step's length, microseconds."""
+    equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
+    _tell(rank, frame, time, "steps", equal, _AT_MOST)
+
+
+def tell_phases(rank: Rank, frame: Any, time: Any) -> None:
+    """The same of the older step trace."""
+    _tell(rank, frame, time, "step_phases", (_PHASES,), ())
+
+
+def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...], at_most: tuple[Sum, ...]) -> None:
+    share = section("contradiction")["sum_share"]
+    for left, right in (*equal, *(each for each in at_most if each not in equal)):
+        one, other = _sum(frame, left), _sum(frame, right)
+        if one is None or other is None or not np.nan_to_num(one).any():
+            continue
+        excess = np.abs(one - other) if (left, right) in equal else one - other
+        wrong = int((excess > share * np.fmax(np.abs(time), other)).sum())
+        if wrong:
+            headings = [" + ".join(rank.source(table, *side).columns) for side in (left, right)]
+            relation = "not" if (left, right) in equal else "more than"
+            place = rank.relative(rank.tables[table].paths[0])
+            text = f"{headings[0]} is {relation} {headings[1]} in {wrong} of {len(frame)} rows"
+            rank.note(place, f"contradicts itself: {text}", (table,))
+
+
+def _sum(frame: Any, columns: tuple[str, ...]) -> Any:
+    """Row by row, NaN for rows that do not tell; None where a column is absent or empty."""
+    if not all(column in frame and frame[column].notna().any() for column in columns):
+        return None
+    return np.sum([frame[column].to_numpy(float, na_value=np.nan) for column in columns], axis=0)

@@ -1,0 +1,174 @@
+"""Witnesses of one recording held against each other: step tables, kernels and collectives of a rank, and ranks that
+wait for each other. Where they cannot all be true, all of those that disagree are doubted and told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from advisor.basics.units import show
+from advisor.facts.base import Run
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.device.course import COURSE, Course
+from advisor.facts.recording.limits import section
+from advisor.facts.step.times import STEPS, StepTimes
+from advisor.sources.base import Rank
+
+MOST_COMPARED = 2
+"""Of two ranks that disagree nobody knows which is wrong."""
+
+
+def hear_witnesses(run: Run) -> None:
+    """Notes every contradiction between what the ranks were reduced to, with the tables that cannot be relied on."""
+    times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    for rank in run.ranks:
+        steps, course, exchange = times.get(rank.rank), courses.get(rank.rank), exchanges.get(rank.rank)
+        if steps is not None and course is not None:
+            _steps_and_kernels(rank, steps, course)
+        if steps is not None and exchange is not None:
+            _steps_and_collectives(rank, steps, exchange)
+        if exchange is not None:
+            _collectives(rank, exchange)
+    _lengths(run, times)
+    _clocks(run, courses, exchanges)
+
+
+def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
+    """Computation of the same steps, and the kernels' span against the steps' length."""
+    limits, place = section("contradiction"), {step: i for i, step in enumerate(course.steps)}
+    both = [(row, place[step]) for row, step in enumerate(steps.steps) if step in place]
+    computing = steps.phases.get("computing")
+    if not both or computing is None or steps.table != "steps":
+        return
+    rows, own = [row for row, _ in both], [i for _, i in both]
+    length = float(steps.time[rows].sum())
+    told, kernels = float(np.nansum(computing[rows])), float(course.computing_us[own].sum())
+    more = kernels > told * (1 + limits["computing_share"]) and kernels - told > limits["of_step"] * length
+    if more or (course.complete and told > limits["lost_factor"] * kernels):
+        text = (
+            f"tells {show(told / len(both), 'us')} of computation a step, its kernels take "
+            f"{show(kernels / len(both), 'us')}"
+        )
+        _contradict(rank, text, "steps", "kernels")
+        return
+    same_kernels = course.complete and abs(told - kernels) <= limits["computing_share"] * max(told, kernels)
+    for name, apart in _parts_apart(steps, course, rows, own).items():
+        if same_kernels and apart > limits["part_share"]:
+            text = f"its {name} and that of its kernels are {show(apart, 'ratio')} of the step apart"
+            _contradict(rank, text, "steps", "kernels")
+            return
+    span = float(course.span_us[own].sum())
+    if span > limits["one_job_factor"] * length:
+        text = (
+            f"tells steps of {show(length / len(both), 'us')}, in which its kernels span {show(span / len(both), 'us')}"
+        )
+        _contradict(rank, text, "steps", "kernels")
+
+
+def _parts_apart(steps: StepTimes, course: Course, rows: list[int], own: list[int]) -> dict[str, float]:
+    """How far exposed communication and idle time of the step table are from those of the kernels, as shares of the
+    step that the kernels show. The wait before a step stands in its row, in the row before, or nowhere: what is nearest
+    counts."""
+    lead = np.nan_to_num(course.lead_us[own])
+    length = float((course.span_us[own] + lead).sum())
+    found = {}
+    if (exposed := steps.phases.get("exposed")) is not None:
+        found["exposed communication"] = abs(float(np.nansum(exposed[rows]) - course.exposed_us[own].sum()))
+    idle = steps.phases.get("idle")
+    if idle is not None and len(rows) > 1:
+        told, gap = np.nan_to_num(idle[rows]), course.gap_us[own]
+        ways = (
+            abs(float((told[1:] - gap[1:] - lead[1:]).sum())),
+            abs(float((told[:-1] - gap[:-1] - lead[1:]).sum())),
+            abs(float((told - gap).sum())),
+        )
+        found["idle time"] = min(ways)
+    return {name: apart / length for name, apart in found.items()} if length > 0 else {}
+
+
+def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
+    """Communication of the same steps."""
+    limits = section("contradiction")
+    exposed, hidden = steps.phases.get("exposed"), steps.phases.get("overlapped")
+    if exposed is None or steps.table != "steps":
+        return
+    sums = np.bincount(exchange.step, exchange.elapsed_us, len(exchange.steps)) * exchange.scale
+    place = {step: i for i, step in enumerate(exchange.steps)}
+    both = [(row, place[step]) for row, step in enumerate(steps.steps) if step in place]
+    if not both:
+        return
+    rows = [row for row, _ in both]
+    told = float(np.nansum(exposed[rows])) + (0.0 if hidden is None else float(np.nansum(hidden[rows])))
+    listed, length = float(sums[[i for _, i in both]].sum()), float(steps.time[rows].sum())
+    many = limits["collective_factor"] * max(len(exchange.groups), 1)
+    lost = told > limits["lost_factor"] * listed and told > limits["of_step"] * length
+    if lost or listed > many * max(told, length):
+        text = (
+            f"tells {show(told / len(both), 'us')} of communication a step, its collectives take "
+            f"{show(listed / len(both), 'us')}"
+        )
+        _contradict(rank, text, "steps", "collectives")
+
+
+def _collectives(rank: Rank, exchange: Exchanges) -> None:
+    """A collective's transfer and waiting are parts of it."""
+    limits = section("contradiction")
+    elapsed = exchange.elapsed_us
+    for name, part in (("Transit Time", exchange.transit_us), ("Wait and Idle Time", exchange.booked_us)):
+        longer = part > elapsed * (1 + limits["sum_share"]) + 1
+        if longer.sum() > limits["longer_share"] * len(elapsed):
+            text = f"{name} is more than Elapse Time in {int(longer.sum())} of {len(elapsed)} collectives"
+            place = rank.relative(rank.tables["collectives"].paths[0])
+            rank.note(place, f"contradicts itself: {text}", ("collectives",))
+
+
+def _contradict(rank: Rank, text: str, *tables: str) -> None:
+    """Notes the contradiction at the first table's file; it names the other one's."""
+    own = tuple(table for table in tables if table in rank.tables)
+    if own:
+        others = ", ".join(rank.tables[table].paths[0].name for table in own[1:])
+        rank.note(rank.relative(rank.tables[own[0]].paths[0]), f"contradicts {others}: {text}", own)
+
+
+def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
+    """Ranks that communicate wait for each other: their steps are of one length."""
+    factor = section("contradiction")["one_job_factor"]
+    lengths = {rank: float(np.median(one.time)) for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
+    if len(lengths) < 2:
+        return
+    usual = float(np.median(list(lengths.values())))
+    odd = {rank for rank, length in lengths.items() if not usual / factor <= length <= usual * factor}
+    if len(lengths) <= MOST_COMPARED and max(lengths.values()) > factor * min(lengths.values()):
+        odd = set(lengths)
+    for rank in run.ranks:
+        if rank.rank in odd and times[rank.rank].table in rank.tables:
+            table = times[rank.rank].table
+            text = (
+                f"steps of {show(lengths[rank.rank], 'us')}, those of most ranks take {show(usual, 'us')}: "
+                f"ranks of one job wait for each other"
+            )
+            rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
+def _clocks(run: Run, courses: Mapping[int, Course], exchanges: Mapping[int, Exchanges]) -> None:
+    """Ranks of one job were recorded at one time, and so were a rank's kernels and its collectives."""
+    starts: dict[tuple[int, str], float] = {}
+    for number, course in courses.items():
+        if course.chain is not None:
+            starts[number, "kernels"] = course.chain.origin_ns / 1000
+    for number, exchange in exchanges.items():
+        known = exchange.start_ns[exchange.start_ns > 0]
+        if known.size:
+            starts[number, "collectives"] = float(np.median(known)) / 1000
+    if len(starts) < 2:
+        return
+    usual, limits = float(np.median(list(starts.values()))), section("contradiction")
+    lasts = max((float(course.span_us.sum()) for course in courses.values()), default=0.0)
+    apart = max(limits["apart_us"], limits["apart_factor"] * lasts)
+    for rank in run.ranks:
+        for table in ("kernels", "collectives"):
+            off = abs(starts.get((rank.rank, table), usual) - usual)
+            if off > apart and table in rank.tables:
+                text = f"was recorded {show(off, 'us')} apart from the others: another run, or another clock"
+                rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))

@@ -1,0 +1,51 @@
+"""The ranks whose steps make one mean and may be compared.
+
+Ranks whose files tell other things of a step are left out: one whose step table is lost and whose steps are recomputed
+from kernels, or whose table lacks a column, would differ by what is counted and not by what it did. So is a rank whose
+step table cannot be true, unless that is so of most.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import Run, computed
+from advisor.facts.device.course import COURSE
+from advisor.facts.recording.doubts import doubted_ranks
+from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS, StepTimes
+
+_MEASURED = ("computing", "fp_bp", "exposed", "idle", "start_gap", "interval")
+"""Phases that tell where a step's time goes."""
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Steps by rank, and the ranks at hand that are not among them."""
+
+    times: dict[int, StepTimes]
+    left_out: tuple[int, ...]
+
+
+@computed
+def alike(run: Run) -> Alike:
+    """The ranks whose steps are measured in the way most are; the others are told."""
+    times = steady(run)
+    odd = {rank for rank, one in times.items() if rank in doubted_ranks(run, one.table)}
+    believed = {rank: one for rank, one in times.items() if rank not in odd} if 2 * len(odd) < len(times) else times
+    courses = run.each(COURSE)
+    fetch = {rank for rank, course in courses.items() if np.nansum(course.fetching_us) > 0}
+    ways: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for rank, one in believed.items():
+        told = tuple(p for p in _MEASURED if p in one.phases and np.isfinite(one.phases[p]).any())
+        ways[one.table, one.computing_has_idle, one.gap_from, told, not fetch or rank in courses].append(rank)
+    most = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]), default=[])
+    for other in run.ranks:
+        if other.rank in believed and other.rank not in most:
+            text = "its steps are measured in another way than those of most ranks; it is not compared with them"
+            other.note(other.relative(other.root), text)
+    at_hand = {*times, *run.each(STEPS)}
+    return Alike({rank: times[rank] for rank in most}, tuple(sorted(at_hand - set(most))))

@@ -1,0 +1,109 @@
+"""Numbers that cannot be true are told, and nothing that rests on them is more than a guess."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from advisor.config import load_config
+from advisor.exchange import report_from_json, report_to_json
+from advisor.facts.base import FactKind
+from advisor.facts.recording.bounds import bounds_of, impossible
+from advisor.facts.registry import catalogue
+from advisor.model import RUN, Confidence, Fact, Report
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.mutants.cells import load, store
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+STEPS, KERNELS = "step_trace_time.csv", "kernel_details.csv"
+EXPOSED = "Communication(Not Overlapped)"
+
+
+def _report(folder: Path) -> Report:
+    return advise([folder], load_rules(config=load_config(None)))
+
+
+@pytest.fixture(scope="module")
+def slow_rank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("slow")
+    write_profile(simulate(Scenario(data=4, steps=3, layers=2, faults=(Fault("slow_compute", 2, 0.5),))), folder)
+    return folder
+
+
+def _scale(folder: Path, file: str, heading: str, factor: float, ranks: int = 99) -> None:
+    for path in sorted(folder.rglob(file))[:ranks]:
+        rows = load(path)
+        column = rows[0].index(heading)
+        for row in rows[1:]:
+            row[column] = str(float(row[column]) * factor)
+        store(path, rows)
+
+
+def _exchange(folder: Path, file: str) -> None:
+    paths = sorted(folder.rglob(file))
+    one, other = paths[0].read_bytes(), paths[2].read_bytes()
+    paths[0].write_bytes(other)
+    paths[2].write_bytes(one)
+
+
+CORRUPTIONS: dict[str, Callable[[Path], None]] = {
+    "exposed communication in another unit": lambda folder: _scale(folder, STEPS, EXPOSED, 1000),
+    "one rank's computation in another unit": lambda folder: _scale(folder, STEPS, "Computing", 1000, 1),
+    "idle time in another unit": lambda folder: _scale(folder, STEPS, "Free", 1000),
+    "kernels in another unit": lambda folder: _scale(folder, KERNELS, "Duration(us)", 1000),
+    "step tables of two ranks exchanged": lambda folder: _exchange(folder, STEPS),
+}
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_what_cannot_be_true_leads_to_nothing_certain(corruption: str, slow_rank: Path, tmp_path: Path) -> None:
+    """Nothing is healthy, the file is told, and new findings have low confidence and say why."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    CORRUPTIONS[corruption](tmp_path / "profile")
+    before = {(f.verdict, f.subject.id) for f in _report(slow_rank).findings}
+    report = _report(tmp_path / "profile")
+    assert any("contradicts" in p.problem or "cannot be" in p.problem for p in report.problems)
+    assert report.summary.direction != "healthy"
+    new = [f for f in report.findings if (f.verdict, f.subject.id) not in before and f.severity.rank > 0]
+    assert all(f.confidence == Confidence.LOW for f in new if f.direction.value != "evidence"), new
+    assert all("sound copy" in " ".join(d.en for d in f.doubts) for f in report.findings if f.saving)
+
+
+def test_a_sound_profile_has_nothing_doubted(slow_rank: Path) -> None:
+    """Witnesses that agree cast no doubt: the slow rank is told with its usual confidence."""
+    report = _report(slow_rank)
+    assert not [fact for fact in report.facts if fact.doubted]
+    assert any(f.verdict == "slow-compute-rank" and f.confidence != Confidence.LOW for f in report.findings)
+
+
+def test_the_mark_goes_along_in_json(slow_rank: Path, tmp_path: Path) -> None:
+    """Saved reports know which facts were doubted; sound facts say nothing of it."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    _scale(tmp_path / "profile", STEPS, EXPOSED, 1000)
+    text = json.dumps(report_to_json(_report(tmp_path / "profile"), facts="all"))
+    facts = report_from_json(text).facts
+    assert any(fact.doubted for fact in facts) and '"doubted": []' not in text
+
+
+def test_facts_beyond_their_bounds_are_impossible() -> None:
+    """Shares above one, negative times and links faster than memory cannot be; differences may be negative."""
+
+    def fault(name: str, value: float, unit: str) -> str:
+        return impossible(Fact(name, RUN, value), FactKind(name, unit, ("run",), "x"))
+
+    assert "above 100 %" in fault("step.idle_share", 5.76, "ratio")
+    assert "below" in fault("step.time_us", -1.0, "us")
+    assert fault("link.bandwidth_bytes_per_s", 1e14, "bytes_per_s")
+    assert not fault("step.idle_share", 1.001, "ratio")
+    assert not fault("rank.computing_excess_us", -500.0, "us")
+
+
+def test_every_share_has_bounds() -> None:
+    """A fact that is added as a share is bounded without further ado."""
+    shares = [kind for kind in catalogue().values() if kind.name.endswith("_share")]
+    assert all(bounds_of(kind.name, kind.unit).least is not None for kind in shares)
