@@ -16,7 +16,7 @@ def finding(rule: str, verdict: str, subject: Subject, saving: Saving | None = N
 
 
 def test_an_in_house_cause_has_the_saving_of_what_it_explains():
-    """A cause rule that states none must not erase the number from the report: a replayed one counts before a larger."""
+    """A cause rule that states none must not erase the number from the report: a replayed one counts first."""
     run = Subject("run", "run")
     found = [
         finding("ACME001", "acme/wrong-switch", run),
