@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from advisor.basics.quantity import in_unit
+from advisor.basics.units import UNITS
 from advisor.facts.base import FactKind
 from advisor.model import SUBJECT_KINDS, Confidence, Direction, Severity
 from advisor.ruleset.files.schema import LadderModel, RuleModel
@@ -108,7 +110,9 @@ class _Builder:
             status=model.status,
             statements=tuple(model.statements),
             references=tuple(each.model_dump() for each in model.references),
-            params={name: Threshold(frozen(p.value), p.unit, p.origin) for name, p in model.params.items()},
+            params={
+                name: Threshold(frozen(in_unit(p.value, p.unit)), p.unit, p.origin) for name, p in model.params.items()
+            },
             let=self.let,
             applies=applies,
             required=needs,
@@ -132,7 +136,10 @@ class _Builder:
 
     def _params(self) -> None:
         for name, param in self.model.params.items():
-            if not fits_unit(param.value, param.unit):
+            if param.unit not in UNITS:
+                hint = 'ratio: 0.5, or "50 %"' if param.unit in ("percent", "%") else ", ".join(UNITS)
+                self.faults.add(("params", name, "unit"), f"there is no unit {param.unit!r}", hint)
+            elif not fits_unit(in_unit(param.value, param.unit), param.unit):
                 self.faults.add(("params", name, "value"), f"{param.value!r} is no value in {param.unit}")
 
     def _languages(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from advisor.basics.suggest import suggest
 from advisor.facts.base import FactKind
 from advisor.ruleset.language.expression import (
     PEER_FUNCTIONS,
@@ -85,9 +86,7 @@ class Dimensions:
 
     def _named(self, name: str, known: Mapping[str, str], what: str) -> str:
         if name not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, known, 1)
+            near = suggest(name, known)
             hint = (
                 f"did you mean {near[0]}?" if near else ("known: " + ", ".join(known) if known else "none is defined")
             )
