@@ -15,8 +15,7 @@ import click
 
 from advisor.basics.errors import AdvisorError
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
-from advisor.cli.surroundings import prepare
-from advisor.cli.terminal import say
+from advisor.cli.terminal import prepare, say
 
 COMMANDS = {
     "advise": "advise",
