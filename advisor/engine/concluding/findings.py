@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -73,7 +73,7 @@ def build(
         message=_text(rule.message, variables),
         evidence=tuple(evidence(scope, findings)),
         saving=None if open_ended else stake,
-        at_stake=stake if open_ended else None,
+        at_stake=replace(stake, kind="estimate") if open_ended and stake else None,
         remedies=remedies,
         statements=rule.statements,
         references=rule.references,
@@ -116,7 +116,7 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
         amount = min(amount, step)
-    kind = "upper_bound" if rule.saving.kind == "at_stake" else rule.saving.kind
+    kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
     basis = _text(rule.saving.basis, Variables(scope))
     return Saving(amount, amount / step if step else None, basis, removes=rule.saving.removes, kind=kind)
 
