@@ -27,11 +27,10 @@ from advisor.ruleset.truth.trace import evidence
 
 @dataclass(frozen=True)
 class Draft:
-    """A rule has matched about a subject; `bindings` are the subjects its joins found."""
+    """A rule has matched about a subject."""
 
     rule: Rule
     subject: Subject
-    bindings: Mapping[str, Subject]
 
 
 @lru_cache(maxsize=1)
@@ -53,7 +52,7 @@ def build(
 ) -> Finding:
     """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
     rule = draft.rule
-    scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
+    scope = Scope(rule, draft.subject, facts, catalogue)
     stake = _stake(rule, scope, facts)
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables, facts)
