@@ -10,8 +10,8 @@ from advisor.facts.step.times import StepTimes
 
 
 def same_steps(steps: StepTimes, course: Course) -> tuple[list[int], list[int]]:
-    """(rows of the table, places in the course) of the steps that both tell. Kernels that nothing
-    assigns to steps are all of the recording: the same as a table of one row, and cannot be held against one row of several."""
+    """(rows of the table, places in the course) of the steps that both tell. Kernels that nothing assigns to steps are
+    all of the recording: the same as a table of one row, and not to be held against one row of several."""
     if not course.marked and len(steps.steps) > 1:
         return [], []
     place = {step: i for i, step in enumerate(course.steps)}

@@ -20,8 +20,9 @@ BLOCKS, BLOCK = 64, 1 << 14
 
 
 def split_devices(rank: Rank) -> list[Rank]:
-    """One rank for each device that the rank's kernels (else its operator types) name; the rank itself where it is one, or known by number.
-    What does not tell devices apart stays with none of several: a timeline of all of them is nobody's."""
+    """One rank for each device that the rank's kernels (else its operator types) name; the rank itself where that is
+    one, or where the rank is known: it has one device. What does not tell devices apart is left out, as a timeline of
+    all of them is nobody's."""
     table = next((name for name in PER_DEVICE if name in rank.tables), None)
     if rank.rank_known or table is None or (not rank.tables[table].reader.endswith(".csv") and table == "kernels"):
         return [rank]
