@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import ConfigError
+from advisor.basics.suggest import suggest
 from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 
 if sys.version_info >= (3, 11):
@@ -171,7 +171,7 @@ def _known(table: Mapping[str, Any], keys: tuple[str, ...], path: Path | None, p
 
 
 def _near(word: str, known: Any, what: str) -> str:
-    near = get_close_matches(word, list(known), 1)
+    near = suggest(word, list(known))
     return f"did you mean {near[0]}?" if near else f"{what}: {', '.join(known) or 'none'}"
 
 

@@ -7,6 +7,7 @@ meaning needs a new `SCHEMA_VERSION`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
@@ -43,13 +44,35 @@ def _kept(report: Report, which: str) -> list[Fact]:
     return [fact for fact in report.facts if fact.name in names or (fact.subject == RUN and which != "none")]
 
 
+_DIGITS = 300
+"""A number of more digits is no measurement, and too large for arithmetic."""
+
+
+def parsed(document: str | bytes) -> Any:
+    """The JSON text; what only looks like numbers (NaN, 1e999, 10**400) is refused with ValueError."""
+    return json.loads(document, parse_constant=_refused, parse_float=_finite, parse_int=_whole)
+
+
+def _refused(text: str) -> float:
+    raise ValueError(f"{text[:20]} is no number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refused(text)
+
+
+def _whole(text: str) -> int:
+    return int(text) if len(text) < _DIGITS else int(_refused(text))
+
+
 def report_from_json(document: str | bytes | Mapping[str, Any]) -> Report:
     """The report a JSON text (or its parsed form) describes; unknown fields are passed over.
 
     Raises UsageError where the text is not a report of this `schema_version`.
     """
     try:
-        data = document if isinstance(document, Mapping) else json.loads(document)
+        data = document if isinstance(document, Mapping) else parsed(document)
         version = str(data["schema_version"])
         if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
             raise UsageError(f"report of schema version {version}", hint=f"this advisor reads {SCHEMA_VERSION}")

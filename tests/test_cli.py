@@ -173,3 +173,15 @@ def test_help_answers_at_once():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("[]")
     assert time.perf_counter() - start < 5
+
+
+def test_whatif_replays_the_step_without_a_finding(capsys):
+    """The step then, each rank's new share, and an id that promises nothing is told with those that do."""
+    status, out = run(capsys, "whatif", "examples/slow-rank-pipeline", "--without", "F1", "-q", "--format", "json")
+    answer = json.loads(out.out)
+    assert status == 0
+    assert 0 < answer["step_time_without_us"] < answer["step_time_us"]
+    shares = answer["computing_share"]
+    assert shares["1"]["after"] < shares["1"]["before"] and shares["0"]["after"] > shares["0"]["before"]
+    status, out = run(capsys, "whatif", "examples/slow-rank-pipeline", "--without", "F99", "-q")
+    assert status == 2 and "F99" in out.err and "F1" in out.err

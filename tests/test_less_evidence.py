@@ -52,12 +52,12 @@ def test_some_ranks_of_a_faulty_run_are_not_healthy(tmp_path: Path, kept: tuple[
     assert found.direction != "healthy" and "slow-compute-rank" not in found.roots
 
 
-def test_a_step_table_alone_with_much_exposed_communication_has_a_direction(tmp_path: Path) -> None:
-    """One file of one rank shows where the time goes, if not why."""
+def test_a_step_table_alone_with_much_exposed_communication_is_not_healthy(tmp_path: Path) -> None:
+    """One file of one rank of a pipeline: most of it may be the bubble, and nobody is cleared or blamed."""
     (source,) = EXAMPLE.glob("node0_4000*/ASCEND_PROFILER_OUTPUT/step_trace_time.csv")
     (tmp_path / "step_trace_time.csv").write_bytes(source.read_bytes())
     found = answer(tmp_path)
-    assert found.direction == "communication" and not found.roots
+    assert found.direction in ("communication", "undetermined") and not found.roots
 
 
 def test_the_law_can_be_broken() -> None:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from advisor.authoring.cases import cases_path, facts_of, given_finding, load_cases
+from advisor.authoring.chains import bare_numbers, find_loops, find_unreached, read_otherwise
 from advisor.basics.errors import RuleError
 from advisor.basics.resources import resource
+from advisor.basics.suggest import suggest
 from advisor.engine.matching.strata import asked, stratify
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedies import load_remedies
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.verdicts import verdict_words
 from advisor.model import Direction, Text
+from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.files.loader import with_params
 from advisor.ruleset.files.packs import shipped_packs
 from advisor.ruleset.files.reading import read_rules
 from advisor.ruleset.language.alternatives import expand
-from advisor.ruleset.language.conditions import All, AnyOf, Condition, Leaf, push_down
+from advisor.ruleset.language.conditions import All, AnyOf, Condition, Leaf, parts, push_down
 from advisor.ruleset.language.expression import Call, Expr, FactRef, Literal, Logic, Name, Param, children, walk
 from advisor.ruleset.language.scopes import IDENTITY
 from advisor.ruleset.rule import Rule
@@ -52,6 +54,9 @@ def lint(
     found = [replace(error, level="error") if _shipped(error.file) else error for error in (*found, *faults)]
     for rule in rules:
         found += _Linter(rule, known).lint(cases)
+    if cases:
+        found += _without_cases(directories, {rule.path for rule in rules})
+    found += [error for path in _files(directories) for error in read_otherwise(path)]
     for spec in remedies.values():
         if ours or not _shipped(str(spec.path)):
             found += _lint_remedy(spec, known)
@@ -75,6 +80,9 @@ class _Known:
         self.valued = {rule.verdict for rule in rules if rule.saving is not None}
         """Verdicts that come with a saving."""
         self.circular = stratify(rules).circular
+        self.shipped = {rule.id: rule for rule in rules if _shipped(str(rule.path))}
+        self.loops = find_loops(rules)
+        self.unreached = find_unreached(rules)
 
 
 class _Linter:
@@ -83,8 +91,10 @@ class _Linter:
         self.faults = Faults(read_document(rule.path))
 
     def lint(self, cases: bool) -> list[LintError]:
+        self._identity()
         self._verdict()
         self._references()
+        self._numbers()
         self._ladder()
         self._params()
         self._needs()
@@ -95,6 +105,28 @@ class _Linter:
         with self.faults.at("when"):
             expand(All((*self.rule.applies, self.rule.when)))
         return self.faults.found + (self._cases() if cases else [])
+
+    def _identity(self) -> None:
+        """What keeps the rule from being loaded beside the shipped ones, or from ever saying something."""
+        rule, other = self.rule, self.known.shipped.get(self.rule.id)
+        if other is not None and not _shipped(str(rule.path)):
+            hint = "take a prefix of your own: ACME001; the shipped one is changed by [params], left out by `ignore`"
+            self.faults.add(("id",), f"{rule.id} is a rule of the shipped pack", hint)
+        if rule.id in self.known.loops:
+            loop = " → ".join(self.known.loops[rule.id])
+            self.faults.add(("explains",), f"explains itself: {loop}", "a symptom is explained by its cause only")
+        if rule.id in self.known.unreached:
+            others = ", ".join(self.known.unreached[rule.id])
+            told = f"is never reached: it needs the finding of {others}, which needs this one's"
+            self.faults.add(("when",), told, "let one of them go without the other's finding")
+
+    def _numbers(self) -> None:
+        """Thresholds have a name and an origin; how many there must be at least speaks for itself."""
+        for part in parts(All((*self.rule.applies, self.rule.when))):
+            for number in bare_numbers(part, self.known.catalogue):
+                hint = f"params: {{limit: {{value: {number:g}, unit: …, origin: …}}}}, and $limit here"
+                level = "error" if _shipped(str(self.rule.path)) else "warning"
+                self.faults.add(("when",), f"{number:g} in a condition has no name and no origin", hint, level)
 
     def _verdict(self) -> None:
         rule, words = self.rule, verdict_words()
@@ -155,7 +187,7 @@ class _Linter:
             self.faults.add(where, f"the remedy {spec.id} needs the value {name}", f"values: {{{name}: …}}")
 
     def _unknown(self, where: tuple[Any, ...], message: str, word: str, words: Collection[str], hint: str = "") -> None:
-        near = get_close_matches(word, list(words), 1)
+        near = suggest(word, list(words))
         self.faults.add(where, message, f"did you mean {near[0]}?" if near else hint)
 
     def _ladder(self) -> None:
@@ -215,7 +247,7 @@ class _Linter:
         first, _, rest = name.partition(".")
         if name in rule.let or (first == "param" and rest in rule.params) or first == "subject":
             return
-        ref = FactRef(rest, first) if first in rule.joins else FactRef(name)
+        ref = FactRef(name)
         with self.faults.at(*where):
             rule.dimensions(catalogue).unit(ref)
 
@@ -247,6 +279,19 @@ class _Linter:
         return [*faults, *noted.found]
 
 
+def _files(directories: Sequence[Path]) -> list[Path]:
+    return [path for directory in directories for path in rule_files(directory)]
+
+
+def _without_cases(directories: Sequence[Path], loaded: Collection[Path]) -> list[LintError]:
+    """Rules that could not be loaded want cases all the same: told at once, not after the rest was repaired."""
+    return [
+        LintError(str(path), 1, "the rule has no cases", f"write {cases_path(path).name} beside it")
+        for path in _files(directories)
+        if path not in loaded and not cases_path(path).is_file()
+    ]
+
+
 def _lint_remedy(spec: RemedySpec, known: _Known) -> list[LintError]:
     faults = Faults(read_document(spec.path))
     for key, text in (("title", spec.title), ("action", spec.action), ("risk", spec.risk)):
@@ -260,7 +305,7 @@ def _lint_remedy(spec: RemedySpec, known: _Known) -> list[LintError]:
         with faults.at("snippet", framework):
             check_template(snippet)
     if spec.verify is not None and spec.verify.fact not in known.catalogue:
-        near = get_close_matches(spec.verify.fact, known.catalogue, 1)
+        near = suggest(spec.verify.fact, known.catalogue)
         hint = f"did you mean {near[0]}?" if near else "`advisor facts list` names all facts"
         faults.add(("verify", "fact"), f"there is no fact {spec.verify.fact!r}", hint)
     return faults.found
@@ -274,8 +319,7 @@ def _names(template: str) -> frozenset[str]:
 
 
 def _certain(condition: Condition, rule: Rule) -> Iterator[str]:
-    """Facts that must be known for the condition to be judged: those outside `any`, `known` and `or_else`, and not
-    of joined subjects."""
+    """Facts that must be known for the condition to be judged: those outside `any`, `known` and `or_else`."""
     if isinstance(condition, All):
         for item in condition.items:
             yield from _certain(item, rule)
@@ -287,8 +331,7 @@ def _certain(condition: Condition, rule: Rule) -> Iterator[str]:
 
 def _required(expr: Expr, rule: Rule) -> Iterator[str]:
     if isinstance(expr, FactRef):
-        if expr.alias not in rule.joins:
-            yield expr.fact
+        yield expr.fact
     elif isinstance(expr, Name):
         yield from _required(rule.let[expr.name], rule)
     elif isinstance(expr, Call) and expr.function in ("known", "or_else", "if"):

@@ -95,7 +95,7 @@ status: experimental           # shown, never gates; say stable when you trust i
 for: {subject}
 
 params:
-  limit: {{value: {spec.threshold:g}, unit: {kind.unit}, origin: {quote(origin)}}}
+  limit: {{value: {_plain(spec.threshold)}, unit: {kind.unit}, origin: {quote(origin)}}}
 
 needs: [{spec.fact}]
 when: {spec.fact} {spec.op} $limit
@@ -138,3 +138,8 @@ cases:
       - {given(limit)}
     expect: {{outcome: {at_limit}}}
 """
+
+
+def _plain(number: float) -> str:
+    """A number that every version of YAML reads as one."""
+    return f"{number:.0f}" if number == int(number) and abs(number) < 1e15 else repr(number)

@@ -48,7 +48,7 @@ def show(value: object, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(show(item, "number") for item in value) + "]"
+        return ", ".join(show(item, "number") for item in value) or "[]"
     if not isinstance(value, (int, float)):
         return str(value)
     if unit == "ratio":

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
 
 
+SCHEMAS = ("rule", "cases", "remedy", "pack", "config", "policy", "waivers")
+
+
 @click.group()
 def rules() -> None:
-    """Work on rule packs: list, show, lint, test, new."""
+    """Work on rule packs: list, show, lint, test, new, schema."""
 
 
 @rules.command(name="list")
@@ -182,4 +185,16 @@ def new(directory: str, name: str, allowed: tuple[str, ...], **answers: Any) -> 
         NewRule(id=name, **{**answers, "direction": answers["direction"] or ""}), Path(directory), catalogue()
     ):
         click.echo(str(path))
+    return DONE
+
+
+@rules.command()
+@click.argument("kind", type=click.Choice(SCHEMAS), default="rule")
+@click.option("--path", "only_path", is_flag=True, help="Where it lies, for the settings of an editor.")
+@HUSH
+def schema(kind: str, only_path: bool) -> int:
+    """The JSON schema of files you write: rules, cases, remedies, packs, advisor.toml, policy, waivers."""
+    from advisor.authoring.schemas import schema_path, schema_text
+
+    print_text(f"{schema_path(kind)}\n" if only_path else schema_text(kind))
     return DONE

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from advisor.basics.errors import UsageError
+from advisor.basics.suggest import suggest
 from advisor.collect.plan import kinds_of_evidence, knowledge, limit, merged
 from advisor.knowledge.words import word
 
@@ -32,7 +32,7 @@ def write_configuration(
     names = tuple(evidence) or tuple(knowledge()["usual"])
     for name in names:
         if name not in kinds_of_evidence():
-            near = get_close_matches(name, kinds_of_evidence(), 1)
+            near = suggest(name, kinds_of_evidence())
             known = ", ".join(kinds_of_evidence())
             raise UsageError(f"there is no evidence {name!r}", hint=f"did you mean {near[0]}?" if near else known)
     settings = merged(names)

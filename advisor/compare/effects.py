@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from advisor.compare.facts import FactTable, Key, key_of, number
 from advisor.compare.model import Effect, Matched, Metric
@@ -57,10 +58,13 @@ def effects(
 ) -> Iterator[Effect]:
     """For each remedy that names a fact to watch: before, after, and the outcome. `step` is None where step times
     may not be compared: then only facts that are no times are judged by themselves, and no gain is stated."""
-    for finding in before.findings:
-        for remedy in finding.remedies:
-            if remedy.verify is not None:
-                yield _effect(finding, remedy, old, new, units, step)
+    found = [
+        _effect(finding, remedy, old, new, units, step)
+        for finding in before.findings
+        for remedy in finding.remedies
+        if remedy.verify is not None
+    ]
+    yield from _shared(found, step)
 
 
 def _effect(
@@ -73,13 +77,45 @@ def _effect(
     if step is None and finding.direction != Direction.EVIDENCE:
         return Effect(finding, remedy, name, unit, expect, a, b, "unmeasured")
     outcome = judge_expectation(expect, a, b, _noise(unit, step))
+    if outcome == "kept" and finding.direction != Direction.EVIDENCE:
+        outcome = {True: "kept", False: "not_applied", None: "moved"}[_applied(remedy.id, finding, old, new)]
     promised = finding.saving.us if finding.saving is not None else None
-    gained = None
-    if step is not None and step.before is not None and step.after is not None:
-        gained = step.before - step.after
-    if outcome == "kept" and promised and gained is not None and gained < settings().limits["kept_promise"] * promised:
-        outcome = "partly"
-    return Effect(finding, remedy, name, unit, expect, a, b, outcome, promised, gained)
+    return Effect(finding, remedy, name, unit, expect, a, b, outcome, promised)
+
+
+def _applied(remedy: str, finding: Finding, old: FactTable, new: FactTable) -> bool | None:
+    """Whether the profiles show that the remedy was applied; None where nothing that is recorded could."""
+    signs = settings().signs.get(remedy, ())
+    pairs = [(old.value(name, finding.subject), _after(name, finding, old, new)) for name in signs]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        return None
+    return any(a != b and not _alike(a, b) for a, b in known)
+
+
+def _alike(before: Value, after: Value) -> bool:
+    a, b = number(before), number(after)
+    return a is not None and b is not None and abs(b - a) <= settings().limits["least_change"] * max(abs(a), abs(b))
+
+
+def _shared(found: list[Effect], step: Metric | None) -> Iterator[Effect]:
+    """The effects with their parts of what the step gained: of remedies that were applied, one of each finding, by what
+    was promised. A gain that stays under half of what was promised is a part of it."""
+    gained = (
+        step.before - step.after if step is not None and step.before is not None and step.after is not None else None
+    )
+    credited: dict[str, Effect] = {}
+    for effect in found:
+        if effect.outcome == "kept" and effect.finding.direction != Direction.EVIDENCE:
+            credited.setdefault(effect.finding.id, effect)
+    promised = sum(effect.promised_us or 0.0 for effect in credited.values())
+    for effect in found:
+        if credited.get(effect.finding.id) is not effect or gained is None or gained <= 0:
+            yield effect
+            continue
+        part = gained * (effect.promised_us or 0.0) / promised if promised > 0 else gained / len(credited)
+        few = effect.promised_us and part < settings().limits["kept_promise"] * effect.promised_us
+        yield replace(effect, gained_us=part, outcome="partly" if few else effect.outcome)
 
 
 def _own(name: str, kind: str, units: dict[str, str]) -> str:

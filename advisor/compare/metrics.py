@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 
 from advisor.compare.facts import FactTable, Key, key_of, number
@@ -75,12 +76,15 @@ def accounts(
         ]
         seen: set[Subject] = set()
         shown = 0
+        moved: dict[str, float] = {}
+        for each in candidates:
+            moved[each.fact] = moved.get(each.fact, 0.0) + abs(each.change_us)
         for account in sorted(telling, key=lambda a: -abs(a.change_us)):
             if account.subject in seen or shown >= limits["accounts_shown"]:
                 continue
             seen.add(account.subject)
             shown += 1
-            yield _with_findings(account, findings)
+            yield replace(_with_findings(account, findings), share=abs(account.change_us) / moved[account.fact])
 
 
 def _changes(part: str, change: float, name: str, old: FactTable, new: FactTable) -> Iterator[Account]:

@@ -65,7 +65,8 @@ class Matched:
 class Effect:
     """Whether the fact that a remedy promised to move has moved.
 
-    `outcome`: kept, partly, unmoved, opposite, or unmeasured. Savings in microseconds per step.
+    `outcome`: kept, partly, unmoved, opposite, or unmeasured; moved where it went as expected and nothing recorded
+    shows that the remedy was applied; not_applied where what would show it is as before. Microseconds per step.
     """
 
     finding: Finding
@@ -78,7 +79,7 @@ class Effect:
     outcome: str
     promised_us: float | None = None
     gained_us: float | None = None
-    """What the step became shorter by; negative where it became longer."""
+    """Its part of what the step became shorter by; None where that cannot be attributed to it."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ class Account:
     """None: the subject is not there on that side."""
     findings: tuple[str, ...] = ()
     """Ids of findings about this subject: resolved or remaining ones as before/F1, new ones as after/F1."""
+
+    share: float | None = None
+    """Of the sum of all absolute changes of this fact."""
 
     @property
     def change_us(self) -> float:
@@ -115,6 +119,8 @@ class Comparison:
     findings: tuple[Matched, ...] = ()
     effects: tuple[Effect, ...] = ()
     accounts: tuple[Account, ...] = ()
+    unattributed_us: float | None = None
+    """What the step changed by that no remedy which was applied explains; None where times may not be compared."""
 
     def __repr__(self) -> str:
         return f"Comparison({self.headline.en})"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from advisor.basics.units import show
 from advisor.compare.effects import effects, match_findings
 from advisor.compare.facts import FactTable
 from advisor.compare.metrics import accounts, metrics
-from advisor.compare.model import Comparison, Matched, Metric, Obstacle
+from advisor.compare.model import Comparison, Effect, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts
@@ -44,6 +44,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
+    worked = tuple(effects(before, old, new, units, usable))
     return Comparison(
         before=before.profile,
         after=after.profile,
@@ -53,9 +54,16 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         obstacles=between,
         metrics=found,
         findings=matched,
-        effects=tuple(effects(before, old, new, units, usable)),
+        effects=worked,
+        unattributed_us=_unattributed(usable, worked),
         accounts=tuple(accounts(found, old, new, matched, usable)) if usable is not None else (),
     )
+
+
+def _unattributed(step: Metric | None, worked: Sequence[Effect]) -> float | None:
+    if step is None or step.before is None or step.after is None or not step.moved:
+        return None
+    return step.after - step.before + sum(effect.gained_us or 0.0 for effect in worked)
 
 
 def _outcome(step: Metric | None, comparable: bool) -> str:
@@ -113,10 +121,15 @@ def _document(path: Path) -> dict[str, object] | None:
     """The JSON object of a report or facts file; None for everything else, profiles among it."""
     if path.suffix != ".json" or not path.is_file():
         return None
+    from advisor.exchange import parsed
+
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        document = parsed(path.read_bytes())
+    except (OSError, JSONDecodeError, UnicodeDecodeError, RecursionError):
         return None
+    except ValueError as error:
+        hint = "write one with: advisor advise PROFILE --format json:report.json"
+        raise UsageError(f"no report of the advisor: {error}", place=str(path), hint=hint) from None
     if not isinstance(document, dict) or "schema_version" not in document:
         return None
     if "findings" not in document and "facts" not in document:

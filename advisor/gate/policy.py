@@ -8,9 +8,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from advisor.basics.quantity import read_quantity
 from advisor.facts.base import FactKind
 from advisor.gate.judging.statistics import Limits
-from advisor.gate.metrics import Metric, defaults, read_quantity, title_of
+from advisor.gate.metrics import Metric, defaults, title_of
 from advisor.gate.tables import (
     BudgetTable,
     PolicyTable,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from advisor.basics.errors import ConfigError
+from advisor.basics.quantity import read_quantity
+from advisor.basics.suggest import suggest
 from advisor.facts.base import FactKind
-from advisor.gate.metrics import defaults, read_quantity
+from advisor.gate.metrics import defaults
 
 Scalar = str | int | float | bool
 SeverityName = Literal["low", "medium", "high", "critical"]
@@ -146,7 +147,7 @@ def _explain(error: ValidationError) -> Iterator[str]:
         name = "gate." + ".".join(where)
         if item["type"] == "extra_forbidden":
             known = _keys_at(item["loc"])
-            near = get_close_matches(where[-1], known, 1)
+            near = suggest(where[-1], known)
             text = f"unknown key {name}" + (
                 f" (did you mean {near[0]}?)" if near else f" (known: {', '.join(known)})" if known else ""
             )
@@ -181,7 +182,7 @@ def _faults(table: PolicyTable, kinds: Mapping[str, FactKind]) -> Iterator[str]:
         for section, names in (("metrics", layer.metrics), ("budgets", layer.budgets)):
             for name in names:
                 if name not in kinds and name not in defaults()["metrics"]:
-                    near = get_close_matches(name, [*kinds, *defaults()["metrics"]], 1)
+                    near = suggest(name, [*kinds, *defaults()["metrics"]])
                     hint = f" (did you mean {near[0]}?)" if near else " (`advisor facts list` names them all)"
                     yield f"{place}.{section}: unknown metric {name}{hint}"
         yield from _metric_faults(place, layer, table, kinds)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 from advisor.basics.errors import UsageError
 from advisor.basics.jsonout import shield_json
+from advisor.basics.suggest import suggest
 from advisor.basics.units import show
 from advisor.facts.base import FactKind, Measured
 from advisor.facts.registry import catalogue
@@ -41,7 +41,7 @@ def _find(name: str, rules: RuleSet) -> Rule:
     verdicts = {rule.verdict: rule for rule in reversed(rules.rules)}
     found = by_name.get(name.lower()) or verdicts.get(name)
     if found is None:
-        near = get_close_matches(name.lower(), [*by_name, *verdicts], 1, 0.5)
+        near = suggest(name.lower(), [*by_name, *verdicts])
         hint = (
             f"did you mean {by_name[near[0]].id if near[0] in by_name else near[0]}?"
             if near

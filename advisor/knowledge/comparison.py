@@ -17,6 +17,8 @@ class Settings:
     accounts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     further: tuple[str, ...] = ()
     """Facts that tell whether two sides may be compared, and how sure a difference is."""
+    signs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Remedy -> the facts of which one is another one where it was applied."""
 
 
 @lru_cache(maxsize=1)
@@ -28,6 +30,7 @@ def settings() -> Settings:
         tuple(found["metrics"]),
         {part: tuple(facts) for part, facts in found["accounts"].items()},
         tuple(found["further"]),
+        {remedy: tuple(facts) for remedy, facts in found["signs"].items()},
     )
 
 
@@ -35,4 +38,5 @@ def compared_facts() -> frozenset[str]:
     """Names of all facts that a comparison looks at, for measuring."""
     chosen = settings()
     accountable = (fact for facts in chosen.accounts.values() for fact in facts)
-    return frozenset((*chosen.metrics, *chosen.accounts, *chosen.further, *accountable))
+    signs = (fact for facts in chosen.signs.values() for fact in facts)
+    return frozenset((*signs, *chosen.metrics, *chosen.accounts, *chosen.further, *accountable))

@@ -77,6 +77,24 @@ class TokenGuard:
         await send({"type": "http.response.body", "body": body})
 
 
+class SafeHeaders:
+    """Every answer carries these headers, those of the framework itself among them."""
+
+    def __init__(self, app: Callable[[_Message, _Receive, _Send], Awaitable[None]], headers: dict[str, str]) -> None:
+        self.app = app
+        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        async def complete(message: _Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message.get("headers", ())}
+                missing = [pair for pair in self.headers if pair[0] not in there]
+                message = {**message, "headers": [*message.get("headers", ()), *missing]}
+            await send(message)
+
+        await self.app(scope, receive, complete if scope["type"] == "http" else send)
+
+
 def _brought(scope: _Message) -> list[str]:
     """The tokens that a request carries in its headers."""
     found = []

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 from advisor.basics.errors import UsageError
 from advisor.model import LANGUAGES
 from advisor.render.wording import both, word
-from advisor.serve.access import TokenGuard, is_loopback
-from advisor.serve.runs import Metric, RunFolder, SavedRun, metrics, trend
+from advisor.serve.access import SafeHeaders, TokenGuard, is_loopback
+from advisor.serve.runs import Metric, RunFolder, SavedRun, grouped, same_kind, trend
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
+SHOWN = 50
+"""Runs on a page of the list: only these are opened."""
 LOOPBACK = ("127.0.0.1", "localhost")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -84,8 +86,8 @@ def build_application(
             Route("/compare", pages.compare, methods=["GET"]),
             Route("/baselines", pages.baselines, methods=["GET"]),
         ],
-        middleware=[guard],
-        exception_handlers={404: pages.missing},
+        middleware=[Middleware(SafeHeaders, headers=_HEADERS), guard],
+        exception_handlers={404: pages.missing, 500: pages.broken},
     )
 
 
@@ -96,31 +98,43 @@ class _Pages:
         self._folder, self._lang = folder, lang if lang in LANGUAGES else "en"
 
     def index(self, request: Request) -> Response:
-        query, runs = self._found(request)
-        return self._page("list", word(self._lang, "serve.runs"), runs=runs, query=query)
+        query = request.query_params.get("q", "")[:200]
+        asked = request.query_params.get("page", "1")[:6]
+        page = max(int(asked), 1) if asked.isdecimal() else 1
+        files = self._folder.files()
+        if query.strip():
+            found = self._matching(query)
+            runs, more = found[(page - 1) * SHOWN : page * SHOWN], len(found) > page * SHOWN
+        else:
+            runs = list(self._folder.runs(files[(page - 1) * SHOWN : page * SHOWN]))
+            more = len(files) > page * SHOWN
+        title = word(self._lang, "serve.runs")
+        return self._page("list", title, groups=grouped(runs), query=query, page=page, more=more)
 
     def report(self, request: Request) -> Response:
         from advisor.render import render
 
-        run = self._folder.get(request.path_params["key"])
-        return self.missing(request) if run is None else _answer(render(run.report, "html", self._lang))
+        found = self._folder.get(request.path_params["key"])
+        return self.missing(request) if found is None else _answer(render(found[1], "html", self._lang))
 
     def json(self, request: Request) -> Response:
         from advisor.render import render
 
-        run = self._folder.get(request.path_params["key"])
-        if run is None:
+        found = self._folder.get(request.path_params["key"])
+        if found is None:
             return self.missing(request)
-        return _answer(render(run.report, "json", facts="all"), media="application/json")
+        return _answer(render(found[1], "json", facts="all"), media="application/json")
 
     def trend(self, request: Request) -> Response:
-        query, runs = self._found(request)
+        query = request.query_params.get("q", "")[:200]
+        of = request.query_params.get("of", "")[:16]
+        runs = same_kind(self._matching(query), of)
         metric = request.query_params.get("metric", "step.time_us")[:200]
-        names = sorted({name for run in runs for name in metrics(run.report)})
+        names = sorted({each.name for run in runs for each in run.metrics})
         points = trend(runs, metric)
         figure = _trend_figure(points, metric) if points else None
         return self._page(
-            "trend", metric, query=query, metric=metric, names=names, points=points, figure=figure,
+            "trend", metric, query=query, of=of, metric=metric, names=names, points=points, figure=figure,
         )  # fmt: skip
 
     def compare(self, request: Request) -> Response:
@@ -130,8 +144,8 @@ class _Pages:
         from advisor.compare import compare
         from advisor.render import render
 
-        found = compare(before.report, after.report)
-        sides, names = (before.report, after.report), (before.name, after.name)
+        sides, names = (before[1], after[1]), (before[0].name, after[0].name)
+        found = compare(*sides)
         return _answer(render(found, "html", self._lang, sides=sides, names=names, home=True))
 
     def baselines(self, request: Request) -> Response:
@@ -145,25 +159,20 @@ class _Pages:
     def missing(self, request: Request, error: Exception | None = None) -> Response:
         return self._page("missing", word(self._lang, "serve.not_found"), status=404)
 
-    def _found(self, request: Request) -> tuple[str, list[SavedRun]]:
-        query = request.query_params.get("q", "")[:200]
+    def broken(self, request: Request, error: Exception | None = None) -> Response:
+        return self._page("broken", word(self._lang, "serve.broken"), status=500)
+
+    def _matching(self, query: str) -> list[SavedRun]:
+        """All runs in which every word of the query stands, newest first."""
         wanted = query.casefold().split()
-        return query, [run for run in self._folder.runs() if all(part in _searched(run) for part in wanted)]
+        return [run for run in self._folder.runs(self._folder.files()) if all(part in run.searched for part in wanted)]
 
     def _page(self, view: str, title: str, *, status: int = 200, **values: Any) -> Response:
         from advisor.render.report.html import render_page
+        from advisor.render.report.outline import say_counts
 
-        text = render_page("runs.html", self._lang, view=view, title=title, when=_when, **values)
+        text = render_page("runs.html", self._lang, view=view, title=title, when=_when, say_counts=say_counts, **values)
         return _answer(text, status=status)
-
-
-def _searched(run: SavedRun) -> str:
-    """What a search looks through: names, headline, verdicts, rules and their titles."""
-    summary = run.report.summary
-    parts = [run.name, run.report.profile.path, summary.direction, summary.headline.en, summary.headline.zh]
-    for finding in run.report.findings:
-        parts += [finding.verdict, finding.rule, finding.title.en, finding.title.zh]
-    return " ".join(parts).casefold()
 
 
 def _when(seconds: float) -> str:

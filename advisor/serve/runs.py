@@ -1,31 +1,29 @@
-"""Saved reports of a folder: found, read once, and put in a row."""
+"""Saved reports of a folder: found newest first, summed up when shown, read whole only when opened.
+
+The folder may hold anything: what is no plain file of a report's size and form is passed over.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from advisor.basics.errors import UsageError
-from advisor.model import RUN, Report
+from advisor.model import Report, Text
+from advisor.render.report.outline import causes_and_symptoms
 
 LARGEST_BYTES = 64_000_000
 """Larger JSON files are traces, not reports."""
 _HEAD = 4096
 _MARK = b'"advisor"'
-
-
-@dataclass(frozen=True)
-class SavedRun:
-    """A report with where it lies; `key` names it in addresses, `time` is when the file was written (seconds)."""
-
-    key: str
-    name: str
-    time: float
-    report: Report
+_TYPES_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -37,67 +35,222 @@ class Metric:
     value: float
 
 
+@dataclass(frozen=True)
+class SavedRun:
+    """What lists and trends need of a report; `key` names it in addresses, `time` is when the file was written
+    (seconds)."""
+
+    key: str
+    name: str
+    time: float
+    profile: str
+    direction: str
+    headline: Text
+    step_time_us: float | None
+    causes: int
+    symptoms: int
+    size: tuple[str, ...]
+    """Framework, ranks and how they are split: runs of another size are not compared."""
+    types: frozenset[str]
+    """Operator types that take most time: what the model is recognised by."""
+    metrics: tuple[Metric, ...]
+    searched: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one model and size, newest first."""
+
+    size: tuple[str, ...]
+    types: tuple[str, ...]
+    runs: tuple[SavedRun, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that may be a report."""
+
+    key: str
+    path: Path
+    name: str
+    time: float
+    version: tuple[int, int]
+
+
 @dataclass
 class RunFolder:
-    """All reports below a folder. Files are read again only when they change; those that are no reports are skipped."""
+    """All reports below a folder. Files are summed up again only when they change."""
 
     root: Path
-    _read: dict[Path, tuple[tuple[int, int], SavedRun | None]] = field(default_factory=dict)
+    _briefs: dict[str, tuple[tuple[int, int], SavedRun | None]] = field(default_factory=dict)
 
-    def runs(self) -> list[SavedRun]:
-        """Newest first."""
-        found = [run for path in self._candidates() if (run := self._load(path)) is not None]
-        return sorted(found, key=lambda run: (-run.time, run.name))
+    def files(self) -> list[Found]:
+        """What may be a report, newest first; no file is opened."""
+        return sorted(self._candidates(), key=lambda found: (-found.time, found.name))
 
-    def get(self, key: str) -> SavedRun | None:
-        """The run of this key; only files that were found below the folder have one."""
-        return next((run for run in self.runs() if run.key == key), None)
+    def runs(self, files: Sequence[Found]) -> Iterator[SavedRun]:
+        """The reports among these files."""
+        for found in files:
+            if (run := self._brief(found)) is not None:
+                yield run
 
-    def _candidates(self) -> Iterator[Path]:
-        for folder, folders, files in os.walk(self.root):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            yield from (Path(folder, name) for name in sorted(files) if name.endswith(".json"))
-
-    def _load(self, path: Path) -> SavedRun | None:
+    def get(self, key: str) -> tuple[SavedRun, Report] | None:
+        """The run of this key with its report; only files that were found below the folder have one."""
         from advisor.exchange import report_from_json
 
-        try:
-            state = path.stat()
-            version = (state.st_mtime_ns, state.st_size)
-            if path not in self._read or self._read[path][0] != version:
-                report = None
-                if state.st_size <= LARGEST_BYTES and _looks_like_a_report(path):
-                    with suppress(UsageError):
-                        report = report_from_json(path.read_bytes())
-                self._read[path] = (version, None if report is None else self._name(path, state.st_mtime, report))
-        except OSError:
+        found = next((found for found in self.files() if found.key == key), None)
+        run = None if found is None else self._brief(found)
+        if found is None or run is None:
             return None
-        return self._read[path][1]
+        with suppress(UsageError, OSError):
+            return run, report_from_json(_read(found.path))
+        return None
 
-    def _name(self, path: Path, time: float, report: Report) -> SavedRun:
-        name = path.relative_to(self.root).as_posix()
-        return SavedRun(hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16], name, time, report)
+    def _candidates(self) -> Iterator[Found]:
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for file in files:
+                if not file.endswith(".json"):
+                    continue
+                path = Path(folder, file)
+                try:
+                    state = path.stat()
+                except OSError:
+                    continue
+                if stat.S_ISREG(state.st_mode) and state.st_size <= LARGEST_BYTES:
+                    raw = path.relative_to(self.root).as_posix()
+                    name = raw.encode("utf-8", "replace").decode()
+                    key = hashlib.sha256(os.fsencode(raw)).hexdigest()[:16]
+                    yield Found(key, path, name, state.st_mtime, (state.st_mtime_ns, state.st_size))
+
+    def _brief(self, found: Found) -> SavedRun | None:
+        known = self._briefs.get(found.key)
+        if known is None or known[0] != found.version:
+            run = None
+            with suppress(OSError, msgspec.MsgspecError, ValueError, RecursionError):
+                run = _summed_up(found)
+            known = self._briefs[found.key] = (found.version, run)
+        return known[1]
 
 
-def _looks_like_a_report(path: Path) -> bool:
-    """Keys are sorted, so that a report ends with its tool; anything else is not worth parsing."""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - _HEAD))
-        return _MARK in file.read()
+def _read(path: Path) -> bytes:
+    """The file, where it still is a plain one: nothing waits for a pipe that took its place."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("no plain file")
+        return file.read(LARGEST_BYTES + 1)
 
 
-def metrics(report: Report) -> dict[str, Metric]:
+# --- what a list needs of a report, and nothing else ------------------------------------------------------------------
+
+
+class _Words(msgspec.Struct):
+    en: str = ""
+    zh: str = ""
+
+
+class _Subject(msgspec.Struct):
+    kind: str = ""
+
+
+class _Fact(msgspec.Struct):
+    name: str
+    subject: _Subject
+    value: object = None
+
+
+class _Split(msgspec.Struct):
+    data: int | None = None
+    tensor: int | None = None
+    pipeline: int | None = None
+    expert: int | None = None
+
+
+class _Profile(msgspec.Struct):
+    path: str = ""
+    framework: str = ""
+    ranks: list[int] = []
+    world_size: int | None = None
+    parallelism: _Split | None = None
+    recording: str = ""
+
+
+class _Summary(msgspec.Struct):
+    direction: str
+    headline: _Words
+    step_time_us: float | None = None
+    breakdown: dict[str, float] = {}
+
+
+class _Finding(msgspec.Struct):
+    id: str
+    rule: str = ""
+    verdict: str = ""
+    role: str = ""
+    title: _Words = msgspec.field(default_factory=_Words)
+    because: list[str] = []
+    explains: list[str] = []
+
+
+class _Type(msgspec.Struct):
+    name: str = ""
+
+
+class _Charts(msgspec.Struct):
+    operator_types: list[_Type] | None = None
+
+
+class _Brief(msgspec.Struct):
+    schema_version: str
+    profile: _Profile
+    summary: _Summary
+    findings: list[_Finding]
+    facts: list[_Fact] = []
+    charts: _Charts = msgspec.field(default_factory=_Charts)
+
+
+def _summed_up(found: Found) -> SavedRun | None:
+    text = _read(found.path)
+    if _MARK not in text[-_HEAD:]:  # keys are sorted: a report ends with its tool
+        return None
+    brief = msgspec.json.decode(text, type=_Brief)
+    profile, summary = brief.profile, brief.summary
+    causes, symptoms = causes_and_symptoms([(f.id, f.role, f.because, f.explains) for f in brief.findings])
+    headline = Text(summary.headline.en, summary.headline.zh)
+    words = [found.name, profile.path, summary.direction, headline.en, headline.zh]
+    for finding in brief.findings:
+        words += [finding.verdict, finding.rule, finding.title.en, finding.title.zh]
+    return SavedRun(
+        found.key, found.name, found.time, profile.path, summary.direction, headline, summary.step_time_us, causes,
+        symptoms, _size(profile), _types(brief), tuple(_metrics(brief)), " ".join(words).casefold(),
+    )  # fmt: skip
+
+
+def _size(profile: _Profile) -> tuple[str, ...]:
+    split = profile.parallelism or _Split()
+    parts = {"data": split.data, "tensor": split.tensor, "pipeline": split.pipeline, "expert": split.expert}
+    known = [f"{name} {size}" for name, size in parts.items() if size is not None and size > 1]
+    return (profile.framework, str(profile.world_size or len(profile.ranks)), ", ".join(known), profile.recording)
+
+
+def _types(brief: _Brief) -> frozenset[str]:
+    return frozenset(entry.name for entry in (brief.charts.operator_types or ())[:8])
+
+
+def _metrics(brief: _Brief) -> Iterator[Metric]:
     """Numbers of the run that can be followed over runs: step time, shares of the step, facts of the run."""
     found: dict[str, Metric] = {}
-    if report.summary.step_time_us is not None:
-        found["step.time_us"] = Metric("step.time_us", "us", report.summary.step_time_us)
-    for part, share in report.summary.breakdown.items():
+    if brief.summary.step_time_us is not None:
+        found["step.time_us"] = Metric("step.time_us", "us", brief.summary.step_time_us)
+    for part, share in brief.summary.breakdown.items():
         found[f"step.{part}_share"] = Metric(f"step.{part}_share", "ratio", share)
-    for fact in report.facts:
-        if fact.subject == RUN and isinstance(fact.value, (int, float)) and not isinstance(fact.value, bool):
-            found.setdefault(fact.name, Metric(fact.name, _unit(fact.name), float(fact.value)))
-    return found
+    for fact in brief.facts:
+        value = fact.value
+        if fact.subject.kind == "run" and isinstance(value, (int, float)) and not isinstance(value, bool):
+            with suppress(OverflowError):
+                found.setdefault(fact.name, Metric(fact.name, _unit(fact.name), float(value)))
+    yield from found.values()
 
 
 def _unit(name: str) -> str:
@@ -106,7 +259,25 @@ def _unit(name: str) -> str:
     return next((unit for ending, unit in endings.items() if name.endswith(ending)), "number")
 
 
+def grouped(runs: Sequence[SavedRun]) -> list[Group]:
+    """The runs by size and model. The model is the same where most operator types are."""
+    groups: list[tuple[tuple[str, ...], frozenset[str], list[SavedRun]]] = []
+    for run in runs:
+        for size, types, members in groups:
+            if size == run.size and (types == run.types or 2 * len(types & run.types) > len(types | run.types)):
+                members.append(run)
+                break
+        else:
+            groups.append((run.size, run.types, [run]))
+    return [Group(size, tuple(sorted(types))[:_TYPES_TOLD], tuple(members)) for size, types, members in groups]
+
+
+def same_kind(runs: Sequence[SavedRun], key: str) -> list[SavedRun]:
+    """The runs of the group that this run belongs to; all where there is no such run."""
+    return next((list(group.runs) for group in grouped(runs) if key in {run.key for run in group.runs}), list(runs))
+
+
 def trend(runs: Sequence[SavedRun], metric: str) -> list[tuple[SavedRun, Metric]]:
     """The metric over the runs that have it, oldest first."""
-    found = [(run, metrics(run.report).get(metric)) for run in runs]
+    found = [(run, next((each for each in run.metrics if each.name == metric), None)) for run in runs]
     return sorted(((run, value) for run, value in found if value is not None), key=lambda pair: pair[0].time)

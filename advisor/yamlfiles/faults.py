@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from advisor.basics.errors import RuleError
+from advisor.basics.suggest import suggest
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -86,7 +86,7 @@ def _note(item: Any, model: type[BaseModel], document: Document, faults: Faults)
     kind, message, hint = item["type"], str(item["msg"]), ""
     if kind == "extra_forbidden":
         known = _known_keys(model, where[:-1])
-        near = get_close_matches(str(where[-1]), known, 1)
+        near = suggest(str(where[-1]), known)
         hint = f"did you mean {near[0]}?" if near else ("known: " + ", ".join(known) if known else "")
         message = f"unknown key {where[-1]!r}"
     elif kind == "missing":

@@ -43,9 +43,15 @@ PROFILE = ProfileInfo(
 
 
 def finding(
-    verdict: str, subject: Subject = RUN, *, rule: str = "R1", saving: float | None = None, verify: Verify | None = None
+    verdict: str,
+    subject: Subject = RUN,
+    *,
+    rule: str = "R1",
+    saving: float | None = None,
+    verify: Verify | None = None,
+    remedy_id: str = "split-allreduce",
 ) -> Finding:
-    remedy = Remedy("do-it", Text("Do it", "做"), SAME, verify=verify)
+    remedy = Remedy(remedy_id, Text("Do it", "做"), SAME, verify=verify)
     return Finding(
         "F1", rule, verdict, Direction.COMMUNICATION, Role.ROOT_CAUSE, Severity.HIGH, Confidence.HIGH, subject,
         Text("Title", "标题"), SAME, saving=None if saving is None else Saving(saving, None, SAME), remedies=(remedy,),
@@ -110,22 +116,54 @@ def test_a_remedy_that_brings_little_of_its_promise_has_worked_in_part():
     """The gain of the step is set against the promised saving, not merely its direction."""
     verify = Verify("step.exposed_communication_us", "falls")
     before = report(
-        {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0},
+        {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0, "allreduce.count": 1.0},
         (finding("exposed-communication", saving=400.0, verify=verify),),
     )
-    much = compare(before, report({"step.time_us": 650.0, "step.exposed_communication_us": 150.0})).effects[0]
-    little = compare(before, report({"step.time_us": 930.0, "step.exposed_communication_us": 430.0})).effects[0]
+    applied = {"allreduce.count": 4.0}
+    much = compare(before, report({"step.time_us": 650.0, "step.exposed_communication_us": 150.0, **applied})).effects[
+        0
+    ]
+    little = compare(
+        before, report({"step.time_us": 930.0, "step.exposed_communication_us": 430.0, **applied})
+    ).effects[0]
     assert (much.outcome, much.gained_us, much.promised_us) == ("kept", 350.0, 400.0)
     assert little.outcome == "partly"
+
+
+def test_only_a_remedy_that_was_applied_is_credited():
+    """A step that became shorter by itself is nobody's merit: without a sign of the change nothing has worked."""
+    verify = Verify("step.exposed_communication_us", "falls")
+    old = {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0, "allreduce.count": 1.0}
+    new = {"step.time_us": 650.0, "step.exposed_communication_us": 150.0, "allreduce.count": 1.0}
+    before = report(old, (finding("exposed-communication", saving=400.0, verify=verify),))
+    comparison = compare(before, report(new))
+    assert (comparison.effects[0].outcome, comparison.effects[0].gained_us) == ("not_applied", None)
+    assert comparison.unattributed_us == -350.0
+    swapped = finding("exposed-communication", saving=400.0, verify=verify, remedy_id="inspect-slow-device")
+    assert compare(report(old, (swapped,)), report(new)).effects[0].outcome == "moved"
+
+
+def test_remedies_of_one_finding_share_one_gain():
+    """Five remedies of one finding never get the gain of the step five times."""
+    verify = Verify("step.exposed_communication_us", "falls")
+    one = finding("exposed-communication", saving=400.0, verify=verify)
+    one = replace(one, remedies=one.remedies * 5)
+    before = report({"step.time_us": 1000.0, "step.exposed_communication_us": 500.0, "allreduce.count": 1.0}, (one,))
+    after = report({"step.time_us": 650.0, "step.exposed_communication_us": 150.0, "allreduce.count": 4.0})
+    comparison = compare(before, after)
+    assert sum(effect.gained_us or 0.0 for effect in comparison.effects) == 350.0
+    assert comparison.unattributed_us == 0.0
 
 
 def test_what_is_gone_took_no_time_where_its_kind_was_measured():
     """A removed operator has no fact any more; that is the success of the remedy, not missing evidence."""
     cast, matmul = Subject("operator_type", "Cast"), Subject("operator_type", "MatMul")
     verify = Verify("operator_type.time_us", "falls")
-    before = report({"step.time_us": 100.0}, (finding("conversion-overhead", cast, verify=verify),))
+    counts = {"operators.kernel_count": 100.0}
+    reduced = finding("conversion-overhead", cast, verify=verify, remedy_id="remove-conversions")
+    before = report({"step.time_us": 100.0, **counts}, (reduced,))
     before = replace(before, facts=(*before.facts, Fact("operator_type.time_us", cast, 30.0)))
-    after = report({"step.time_us": 70.0})
+    after = report({"step.time_us": 70.0, "operators.kernel_count": 80.0})
     assert compare(before, after).effects[0].outcome == "unmeasured"
     after = replace(after, facts=(*after.facts, Fact("operator_type.time_us", matmul, 60.0)))
     assert compare(before, after).effects[0].outcome == "kept"
@@ -199,10 +237,10 @@ def test_every_format_in_both_languages_says_the_same_numbers():
     """Text, Markdown and JSON are views of one comparison."""
     verify = Verify("step.exposed_communication_us", "falls")
     before = report(
-        {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0},
+        {"step.time_us": 1000.0, "step.exposed_communication_us": 500.0, "allreduce.count": 1.0},
         (finding("exposed-communication", saving=400.0, verify=verify),),
     )
-    after = report({"step.time_us": 600.0, "step.exposed_communication_us": 100.0})
+    after = report({"step.time_us": 600.0, "step.exposed_communication_us": 100.0, "allreduce.count": 4.0})
     comparison = compare(before, after)
     for lang in ("en", "zh"):
         for form in formats_of("comparison"):
@@ -234,7 +272,8 @@ def test_profiles_are_compared_from_end_to_end(profiles):
     assert not comparison.of("new")
     assert any(a.subject == Subject("rank", "2", (2,)) for a in comparison.accounts)
     kept = [e for e in comparison.effects if e.finding.verdict == "slow-compute-rank"]
-    assert kept and all(e.outcome == "kept" for e in kept)
+    assert kept and all(e.outcome == "moved" and e.gained_us is None for e in kept)  # a swapped card leaves no sign
+    assert comparison.unattributed_us is not None and comparison.unattributed_us < 0
 
 
 def test_the_command_takes_profiles_and_reports_alike(profiles, tmp_path):

@@ -7,7 +7,8 @@ import datetime
 import pytest
 
 from advisor.basics.errors import ConfigError
-from advisor.gate.metrics import defaults, read_quantity
+from advisor.basics.quantity import read_quantity
+from advisor.gate.metrics import defaults
 from advisor.model import Severity
 from tests.helpers.profiles import policy
 

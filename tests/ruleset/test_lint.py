@@ -51,7 +51,7 @@ def test_the_sample_pack_is_clean() -> None:
         ("TEST003-unexplained.yaml", "[slow-compute-rank, slow-link]", "acme/unexplained-wait", "its own verdict"),
         ("TEST001-exposed.test.yaml", "boundary: true", "boundary: false", "case at its limit"),
         ("TEST001-exposed.test.yaml", "outcome: fail", "outcome: pass", "case in which the rule fires"),
-        ("TEST001-exposed.test.yaml", "step.time_us: 1e5, s", "step.tim_us: 1e5, s", "no fact 'step.tim_us'"),
+        ("TEST001-exposed.test.yaml", "step.time_us: 1.0e+5, s", "step.tim_us: 1.0e+5, s", "no fact 'step.tim_us'"),
         ("TEST001-exposed.test.yaml", "rule: TEST001", "rule: TEST009", "the cases are of TEST009"),
         ("TEST001-exposed.test.yaml", "outcome: not_applicable", "outcome: n/a", "outcome"),
         ("remedies/sample-split.yaml", "fact: step.exposed_share", "fact: step.exposed", "there is no fact"),
@@ -92,7 +92,7 @@ def test_the_sample_cases_hold() -> None:
     ("old", "new", "failure"),
     [
         ("severity: critical", "severity: low", "severity is critical, expected low"),
-        ("saving_us: 5e4", "saving_us: 6e4", "saving is 50 ms, expected 60 ms"),
+        ("saving_us: 5.0e+4", "saving_us: 6.0e+4", "saving is 50 ms, expected 60 ms"),
         ("message: 50 %", "message: 60 %", "no message contains"),
         ("outcome: fail", "outcome: pass", "outcome is fail, expected pass"),
         ("step.exposed_share: 0.5, step.time", "step.exposed_shar: 0.5, step.time", "there is no fact"),

@@ -66,7 +66,8 @@ def test_each_profile_gets_one_line(folder, capsys):
     assert told[1]["cause"]["verdict"] == "data-processing-bottleneck" and told[1]["change"] < -0.3
     from advisor.serve.runs import RunFolder
 
-    assert {run.name for run in RunFolder(folder / "advisor-reports").runs()} == {line["report"] for line in told}
+    saved = RunFolder(folder / "advisor-reports")
+    assert {run.name for run in saved.runs(saved.files())} == {line["report"] for line in told}
 
 
 def test_nothing_is_read_twice(folder, healthy, capsys):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,11 +27,10 @@ from advisor.ruleset.truth.trace import evidence
 
 @dataclass(frozen=True)
 class Draft:
-    """A rule has matched about a subject; `bindings` are the subjects its joins found."""
+    """A rule has matched about a subject."""
 
     rule: Rule
     subject: Subject
-    bindings: Mapping[str, Subject]
 
 
 @lru_cache(maxsize=1)
@@ -53,7 +52,7 @@ def build(
 ) -> Finding:
     """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
     rule = draft.rule
-    scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
+    scope = Scope(rule, draft.subject, facts, catalogue)
     stake = _stake(rule, scope, facts)
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables, facts)
@@ -74,7 +73,7 @@ def build(
         message=_text(rule.message, variables),
         evidence=tuple(evidence(scope, findings)),
         saving=None if open_ended else stake,
-        at_stake=stake if open_ended else None,
+        at_stake=replace(stake, kind="estimate") if open_ended and stake else None,
         remedies=remedies,
         statements=rule.statements,
         references=rule.references,
@@ -117,7 +116,7 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
         amount = min(amount, step)
-    kind = "upper_bound" if rule.saving.kind == "at_stake" else rule.saving.kind
+    kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
     basis = _text(rule.saving.basis, Variables(scope))
     return Saving(amount, amount / step if step else None, basis, removes=rule.saving.removes, kind=kind)
 

@@ -165,6 +165,7 @@ KINDS = (
          needs=_NEEDS),
     kind("pipeline.bubble_minimum_share", "ratio", "run", "the schedule's own bubble",
          formula="(p−1) ÷ (m+p−1), p stages, m micro-batches", needs="collectives"),
+    kind("pipeline.stages_whole", "bool", "run", "every rank at hand counts in its stage's work", needs=_NEEDS),
     kind("pipeline.work_spread", "ratio", "run", "(largest − mean) ÷ mean of the stages' work", needs=_NEEDS),
 )  # fmt: skip
 
@@ -186,6 +187,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return  # columns of zeros: nothing was measured
     lightest = min(found, key=lambda s: s.work)
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
+    counted = {rank for stage in found for rank in stage.ranks}
+    yield from fact("pipeline.stages_whole", RUN, counted >= {rank.rank for rank in run.ranks})
     yield from fact("pipeline.bubble_minimum_share", RUN, least, *sources)
     bubbles = [s.bubble for s in found if s.bubble is not None]
     if bubbles:

@@ -31,6 +31,8 @@ def hear_witnesses(run: Run) -> None:
             _steps_and_collectives(rank, steps, exchange)
         if exchange is not None:
             _collectives(rank, exchange)
+        if course is not None and exchange is not None:
+            _same_collectives(rank, course, exchange)
     _lengths(run, times)
     _clocks(run, courses, exchanges)
 
@@ -119,6 +121,26 @@ def _collectives(rank: Rank, exchange: Exchanges) -> None:
             text = f"{name} is more than Elapse Time in {int(longer.sum())} of {len(elapsed)} collectives"
             place = rank.relative(rank.tables["collectives"].paths[0])
             rank.note(place, f"contradicts itself: {text}", ("collectives",))
+
+
+def _same_collectives(rank: Rank, course: Course, exchange: Exchanges) -> None:
+    """A collective that stands among the kernels and in the file of collectives started once."""
+    if course.chain is None:
+        return
+    named = zip(course.chain.name, course.chain.start.tolist(), strict=True)
+    kernels = {name: course.chain.origin_ns / 1000 + start for name, start in named if name}
+    apart = [
+        abs(kernels[name] - start / 1000)
+        for name, step, start in zip(
+            (exchange.names[i] for i in exchange.name), exchange.step.tolist(), exchange.start_ns.tolist(), strict=True
+        )
+        if name in kernels and start > 0 and exchange.steps[step] == course.chain.step
+    ]
+    limits = section("contradiction")
+    length = float(course.span_us.mean())
+    if len(apart) >= limits["compared"] and float(np.median(apart)) > limits["of_step"] * length:
+        middle = show(float(np.median(apart)), "us")
+        _contradict(rank, f"the same collectives start {middle} apart in the middle", "collectives", "kernels")
 
 
 def _contradict(rank: Rank, text: str, *tables: str) -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from advisor.basics.errors import ConfigError
+from advisor.basics.suggest import suggest
 from advisor.gate.metrics import defaults
 from advisor.gate.model import Judgement, Note, Result
 from advisor.gate.policy import Policy
@@ -30,7 +30,7 @@ def check_waivers(policy: Policy, verdicts: Iterable[str], place: str = "") -> N
         ):  # fmt: skip
             if name is None or any(fnmatchcase(each, name) for each in known):
                 continue
-            near = get_close_matches(name, known, 1)
+            near = suggest(name, known)
             hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known[:8]) or 'none'}"
             faults.append(f"gate.waivers.{index}.{kind}: unknown {kind} {name} ({hint})")
     if faults:

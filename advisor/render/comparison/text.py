@@ -72,6 +72,7 @@ def _account_line(account: Account, lang: str) -> str:
     line = word(
         lang, "comparison.account", subject=account.subject, change=_signed(account.change_us), fact=account.fact,
         moved=moved, part=account.part.removesuffix("_us"), part_change=_signed(account.part_change_us),
+        share=show(account.share or 0.0, "ratio"),
     )  # fmt: skip
     return line + (f" [{', '.join(account.findings)}]" if account.findings else "")
 
@@ -116,7 +117,10 @@ def _sections(comparison: Comparison, lang: str) -> Iterator[tuple[str, list[str
     yield word(lang, "comparison.accounts"), [_account_line(a, lang) for a in comparison.accounts]
     for state in ("new", "remaining", "unjudged", "resolved"):
         yield word(lang, f"comparison.{state}"), [_finding_line(m, lang) for m in comparison.of(state)]
-    yield word(lang, "comparison.effects"), [_effect_line(e, lang) for e in comparison.effects]
+    told = [_effect_line(e, lang) for e in comparison.effects]
+    if told and comparison.unattributed_us is not None:
+        told.append(word(lang, "comparison.unattributed", change=_signed(comparison.unattributed_us)))
+    yield word(lang, "comparison.effects"), told
 
 
 def _head(lang: str) -> tuple[str, str, str, str]:
@@ -200,8 +204,10 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
             }
             for e in comparison.effects
         ],
+        "unattributed_us": _plain(comparison.unattributed_us),
         "accounts": [
             {
+                "share": _plain(a.share),
                 "part": a.part, "part_change_us": _plain(a.part_change_us), "fact": a.fact,
                 "subject": _subject(a.subject), "before": _plain(a.before), "after": _plain(a.after),
                 "change_us": _plain(a.change_us), "findings": list(a.findings),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.knowledge.words import both, word
 from advisor.model import Check, Finding, Outcome, Report, Role, Text
+
+DEEPEST = 12
+"""Symptoms of symptoms that are told one below the other."""
+Claim = tuple[str, str, Sequence[str], Sequence[str]]
+"""A finding's id, role, what it follows from and what it accounts for."""
 
 
 @dataclass(frozen=True)
@@ -22,27 +28,40 @@ class Branch:
 
 def branches(report: Report) -> list[Branch]:
     """Findings as trees in the report's order; each finding stands in exactly one place, whatever they claim of each
-    other (a cycle is cut at its first member)."""
+    other (a cycle is cut at its first member, what is chained deeper than `DEEPEST` stands side by side)."""
     by_id = {finding.id: finding for finding in report.findings}
-    claimed: dict[str, list[str]] = {finding.id: list(finding.because) for finding in report.findings}
-    for finding in report.findings:
-        for symptom in finding.explains:
-            claimed.get(symptom, []).append(finding.id)
-    cause_of: dict[str, str] = {}
+    cause_of = _causes([(f.id, f.role.value, f.because, f.explains) for f in report.findings])
     below: dict[str, list[Finding]] = {}
-    for finding in by_id.values():
-        if finding.role is Role.ROOT_CAUSE:
+    for symptom, cause in cause_of.items():
+        below.setdefault(cause, []).append(by_id[symptom])
+
+    def grow(finding: Finding, depth: int) -> Branch:
+        nearest = below.get(finding.id, [])
+        if depth < DEEPEST:
+            return Branch(finding, tuple(grow(other, depth + 1) for other in nearest))
+        every = list(nearest)
+        for other in every:
+            every += below.get(other.id, [])
+        return Branch(finding, tuple(Branch(other) for other in every))
+
+    return [grow(finding, 1) for finding in by_id.values() if finding.id not in cause_of]
+
+
+def _causes(findings: Sequence[Claim]) -> dict[str, str]:
+    """symptom -> the cause under which it stands."""
+    claimed = {identity: list(because) for identity, _, because, _ in findings}
+    for identity, _, _, explains in findings:
+        for symptom in explains:
+            claimed.get(symptom, []).append(identity)
+    cause_of: dict[str, str] = {}
+    for identity, role in {identity: role for identity, role, _, _ in findings}.items():
+        if role == Role.ROOT_CAUSE.value:
             continue
-        for cause in claimed[finding.id]:
-            if cause in by_id and cause != finding.id and not _reaches(cause, finding.id, cause_of):
-                cause_of[finding.id] = cause
-                below.setdefault(cause, []).append(finding)
+        for cause in claimed[identity]:
+            if cause in claimed and cause != identity and not _reaches(cause, identity, cause_of):
+                cause_of[identity] = cause
                 break
-
-    def grow(finding: Finding) -> Branch:
-        return Branch(finding, tuple(grow(other) for other in below.get(finding.id, ())))
-
-    return [grow(finding) for finding in by_id.values() if finding.id not in cause_of]
+    return cause_of
 
 
 def _reaches(start: str, goal: str, cause_of: dict[str, str]) -> bool:
@@ -53,9 +72,17 @@ def _reaches(start: str, goal: str, cause_of: dict[str, str]) -> bool:
     return False
 
 
+def causes_and_symptoms(findings: Sequence[Claim]) -> tuple[int, int]:
+    """(causes and what has none, symptoms that one of them accounts for)."""
+    known = len({identity for identity, *_ in findings})
+    symptoms = len(_causes(findings))
+    return known - symptoms, symptoms
+
+
 def said_counts(report: Report, lang: str) -> str:
     """How many causes and how many symptoms were found: the same words wherever findings are counted."""
-    return say_counts(*counts(report), lang)
+    claims = [(f.id, f.role.value, f.because, f.explains) for f in report.findings]
+    return say_counts(*causes_and_symptoms(claims), lang)
 
 
 def say_counts(causes: int, symptoms: int, lang: str) -> str:
@@ -63,12 +90,6 @@ def say_counts(causes: int, symptoms: int, lang: str) -> str:
         lang, "report.counts", causes=word(lang, "report.count_causes", count=causes),
         symptoms=word(lang, "report.count_symptoms", count=symptoms),
     )  # fmt: skip
-
-
-def counts(report: Report) -> tuple[int, int]:
-    """(causes and what has none, symptoms that one of them accounts for)."""
-    trees = branches(report)
-    return len(trees), len(report.findings) - len(trees)
 
 
 def direction_words(report: Report) -> Text:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import ConfigError, RuleError
+from advisor.basics.quantity import in_unit
+from advisor.basics.suggest import suggest
 from advisor.config import Config
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedy import RemedySpec
@@ -90,7 +91,7 @@ def configure(rules: Iterable[Rule], config: Config) -> list[Rule]:
     for key in ("params", "severities"):
         for name in getattr(config, key):
             if name not in by_id:
-                near = get_close_matches(name, by_id, 1)
+                near = suggest(name, by_id)
                 hint = f"did you mean {near[0]}?" if near else "`advisor rules list` names all rules"
                 raise ConfigError(f"{key}: there is no rule {name}", place=place, hint=hint)
     for name, values in config.params.items():
@@ -103,13 +104,18 @@ def configure(rules: Iterable[Rule], config: Config) -> list[Rule]:
 def with_params(rule: Rule, values: Mapping[str, Any], origin: str) -> Rule:
     """The rule with other values for some of its parameters. Raises ConfigError where one does not exist or fit."""
     params = dict(rule.params)
-    for name, value in values.items():
+    for name, given in values.items():
         if name not in params:
-            near = get_close_matches(name, params, 1)
+            near = suggest(name, params)
             hint = f"did you mean {near[0]}?" if near else "parameters: " + (", ".join(params) or "none")
             raise ConfigError(f"{rule.id} has no parameter {name}", place=origin, hint=hint)
-        if not fits_unit(value, params[name].unit):
-            raise ConfigError(f"{rule.id}: {name} = {value!r} is no value in {params[name].unit}", place=origin)
+        unit, shipped = params[name].unit, params[name].value
+        value: Any = in_unit(given, unit)
+        if not fits_unit(value, unit):
+            raise ConfigError(f"{rule.id}: {name} = {value!r} is no value in {unit}", place=origin)
+        if unit == "ratio" and isinstance(shipped, (int, float)) and shipped <= 1 < value:
+            hint = f'a share: {value / 100:g} or "{value:g} %"' if value <= 100 else "a share lies between 0 and 1"
+            raise ConfigError(f"{rule.id}: {name} = {value:g} is never reached by a share", place=origin, hint=hint)
         params[name] = replace(params[name], value=frozen(value), overridden=origin)
     return replace(rule, params=params)
 
@@ -119,7 +125,7 @@ def select(rules: Iterable[Rule], config: Config) -> list[Rule]:
     rules = list(rules)
     for entry in (*config.select, *config.ignore):
         if rules and not any(_means(entry, rule) for rule in rules):
-            near = get_close_matches(entry, [each for rule in rules for each in (rule.id, rule.verdict)], 1)
+            near = suggest(entry, [each for rule in rules for each in (rule.id, rule.verdict)])
             hint = f"did you mean {near[0]}?" if near else "an id, a prefix such as COMM, a verdict or a direction"
             raise ConfigError(f"{entry!r} means no rule", place=str(config.path or ""), hint=hint)
     kept = [rule for rule in rules if not config.select or any(_means(entry, rule) for entry in config.select)]

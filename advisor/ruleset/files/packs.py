@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import RuleError
 from advisor.basics.resources import resource
+from advisor.basics.suggest import suggest
 from advisor.config import Config
 
 ENTRY_POINTS = "advisor.packs"
@@ -55,7 +55,7 @@ def find_pack(name: str) -> Path:
         return _folder_of(name, installed[name])
     if _is_folder(Path(name)):
         return Path(name)
-    near = get_close_matches(name, [*shipped, *installed], 1)
+    near = suggest(name, [*shipped, *installed])
     known = ", ".join([*shipped, *installed])
     raise RuleError(
         f"there is no pack {name!r}", hint=f"did you mean {near[0]}?" if near else f"packs: {known}, or a folder"

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 
 from advisor.basics.errors import RuleError
+from advisor.basics.suggest import suggest
 
 MAX_LENGTH = 2000
 MAX_DEPTH = 40
@@ -63,7 +63,7 @@ class Name:
 
 @dataclass(frozen=True)
 class FactRef:
-    """A fact; `alias` is "", "run", an alias of `join`, or a kind of subject."""
+    """A fact; `alias` is "", or a kind of subject."""
 
     fact: str
     alias: str = ""
@@ -304,7 +304,7 @@ class _Parser:
 
     def call(self, token: _Token) -> Expr:
         if token.text not in FUNCTIONS:
-            near = get_close_matches(token.text, FUNCTIONS, 1)
+            near = suggest(token.text, FUNCTIONS)
             hint = f"did you mean {near[0]}?" if near else "functions: " + ", ".join(FUNCTIONS)
             raise _error(self.source, token.column, f"there is no function {token.text!r}", hint)
         self.take()

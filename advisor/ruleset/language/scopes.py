@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+from advisor.basics.suggest import suggest
 from advisor.facts.base import FactKind
 from advisor.model import SUBJECT_KINDS
 from advisor.ruleset.language.expression import ExpressionError, FactRef
@@ -24,28 +26,25 @@ def fact_kind(name: str, catalogue: Mapping[str, FactKind]) -> FactKind:
     """The catalogue's line of this fact. Raises ExpressionError with the nearest names where there is none."""
     found = IDENTITY.get(name) or catalogue.get(name)
     if found is None:
-        near = get_close_matches(name, [*catalogue, *IDENTITY], 3, 0.6)
+        known = [*catalogue, *IDENTITY]
+        near = suggest(name, known) or _with_its_words(name, known) or get_close_matches(name, known, 3, 0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "`advisor facts list` names all facts"
         raise ExpressionError(f"there is no fact {name!r}", hint=hint)
     return found
 
 
-def place(ref: FactRef, kind: str, joins: Mapping[str, str], catalogue: Mapping[str, FactKind]) -> str:
-    """Where the fact is looked up for a subject of this kind: "self", "run", "collection", an alias of `joins`
-    (alias -> kind), or "holder:KIND", the subject of that kind which holds the same ranks.
+def place(ref: FactRef, kind: str, catalogue: Mapping[str, FactKind]) -> str:
+    """Where the fact is looked up for a subject of this kind: "self", "run", "collection", or
+    "holder:KIND", the subject of that kind which holds the same ranks.
 
     Raises ExpressionError where the fact does not exist there.
     """
     scopes = fact_kind(ref.fact, catalogue).scopes
-    if ref.alias in joins:
-        if joins[ref.alias] not in scopes:
-            raise _misplaced(ref, scopes, f"{ref.alias} is a {joins[ref.alias]}")
-        return ref.alias
     if ref.alias:
         if ref.alias not in SUBJECT_KINDS:
-            near = get_close_matches(ref.alias, [*joins, *SUBJECT_KINDS], 1)
-            hint = f"did you mean {near[0]}?" if near else "use an alias of join, or a kind of subject"
-            raise ExpressionError(f"{ref.alias!r} in {ref.alias}:{ref.fact} is no alias", hint=hint)
+            near = suggest(ref.alias, SUBJECT_KINDS)
+            hint = f"did you mean {near[0]}?" if near else "use a kind of subject"
+            raise ExpressionError(f"{ref.alias!r} in {ref.alias}:{ref.fact} is no kind of subject", hint=hint)
         if ref.alias not in scopes:
             raise _misplaced(ref, scopes, f"not of a {ref.alias}")
         if ref.alias == kind:
@@ -64,7 +63,7 @@ def _misplaced(ref: FactRef, scopes: Sequence[str], why: str) -> ExpressionError
     return ExpressionError(
         f"{ref.fact} is a fact of {kinds}; {why}",
         hint=f"compare peers (median, highest, count, …), write {scopes[0]}:{ref.fact} for the {scopes[0]} with the "
-        "same rank, or join it",
+        "same rank",
     )
 
 
@@ -92,3 +91,11 @@ def peer_kind(refs: Sequence[FactRef], kind: str, catalogue: Mapping[str, FactKi
             hint=f"name it: {sorted(candidates)[0]}:{refs[0].fact}",
         )
     raise ExpressionError("a peer function needs a fact of ranks, stages, …; this is one of the whole run")
+
+
+def _with_its_words(name: str, known: Sequence[str]) -> list[str]:
+    """The shortest fact that has all words of this name: step.exposed_share → step.exposed_communication_share."""
+    words = set(re.split(r"[._]", name))
+    return sorted(
+        (each for each in known if words <= set(re.split(r"[._]", each))), key=lambda each: (len(each), each)
+    )[:1]

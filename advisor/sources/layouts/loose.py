@@ -44,7 +44,7 @@ def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:
     identity = ascend.add_databases(rank, databases, metadata, note)
     ascend.add_identity(rank, metadata, identity, databases)
     if not rank.rank_known:
-        numbers = {m.group(1) for path in files if (m := re.search(r"rank[_-]?(\d+)", path.name, re.IGNORECASE))}
+        numbers = {m.group(1) for path in files if (m := re.search(r"rank[_-]?([0-9]+)", path.name, re.IGNORECASE))}
         number = as_int(numbers.pop()) if len(numbers) == 1 else None
         if number is not None:
             rank.rank, rank.rank_known = number, True

@@ -45,7 +45,7 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     metadata = Metadata()
     identity = ascend.add_databases(rank, databases, metadata, note)
     ascend.add_identity(rank, metadata, identity, databases)
-    devices = listing.find_folders(r"device_\d+")
+    devices = listing.find_folders(r"device_[0-9]+")
     rank.device = rank.device or (devices[0].name.partition("_")[2] if devices else None)
     if not rank.tables:
         rank.unparsed = (root,)
@@ -60,7 +60,7 @@ def _older(listing: Listing, base: Path) -> list[Rank]:
     if listing.name == OUTPUT or OUTPUT in listing.folders:
         return []
     ranks = []
-    for folder in listing.find_folders(r"device_\d+"):
+    for folder in listing.find_folders(r"device_[0-9]+"):
         timeline, summary = list_folder(folder / "timeline"), list_folder(folder / "summary")
         rank = Rank(0, folder, base=base, rank_known=False, layout="msprof", device=folder.name.partition("_")[2])
         rank.tables = tablefiles.find_tables(summary.path / name for name in summary.files)

@@ -37,7 +37,7 @@ _VITAL = (
     ("start_ns", "Start Time(us)", "its kernels count in sums, not in the timeline"),
     ("name", "Name", "its operators are unknown"),
 )
-_START = r"^\d{1,16}(\.\d*)?$"
+_START = r"^[0-9]{1,16}(\.[0-9]*)?$"
 
 
 def text_frames(path: Path, note: Note, device: str | None = None) -> Iterator[pl.DataFrame]:
@@ -288,7 +288,7 @@ def _nanoseconds(frame: pl.DataFrame) -> pl.Series:
     texts = pl.col("start_ns").str.strip_chars(' \t"')
     plain, all_plain = frame.select(
         texts.str.replace(".", "", literal=True).cast(pl.Int64, strict=False),
-        texts.str.contains(r"^\d{1,16}\.\d{3}$").all().alias("plain"),
+        texts.str.contains(r"^[0-9]{1,16}\.[0-9]{3}$").all().alias("plain"),
     ).get_columns()
     if all_plain[0]:
         return plain

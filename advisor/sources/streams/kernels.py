@@ -282,9 +282,9 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     return kernels
 
 
-_STACK = re.compile(r"\r?\n|File \"|\.py[:(]\d")
-_STEP = re.compile(r"[_/#-]step[_#]?\d+$", re.IGNORECASE)
-_NODE = re.compile(r"-op\d+(?=/)")
+_STACK = re.compile(r"\r?\n|File \"|\.py[:(][0-9]")
+_STEP = re.compile(r"[_/#-]step[_#]?[0-9]+$", re.IGNORECASE)
+_NODE = re.compile(r"-op[0-9]+(?=/)")
 _LAUNCH = re.compile(r"(?:\w+::)+")
 
 

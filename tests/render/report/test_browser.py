@@ -245,6 +245,7 @@ def test_pages_of_the_server(browser, tmp_path):
 
     for name, make in SAMPLES.items():
         (tmp_path / f"{name}.json").write_text(render(make(), "json"), encoding="utf-8")
+    (tmp_path / "later.json").write_text(render(SAMPLES["cluster"](), "json"), encoding="utf-8")
     config = uvicorn.Config(build_application(tmp_path), host="127.0.0.1", port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -253,7 +254,8 @@ def test_pages_of_the_server(browser, tmp_path):
         _wait(lambda: server.started, 10)
         root = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         browser.get(root)
-        assert len(_all(browser, "table.runs tbody tr")) == len(SAMPLES)
+        assert len(_all(browser, "table.runs tbody tr")) == len(SAMPLES) + 1
+        assert not AXE or _violations(browser) == []
         browser.execute_script("arguments[0].click()", _find(browser, "form[action='/compare'] button"))
         _wait(lambda: "/compare?" in browser.current_url and _all(browser, "h1"))
         browser.get(f"{root}/trend?metric=step.time_us")

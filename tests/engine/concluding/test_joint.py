@@ -1,0 +1,106 @@
+"""What findings give together: never more than there is to lose, and in every order the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.engine.concluding.accounting import account
+from advisor.engine.concluding.joint import repaired, tell_jointly
+from advisor.facts.base import FactSet
+from advisor.model import (
+    RUN,
+    Confidence,
+    Direction,
+    Fact,
+    Finding,
+    ProfileInfo,
+    Report,
+    Role,
+    Saving,
+    Severity,
+    Summary,
+    Text,
+)
+
+SAME = Text("x", "x")
+STEP = 1000.0
+DIRECTIONS = (Direction.COMPUTATION, Direction.COMMUNICATION, Direction.SCHEDULING)
+
+
+def facts(computing: float, exposed: float, idle: float) -> FactSet:
+    shares = {"computing": computing, "exposed_communication": exposed, "idle": idle}
+    found = [Fact("step.time_us", RUN, STEP)]
+    for name, share in shares.items():
+        found += [Fact(f"step.{name}_share", RUN, share), Fact(f"step.{name}_us", RUN, share * STEP)]
+    return FactSet(found)
+
+
+def finding(number: int, us: float, direction: Direction, removes: str = "", role: Role = Role.ROOT_CAUSE) -> Finding:
+    return Finding(
+        f"F{number}", f"R{number}", "verdict", direction, role, Severity.HIGH, Confidence.HIGH, RUN, SAME, SAME,
+        saving=Saving(us, us / STEP, SAME, removes=removes),
+    )  # fmt: skip
+
+
+promises = st.lists(
+    st.tuples(st.floats(0.0, STEP), st.sampled_from(DIRECTIONS), st.sampled_from(("", "compute", "links"))), max_size=9
+)
+splits = st.tuples(st.floats(0.01, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0)).map(
+    lambda parts: tuple(part / sum(parts) for part in parts)
+)
+
+
+@given(promises, splits)
+def test_no_sum_of_savings_is_above_what_the_step_can_lose(told, split):
+    """Whatever rules promise, what the findings give one after another never exceeds the step, and none takes back."""
+    found = [finding(i, us, direction, removes) for i, (us, direction, removes) in enumerate(told, 1)]
+    joint = tell_jointly(found, facts(*split), None, STEP)
+    after = [f.saving.after_others_us for f in joint.findings if f.saving and f.saving.after_others_us is not None]
+    assert all(us >= 0 for us in after)
+    assert sum(after) <= STEP * (1 + 1e-9)
+    if joint.whatif is not None:
+        assert min(joint.whatif.step_time_us.values()) >= -1e-6
+        assert len(joint.whatif.step_time_us) == 2 ** len(joint.whatif.causes)
+
+
+@given(promises, splits)
+def test_the_four_parts_of_the_account_sum_to_the_step(told, split):
+    """Useful, avoidable, unavoidable and unexplained are the whole step, none of them below nothing."""
+    measured = facts(*split)
+    found = [finding(i, us, direction, removes) for i, (us, direction, removes) in enumerate(told, 1)]
+    whole = account(tell_jointly(found, measured, None, STEP).findings, measured, STEP)
+    assert whole is not None
+    parts = [whole.useful_us, *whole.avoidable_us.values(), *whole.unavoidable_us.values(), whole.unexplained_us]
+    assert all(us >= -1e-6 for us in parts)
+    assert abs(sum(parts) - STEP) <= 1e-6 * STEP
+
+
+def test_remedies_of_one_wait_are_saved_once():
+    """Two ways to end the same idle time end it once."""
+    found = [finding(1, 150.0, Direction.SCHEDULING), finding(2, 120.0, Direction.SCHEDULING)]
+    joint = tell_jointly(found, facts(0.7, 0.1, 0.2), None, STEP)
+    assert [f.saving.after_others_us for f in joint.findings if f.saving] == [150.0, 50.0]
+    assert joint.whatif is not None and joint.whatif.step_time_us["F1,F2"] == 800.0
+
+
+def test_a_promise_has_a_range_and_an_upper_bound_reaches_down_to_nothing():
+    """Nobody can bank on a number without its error."""
+    told = finding(1, 100.0, Direction.COMPUTATION)
+    bound = replace(told, id="F2", saving=replace(told.saving, kind="upper_bound"))
+    first, second = tell_jointly([told, bound], facts(0.7, 0.2, 0.1), None, STEP).findings
+    assert first.saving and first.saving.range_us and first.saving.range_us[0] < 100.0 < first.saving.range_us[1]
+    assert second.saving and second.saving.range_us == (0.0, 100.0)
+
+
+def test_doing_without_findings_tells_the_step_and_the_next_limit():
+    """`advisor whatif` answers with the step then, and what gives most after that."""
+    measured = facts(0.6, 0.2, 0.2)
+    found = [finding(1, 150.0, Direction.SCHEDULING), finding(2, 100.0, Direction.COMPUTATION)]
+    joint = tell_jointly(found, measured, None, STEP)
+    report = Report(ProfileInfo("p"), Summary("scheduling", SAME, STEP), tuple(joint.findings), whatif=joint.whatif)
+    answer = repaired(report, ["f1"], measured, None)
+    assert answer is not None
+    assert (answer.after_us, answer.next and answer.next.id, answer.next_us) == (850.0, "F2", 100.0)

@@ -1,0 +1,156 @@
+"""The folder of saved reports: what else lies there hurts nobody, and a list opens only what it shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import replace
+
+import pytest
+from fake_reports import cluster, data_bound, healthy
+
+from advisor.cli.main import main
+from advisor.exchange import report_from_json
+from advisor.render import render
+from advisor.serve import runs as module
+from advisor.serve.runs import RunFolder, grouped
+
+starlette = pytest.importorskip("starlette.testclient")
+
+
+def _chained(count):
+    """A report whose findings each follow from the next."""
+    first = data_bound().findings[1]
+    findings = [
+        replace(first, id=f"F{i}", because=(f"F{i + 1}",) if i < count else (), explains=())
+        for i in range(1, count + 1)
+    ]
+    return replace(data_bound(), findings=tuple(findings))
+
+
+def _attacks(root):
+    text = render(healthy(), "json")
+    number = '"step_time_us": 84210.0'
+    assert number in text
+    for name, value in (("large", "1" + "0" * 400), ("nan", "NaN"), ("infinity", "Infinity"), ("range", "1e999")):
+        (root / f"{name}.json").write_text(text.replace(number, f'"step_time_us": {value}'), encoding="utf-8")
+    document = json.loads(text)
+    document["facts"].append({"name": "run.x", "subject": {"kind": "run", "id": "run", "ranks": []}, "value": 0})
+    huge = json.dumps(document, sort_keys=True).replace('"value": 0}', '"value": 1' + "0" * 400 + "}")
+    (root / "fact.json").write_text(huge, encoding="utf-8")
+    (root / "chain.json").write_text(render(_chained(300), "json"), encoding="utf-8")
+    (root / "deep.json").write_text("[" * 100_000 + '"advisor"', encoding="utf-8")
+    (root / os.fsdecode(b"n\xff\xfeame.json")).write_text(text, encoding="utf-8")
+    os.mkfifo(root / "pipe.json")
+    (root / "zero.json").symlink_to("/dev/zero")
+    (root / "gone.json").symlink_to("nowhere")
+
+
+@pytest.fixture
+def client(tmp_path):
+    """A browser before a folder with a good report among all that."""
+    from advisor.serve.app import build_application
+
+    (tmp_path / "good.json").write_text(render(data_bound(), "json"), encoding="utf-8")
+    _attacks(tmp_path)
+    application = build_application(tmp_path, hosts=("testserver",))
+    return starlette.TestClient(application, raise_server_exceptions=False)
+
+
+def test_one_file_stops_nobody(client):
+    """Numbers that are none, chains, odd names, pipes and devices: every page still answers, with all its headers."""
+    page = client.get("/")
+    assert page.status_code == 200 and "good.json" in page.text and "chain.json" in page.text
+    assert "nan.json" not in page.text and "pipe.json" not in page.text
+    keys = sorted(set(re.findall(r'href="/run/(\w+)"', page.text)))
+    assert len(keys) >= 3
+    for key in keys:
+        for address in (f"/run/{key}", f"/run/{key}/json", f"/compare?before={key}&after={keys[0]}"):
+            answer = client.get(address)
+            assert answer.status_code in (200, 404), address
+            assert answer.headers["x-content-type-options"] == "nosniff"
+    assert client.get("/trend?metric=step.time_us").status_code == 200
+    for answer in (client.get("/", headers={"host": "evil.example"}), client.get("/run/nothing"), client.post("/")):
+        assert answer.status_code in (400, 404, 405) and answer.headers["x-frame-options"] == "DENY"
+
+
+def test_a_page_that_fails_has_its_headers_too(client, monkeypatch):
+    """What went wrong inside tells nothing outside and keeps the policy."""
+
+    def fails(*_args, **_options):
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(RunFolder, "files", fails)
+    answer = client.get("/")
+    assert answer.status_code == 500 and "secret" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", ["large", "nan", "infinity", "range", "fact", "chain", "deep"])
+def test_comparing_with_such_a_report_is_no_defect_of_ours(tmp_path, name, capsys):
+    """Wrong input is told as that; 4 would send people to report a bug."""
+    (tmp_path / "good.json").write_text(render(healthy(), "json"), encoding="utf-8")
+    _attacks(tmp_path)
+    status = main(["compare", str(tmp_path / "good.json"), str(tmp_path / f"{name}.json")])
+    assert status in {"chain": (0, 3), "deep": (2, 3)}.get(name, (2,)), capsys.readouterr().err
+
+
+def test_findings_chained_without_end_are_told():
+    """Three hundred symptoms of symptoms are a list, not a crash."""
+    report = _chained(300)
+    for format in ("html", "text", "markdown"):
+        assert "F299" in render(report, format, verbose=True) or format != "html"
+
+
+def test_a_list_opens_only_what_it_shows(tmp_path, monkeypatch):
+    """Fifteen hundred reports: the first page in a moment, newest first, and the others unopened."""
+    from advisor.serve.app import SHOWN, build_application
+
+    text = render(cluster(), "json")
+    for i in range(SHOWN * 3):
+        path = tmp_path / f"run{i:04d}.json"
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (1_700_000_000 + i, 1_700_000_000 + i))
+    opened = []
+    read = module._read
+    monkeypatch.setattr(module, "_read", lambda path: opened.append(path) or read(path))
+    client = starlette.TestClient(build_application(tmp_path, hosts=("testserver",)))
+    began = time.perf_counter()
+    page = client.get("/").text
+    assert len(opened) == SHOWN and time.perf_counter() - began < 5
+    assert f"run{SHOWN * 3 - 1:04d}.json" in page and "run0000.json" not in page
+    assert "run0000.json" in client.get("/?page=3").text
+
+
+def test_runs_are_grouped_by_model_and_size(tmp_path):
+    """A step of 8 ranks is no worse than one of 4: only runs of one model and size stand in one table."""
+    for name, report in (("a", cluster(8)), ("b", cluster(8)), ("c", cluster(16)), ("d", data_bound())):
+        (tmp_path / f"{name}.json").write_text(render(report, "json"), encoding="utf-8")
+    folder = RunFolder(tmp_path)
+    groups = grouped(list(folder.runs(folder.files())))
+    assert sorted(sorted(run.name for run in group.runs) for group in groups) == [
+        ["a.json", "b.json"],
+        ["c.json"],
+        ["d.json"],
+    ]
+
+
+def test_counts_are_those_of_the_report(tmp_path):
+    """The list, the terminal and the page count causes and symptoms alike."""
+    (tmp_path / "a.json").write_text(render(data_bound(), "json"), encoding="utf-8")
+    folder = RunFolder(tmp_path)
+    (run,) = folder.runs(folder.files())
+    said = f"causes: {run.causes}, symptoms: {run.symptoms}"
+    assert said in render(data_bound(), "text", width=200) and said in render(data_bound(), "html")
+
+
+def test_what_only_looks_like_a_number_is_refused():
+    """NaN compares to nothing, and 10**400 ends every division."""
+    from advisor.basics.errors import UsageError
+
+    text = render(healthy(), "json")
+    for value in ("NaN", "-Infinity", "1e999", "1" + "0" * 400):
+        with pytest.raises(UsageError):
+            report_from_json(text.replace("84210.0", value))
