@@ -266,11 +266,11 @@ def read_files(
     frames = [frame for path in paths if (frame := read_file(table, path, wanted, note)) is not None]
     if not frames:
         return None
-    found = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    found: pd.DataFrame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     if device is None:
         return found
-    found = found[found["device"].fillna(device).str.strip() == device].reset_index(drop=True)
-    return found if columns is None else found[[name for name in found.columns if name in columns]]
+    own: pd.DataFrame = found[found["device"].fillna(device).str.strip() == device].reset_index(drop=True)
+    return own if columns is None else own.drop(columns=["device"])
 
 
 @reader("csv.table")
