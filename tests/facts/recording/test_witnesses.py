@@ -56,6 +56,7 @@ CORRUPTIONS: dict[str, Callable[[Path], None]] = {
     "one rank's computation in another unit": lambda folder: _scale(folder, STEPS, "Computing", 1000, 1),
     "idle time in another unit": lambda folder: _scale(folder, STEPS, "Free", 1000),
     "kernels in another unit": lambda folder: _scale(folder, KERNELS, "Duration(us)", 1000),
+    "host interfaces in another unit": lambda folder: _scale(folder, "api_statistic.csv", "Time(us)", 1000),
     "step tables of two ranks exchanged": lambda folder: _exchange(folder, STEPS),
 }
 
