@@ -10,6 +10,7 @@ from pathlib import Path
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, list_folder
 from advisor.sources.layouts import ascend
+from advisor.sources.layouts.devices import split_devices
 from advisor.sources.metadata import Metadata, as_int, read_metadata
 from advisor.sources.text import tablefiles
 
@@ -28,9 +29,9 @@ def is_known(name: str) -> bool:
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
-    """All files of a profile in this folder as one rank."""
+    """All files of a profile in this folder as one rank, or one for each device that they name."""
     files = [listing.path / name for name in listing.files if is_known(name)]
-    return [build_rank(listing.path, files, base)] if files else []
+    return split_devices(build_rank(listing.path, files, base)) if files else []
 
 
 def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:

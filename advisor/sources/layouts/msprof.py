@@ -9,6 +9,7 @@ from pathlib import Path
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, list_folder
 from advisor.sources.layouts import ascend
+from advisor.sources.layouts.devices import split_devices
 from advisor.sources.metadata import Metadata
 from advisor.sources.older import device_timelines
 from advisor.sources.text import tablefiles
@@ -28,7 +29,7 @@ def judge(listing: Listing) -> Judgement:
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
-    """The device in this folder as one rank. A PROF_* folder that nothing exported is raw data."""
+    """Each device in this folder as a rank. A PROF_* folder that nothing exported is raw data."""
     if not judge(listing).recognised:
         return []
     root = listing.path
@@ -48,8 +49,10 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     rank.device = rank.device or (devices[0].name.partition("_")[2] if devices else None)
     if not rank.tables:
         rank.unparsed = (root,)
-    ascend.link_ranks(rank)
-    return [rank]
+    ranks = split_devices(rank)
+    for one in ranks:
+        ascend.link_ranks(one)
+    return ranks
 
 
 def _older(listing: Listing, base: Path) -> list[Rank]:
