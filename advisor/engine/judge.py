@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.evidence import missing_evidence
 from advisor.engine.concluding.findings import Draft, build
-from advisor.engine.concluding.joint import tell_jointly
+from advisor.engine.concluding.joint import Joint, tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import step_time, summarise
 from advisor.engine.concluding.without_steps import tell_of_recording
@@ -66,7 +66,12 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     missing = missing_evidence(verdicts.checks, kinds, measured.tables)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
-    joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
+    try:
+        joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
+    except Exception as error:  # chains of a damaged profile may contradict each other: the findings stand all the same
+        log.debug("joint savings", exc_info=True)
+        problems.append(Problem("replay", f"joint savings could not be told: {type(error).__name__}: {error}"))
+        joint = Joint(verdicts.findings, None)
     report = Report(
         profile=measured.info,
         summary=summarise(

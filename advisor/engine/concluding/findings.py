@@ -10,13 +10,14 @@ from typing import Any
 from advisor.basics.errors import RuleError
 from advisor.engine.concluding.allclear import some
 from advisor.engine.concluding.doubted import doubted_files
+from advisor.engine.concluding.partial import is_partial, reservations
 from advisor.engine.concluding.roots import lower
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.statements import document
 from advisor.knowledge.verdicts import verdict_words
 from advisor.knowledge.words import both
-from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
+from advisor.model import RUN, Confidence, Direction, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import RemedyUse, Rule
 from advisor.ruleset.truth.board import Reached
@@ -38,13 +39,6 @@ def materiality() -> dict[Severity, float]:
     """Least share of the step that must be at stake for each severity (knowledge_base/materiality.yaml)."""
     least = document("materiality.yaml")["least_share_of_step"]
     return {Severity(name): float(entry["value"]) for name, entry in least.items()}
-
-
-@lru_cache(maxsize=1)
-def among_peers() -> Mapping[str, Any]:
-    """Which subjects stand out among peers, and how many steady steps it takes to say so (the same document)."""
-    entry: Mapping[str, Any] = document("materiality.yaml")["among_peers"]
-    return entry
 
 
 def build(
@@ -127,7 +121,7 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
         at_stake = stake.share
-    if (at_stake is None and rule.impact is not None) or _lacks_peers(scope):
+    if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject.kind, scope.facts):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
@@ -142,17 +136,6 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
             if bound is not None and (measured >= bound if ladder.worse == "higher" else measured <= bound):
                 reached = severity
     return min(reached, allowed, key=lambda s: s.rank)
-
-
-def _lacks_peers(scope: Scope) -> bool:
-    """Whether one of several ranks, hosts or links is told from its peers by a single step (another one may be last in
-    the next), or while others of its peers are absent."""
-    peers = among_peers()
-    if scope.subject.kind not in peers["subjects"]:
-        return False
-    steps = scope.facts.number("step.count", RUN)
-    absent = (scope.facts.number("run.missing_ranks", RUN) or 0) > 0
-    return absent or (steps is not None and steps < peers["steps"]["value"])
 
 
 def _allowed(share: float) -> Severity:
@@ -170,6 +153,8 @@ def _confidence(
     if files := doubted_files(scope, facts, findings):
         confidence = lower(confidence, Confidence.LOW)
         doubts.append(both("all_clear.contradicts", files=some(files)))
+    if rule.direction != Direction.EVIDENCE:
+        doubts += reservations(rule, scope.subject.kind, facts)
     return confidence, tuple(doubts)
 
 

@@ -105,6 +105,21 @@ def _statements_of(finding: Finding) -> list[tuple[str, Text]]:
     return [(identity, known[identity].text) for identity in finding.statements if identity in known]
 
 
+def _place_of(report: Report, finding: Finding) -> Text | None:
+    """Where to look in a timeline: rank, step and the time from the step's start of the longest piece that this rank
+    puts on the critical path; None where no step of all ranks is drawn."""
+    course: Any = report.charts.get("step_ranks")
+    try:
+        pieces = [p for p in course["path"] if p[0] in finding.subject.ranks and p[3] != "communication"]
+        rank, begin, end, _ = max(pieces, key=lambda piece: piece[2] - piece[1])
+        return wording.both(
+            "figures.place", rank=int(rank), step=printable(course["step"]), start=show(float(begin), "us"),
+            end=show(float(end), "us"),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None
+
+
 def _address_of(reference: Mapping[str, str]) -> str:
     """Where the document can be read, for those of the knowledge base that are public; no address of a profile."""
     from advisor.knowledge.statements import documents
@@ -160,6 +175,7 @@ def _environment(lines: bool) -> Environment:
     environment.filters["truncated"] = lambda text, limit: shorten(printable(text), limit)
     environment.globals.update(
         address_of=_address_of,
+        place_of=_place_of,
         anchor=anchor_of,
         both=wording.both,
         change=wording.change,
