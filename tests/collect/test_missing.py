@@ -51,7 +51,7 @@ def test_dynamic_profiling_gets_a_file_it_can_read(report, capsys, tmp_path):
     _, told = collected(capsys, report, "--as", "dynamic", "-o", str(file))
     document = json.loads(file.read_text())
     assert document["profile_memory"] is True and document["profiler_level"] == 1
-    assert "dynamic cannot record the data pipeline" in told and "a rank and step" in told
+    assert "dynamic cannot record the data pipeline" in told and "per rank and step" in told
     assert main(["collect", "--check", str(file)]) == 0
 
 
