@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from advisor.basics.errors import UsageError
+from advisor.basics.errors import NoVerdict, UsageError
 from advisor.model import Problem
 from advisor.sources.base import Profile, Rank
 
@@ -30,6 +30,9 @@ Result = tuple[dict[Any, Any], list[Problem]]
 
 PARALLEL_BYTES = 48_000_000
 """Below this much input a process pool costs more than it brings."""
+LEAST_ADDRESSES = 1_000_000_000
+"""Bytes of address space below which the native libraries end the process instead of telling; where `ulimit -v` leaves
+less, nothing is started."""
 
 
 def input_sizes(profile: Profile, tables: Collection[str]) -> list[int]:
@@ -47,7 +50,8 @@ def prepare(paths: Iterable[str | Path], jobs: int = 0, cluster: str | None = No
     if _METHOD == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
-        ensure_running()
+        with _uninterrupted():
+            ensure_running()
 
 
 def _is_large(paths: Iterable[str | Path]) -> bool:
@@ -66,6 +70,21 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def require_memory() -> None:
+    """Raises NoVerdict where a limit leaves too little address space to read profiles."""
+    try:
+        import resource
+    except ImportError:
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESSES:
+        raise NoVerdict(
+            f"a limit leaves {limit // 1_000_000} MB of address space; reading profiles needs "
+            f"{LEAST_ADDRESSES // 1_000_000} MB",
+            hint="raise it: ulimit -v",
+        )
 
 
 @contextmanager
@@ -158,6 +177,20 @@ _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods(
 _BASE: Any = multiprocessing.get_context(_METHOD)
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the process is started, and is blocked in it from its first moment: while it still imports,
+    it would answer with a traceback. Only this process answers Ctrl-C."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Worker(_BASE.Process):  # type: ignore[misc]  # which class it is depends on the platform
     """A process that does not run the caller's main module again: the advisor is called from training scripts, which
     begin to train where nothing keeps them from it, and a worker needs nothing of them."""
@@ -166,7 +199,8 @@ class _Worker(_BASE.Process):  # type: ignore[misc]  # which class it is depends
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
         try:
-            super().start()
+            with _uninterrupted():
+                super().start()
         finally:
             sys.modules["__main__"] = main
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.execution import executor, input_sizes, run_each
+from advisor.execution import executor, input_sizes, require_memory, run_each
 from advisor.facts import declared
 from advisor.facts.base import FactSet, Family, Measured, Reduction, Run
 from advisor.facts.origins import Origins
@@ -106,6 +106,7 @@ def _measured(given: Opened, names: Iterable[str] | None, options: Options, allo
     from advisor.facts.step.info import describe
     from advisor.sources.discover import load_profile
 
+    require_memory()
     profile = load_profile(given.paths, shown=given.shown)
     profile.problems += given.problems
     if not profile.ranks and not allow_empty:
@@ -136,7 +137,7 @@ def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
     lost: dict[str, set[str]] = defaultdict(set)
     usable = set()
     for rank in run.profile.ranks:
-        told = {problem.file for problem in rank.problems}
+        told = {problem.file for problem in rank.problems if not problem.doubted}  # read, if not believed
         for table, reference in rank.tables.items():
             damaged[table] |= {rank.relative(path) for path in reference.paths} & told
             gone = {problem.file for problem in rank.problems if table in problem.lost}

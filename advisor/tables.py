@@ -119,6 +119,7 @@ KERNELS = Table(
     "kernels",
     "every kernel on the device",
     (
+        _c("device", "str", "Device_id", "Device ID"),
         _c("step", "str", "Step Id", "Step ID"),
         _c("name", "str", "Name", "Op Name", "op_name"),
         _c("type", "str", "Type", "OP Type", "op_type"),
@@ -155,6 +156,7 @@ OPERATOR_TYPES = Table(
     "operator_types",
     "device time by operator type (and core type), whole profile",
     (
+        _c("device", "str", "Device_id", "Device ID"),
         _c("type", "str", "OP Type", "op_type", "kernel_type"),
         _c("core", "str", "Core Type"),
         _c("count", "float", "Count", "execution_frequency"),

@@ -1,4 +1,4 @@
-"""How long the engines take: `python benchmarks/engine.py` prints a table; numbers are CPU seconds, best of three."""
+"""How long durable-rules takes to match: `python benchmarks/engine.py`. CPU seconds, best of three."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from advisor.basics.errors import ConfigError
 from advisor.engine.matching.base import CompiledRule, Engine, Join, Pattern, Record, Test
-from advisor.engine.matching.select import make_engine
+from advisor.engine.matching.durable import DurableEngine
 
 Case = tuple[list[CompiledRule], list[Record]]
 
@@ -74,20 +73,12 @@ def measure(engine: Engine, records: list[Record]) -> tuple[int, float]:
 
 
 def main() -> None:
-    print(f"{'case':55}{'hits':>9}{'durable':>10}{'python':>10}")
+    print(f"{'case':55}{'hits':>9}{'durable':>10}")
     for title, build in CASES.items():
         rules, records = build()
-        row, hits = "", 0
-        for choice in ("durable", "python"):
-            try:
-                engine = make_engine(rules, choice, max_hits=10**9)
-            except ConfigError:
-                row += f"{'absent':>10}"
-                continue
-            runs = [measure(engine, records) for _ in range(3)]
-            hits = runs[0][0]
-            row += f"{min(seconds for _, seconds in runs):9.3f}s"
-        print(f"{title:55}{hits:9}{row}")
+        engine = DurableEngine(rules, max_hits=10**9)
+        runs = [measure(engine, records) for _ in range(3)]
+        print(f"{title:55}{runs[0][0]:9}{min(seconds for _, seconds in runs):9.3f}s")
 
 
 if __name__ == "__main__":

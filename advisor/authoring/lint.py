@@ -247,7 +247,7 @@ class _Linter:
         first, _, rest = name.partition(".")
         if name in rule.let or (first == "param" and rest in rule.params) or first == "subject":
             return
-        ref = FactRef(rest, first) if first in rule.joins else FactRef(name)
+        ref = FactRef(name)
         with self.faults.at(*where):
             rule.dimensions(catalogue).unit(ref)
 
@@ -319,8 +319,7 @@ def _names(template: str) -> frozenset[str]:
 
 
 def _certain(condition: Condition, rule: Rule) -> Iterator[str]:
-    """Facts that must be known for the condition to be judged: those outside `any`, `known` and `or_else`, and not
-    of joined subjects."""
+    """Facts that must be known for the condition to be judged: those outside `any`, `known` and `or_else`."""
     if isinstance(condition, All):
         for item in condition.items:
             yield from _certain(item, rule)
@@ -332,8 +331,7 @@ def _certain(condition: Condition, rule: Rule) -> Iterator[str]:
 
 def _required(expr: Expr, rule: Rule) -> Iterator[str]:
     if isinstance(expr, FactRef):
-        if expr.alias not in rule.joins:
-            yield expr.fact
+        yield expr.fact
     elif isinstance(expr, Name):
         yield from _required(rule.let[expr.name], rule)
     elif isinstance(expr, Call) and expr.function in ("known", "or_else", "if"):

@@ -15,7 +15,7 @@ import click
 
 from advisor.basics.errors import AdvisorError
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
-from advisor.cli.terminal import say
+from advisor.cli.terminal import prepare, say
 
 COMMANDS = {
     "advise": "advise",
@@ -64,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
     try:
         with _terminable():
+            prepare()
             _refuse_empty(sys.argv[1:] if argv is None else argv)
             status = cli.main(args=None if argv is None else list(argv), prog_name="advisor", standalone_mode=False)
             sys.stdout.flush()
@@ -88,8 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_output()
         return say(f"{error.filename or 'the output'}: {error.strerror or error}", USAGE)
     except MemoryError:
-        return say("the memory does not suffice\n  hint: fewer --jobs, or fewer ranks at once", NO_VERDICT)
-    except Exception as error:
+        return say(_TOO_LITTLE, NO_VERDICT)
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
+            raise
+        if isinstance(error, ImportError) and any(sign in str(error) for sign in _NO_ROOM):
+            return say(_TOO_LITTLE, NO_VERDICT)
         if verbose:
             logging.getLogger("advisor").exception("a defect")
         return say(
@@ -99,6 +104,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
 
 
+_TOO_LITTLE = "the memory does not suffice\n  hint: fewer --jobs, or fewer ranks at once"
+_PANIC = "PanicException"
+"""What native libraries raise past `Exception`; a defect like any other."""
+_NO_ROOM = ("failed to map segment", "Cannot allocate memory")
+"""How the system's loader says that a library did not fit."""
 _MAY_BE_EMPTY = ("--reason", "--title-zh")
 
 

@@ -1,27 +1,30 @@
 """Facts and rules in, report out: matching, forward chaining, findings, outcomes.
 
-The engine finds which rules match which records; a finding becomes a record in its turn, so that rules can build on
-verdicts. Rules that ask for the absence of a verdict wait in a later stratum, until every rule that could reach it has
-been heard; then its absence is asserted as a record of its own.
+durable-rules finds which rules match which records; a finding becomes a record in its turn, so that rules can build
+on verdicts. Rules that ask for the absence of a verdict wait in a later stratum, until every rule that could reach it
+has been heard; then its absence is asserted as a record of its own. Where durable-rules cannot be had, the plain loop
+asks every rule about every subject in the same order of strata.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.evidence import missing_evidence
 from advisor.engine.concluding.findings import Draft, build
-from advisor.engine.concluding.joint import tell_jointly
+from advisor.engine.concluding.joint import Joint, tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import step_time, summarise
 from advisor.engine.concluding.without_steps import tell_of_recording
 from advisor.engine.matching.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
+from advisor.engine.matching.loop import Match, match
 from advisor.engine.matching.program import Compiled, compile_rules, finding_record, stratum_records
-from advisor.engine.matching.select import make_engine
+from advisor.engine.matching.select import LOOP, make_engine
+from advisor.engine.matching.strata import CIRCULAR, Strata, stratify
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
 from advisor.model import Check, Finding, Outcome, Problem, Report, Subject
@@ -63,7 +66,12 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     missing = missing_evidence(verdicts.checks, kinds, measured.tables)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
-    joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
+    try:
+        joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
+    except Exception as error:  # chains of a damaged profile may contradict each other: the findings stand all the same
+        log.debug("joint savings", exc_info=True)
+        problems.append(Problem("replay", f"joint savings could not be told: {type(error).__name__}: {error}"))
+        joint = Joint(verdicts.findings, None)
     report = Report(
         profile=measured.info,
         summary=summarise(
@@ -110,22 +118,14 @@ def decide(
 def _judged(
     rules: RuleSet, facts: FactSet, catalogue: Mapping[str, FactKind], given: list[Finding], engine: str
 ) -> tuple[_Pass, str, list[Problem]]:
-    """A pass that came to its end: a failing engine is replaced, then a rule that no engine can bear is left out."""
-    problems: list[Problem] = []
-    stopped: dict[str, str] = {}
-    while True:
-        done = _Pass(rules, facts, catalogue, given, stopped)
-        try:
-            return done, done.run(engine), problems
-        except EngineFailure as failure:
-            rule = (failure.rule or "").partition("/")[0]
-            if engine != "python":
-                engine = "python"
-                problems.append(Problem("engine", f"{failure}; judged again with the Python engine"))
-            elif rule and rule not in stopped:
-                stopped[rule] = f"stopped: {failure}"
-            else:
-                raise
+    """A pass that came to its end: where durable-rules fails, the plain loop judges again."""
+    done = _Pass(rules, facts, catalogue, given)
+    try:
+        return done, done.run(engine), []
+    except EngineFailure as failure:
+        problem = Problem("engine", f"{failure}; judged again with the plain loop")
+    done = _Pass(rules, facts, catalogue, given)
+    return done, done.run(LOOP), [problem]
 
 
 class _Pass:
@@ -137,7 +137,6 @@ class _Pass:
         facts: FactSet,
         catalogue: Mapping[str, FactKind],
         given: list[Finding],
-        stopped: Mapping[str, str],
     ) -> None:
         self.rules, self.facts, self.catalogue, self.given = rules, facts, catalogue, given
         self.findings: list[Finding] = []
@@ -145,7 +144,7 @@ class _Pass:
         self.seen: set[tuple[str, Subject]] = set()
         self.told: Counter[str] = Counter()
         self.problems: list[Problem] = []
-        self.errors: dict[str, str] = dict(stopped)
+        self.errors: dict[str, str] = {}
         self.ready: dict[str, dict[Subject, Readiness]] = {}
 
     def run(self, engine: str) -> str:
@@ -157,12 +156,29 @@ class _Pass:
             for rule, by in self.ready.items()
             if rule not in self.errors
         }
+        strata = stratify(self.rules.rules)
+        self.errors.update(dict.fromkeys(strata.circular, CIRCULAR))
+        judged = {rule: subjects for rule, subjects in judged.items() if rule not in self.errors}
+        name = self._durable(strata, judged, engine) if engine != LOOP else None
+        if name is None:
+            match(self.rules.rules, judged, self.facts, self.catalogue, strata, self.board, self._enter)
+        self.problems += [
+            Problem(rule, f"reached its verdict about {count} subjects; only {MOST_FINDINGS} of them are told")
+            for rule, count in sorted(self.told.items())
+            if count > MOST_FINDINGS
+        ]
+        return name or LOOP
+
+    def _durable(self, strata: Strata, judged: Mapping[str, Sequence[Subject]], engine: str) -> str | None:
+        """Matches with durable-rules; None where that cannot be had and another may do."""
         compiled = compile_rules(
-            self.rules.rules, judged, self.facts, self.catalogue, [finding.subject for finding in self.given]
+            self.rules.rules, judged, self.facts, self.catalogue, strata, [finding.subject for finding in self.given]
         )
-        self.errors.update(compiled.errors)
         # One match for each rule and subject is no explosion, however many there are.
         machine = make_engine(compiled.rules, engine, MAX_HITS + sum(map(len, judged.values())))
+        if machine is None or (compiled.errors and engine == "auto"):
+            return None  # a rule that no patterns can hold is none too much for the loop
+        self.errors.update(compiled.errors)
         machine.begin()
         try:
             pending = [hit for record in compiled.records for hit in self._add(machine, record)]
@@ -170,11 +186,6 @@ class _Pass:
             self._chain(machine, compiled, pending)
             for record in stratum_records(compiled, lambda: self.board):
                 self._chain(machine, compiled, self._add(machine, record))
-            self.problems += [
-                Problem(rule, f"reached its verdict about {count} subjects; only {MOST_FINDINGS} of them are told")
-                for rule, count in sorted(self.told.items())
-                if count > MOST_FINDINGS
-            ]
         finally:
             machine.end()
         return machine.name
@@ -201,27 +212,35 @@ class _Pass:
     def _chain(self, machine: Engine, compiled: Compiled, pending: list[Hit]) -> None:
         """Breadth first: findings of one round are the records of the next."""
         while pending:
-            batch: list[Finding | _Untold] = []
-            for hit in pending:
-                name, bindings = compiled.read(hit)
-                subject = bindings["subject"]
-                if (name, subject) in self.seen:
-                    continue
-                self.seen.add((name, subject))
-                reached = self._reached(self.rules.by_id[name], subject, bindings)
-                if reached is not None:
-                    batch.append(reached)
-            self.findings += [finding for finding in batch if isinstance(finding, Finding)]
-            self.board.extend(batch)
+            matches = ((self.rules.by_id[name], subject) for name, subject in map(compiled.read, pending))
+            batch = self._conclude(matches)
             pending = [hit for finding in batch for hit in self._add(machine, finding_record(finding))]
 
-    def _reached(self, rule: Rule, subject: Subject, bindings: Mapping[str, Subject]) -> Finding | _Untold | None:
+    def _enter(self, matches: Sequence[Match]) -> list[str]:
+        """The verdicts that these matches reach; they stand on the board from now on."""
+        return [reached.verdict for reached in self._conclude(matches)]
+
+    def _conclude(self, matches: Iterable[Match]) -> list[Finding | _Untold]:
+        """What these matches come to, those seen before left out."""
+        batch: list[Finding | _Untold] = []
+        for rule, subject in matches:
+            if (rule.id, subject) in self.seen:
+                continue
+            self.seen.add((rule.id, subject))
+            reached = self._reached(rule, subject)
+            if reached is not None:
+                batch.append(reached)
+        self.findings += [finding for finding in batch if isinstance(finding, Finding)]
+        self.board.extend(batch)
+        return batch
+
+    def _reached(self, rule: Rule, subject: Subject) -> Finding | _Untold | None:
         """The finding; None where working it out failed, which is then the rule's outcome."""
         self.told[rule.id] += 1
         if self.told[rule.id] > MOST_FINDINGS:
             return _Untold(rule.id, rule.verdict, subject)
         try:
-            return build(Draft(rule, subject, bindings), self.facts, self.catalogue, self.rules, self.board)
+            return build(Draft(rule, subject), self.facts, self.catalogue, self.rules, self.board)
         except Exception as error:
             log.debug("rule %s", rule.id, exc_info=True)
             self.errors[rule.id] = f"{type(error).__name__}: {error}"

@@ -56,7 +56,7 @@ def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
 
 
 def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
-    from advisor.engine.matching.select import make_engine
+    from advisor.engine.matching.select import available_engine
     from advisor.sources.discover import load_profile
 
     profile = load_profile(given.paths, shown=given.shown)
@@ -88,7 +88,7 @@ def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
         unparsed=_unparsed(profile),
         passed_over=[] if profile.ranks else _passed_over(given.paths),
         empty=not profile.ranks and not any(_holds_files(path) for path in given.paths),
-        engine=make_engine([], "auto").name,
+        engine=available_engine(),
     )
 
 

@@ -19,6 +19,7 @@ FORMATS: Mapping[str, Mapping[str, str]] = {
     "markdown": {"report": "report.markdown", "decision": "decision.markdown", "comparison": "comparison.text"},
     "sarif": {"report": "report.sarif", "decision": "decision.services"},
     "junit": {"report": "report.junit", "decision": "decision.services"},
+    "trace": {"report": "report.trace"},
     "github": {"report": "report.github", "decision": "decision.services"},
 }
 """format -> kind of result (the type's name in lower case) -> the module of this folder that writes it."""

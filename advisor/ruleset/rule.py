@@ -92,15 +92,6 @@ all stages the same work."""
 
 
 @dataclass(frozen=True)
-class JoinSpec:
-    """Binds `alias` to subjects of `kind` whose facts (left) equal those of the rule's subject (right)."""
-
-    alias: str
-    kind: str
-    on: tuple[tuple[str, FactRef], ...]
-
-
-@dataclass(frozen=True)
 class RemedyUse:
     id: str
     values: Mapping[str, Expr] = field(default_factory=dict)
@@ -137,7 +128,6 @@ class Rule:
     false_positives: tuple[str, ...] = ()
     general: bool = False
     """It only says where to look: any other rule of its verdict about the same subject tells more."""
-    join: tuple[JoinSpec, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""
     path: Path = Path()
@@ -148,16 +138,11 @@ class Rule:
         """Names of the facts without which the rule has no data."""
         return tuple(ref.fact for alternatives in self.required for ref in alternatives)
 
-    @cached_property
-    def joins(self) -> dict[str, str]:
-        """alias -> kind"""
-        return {join.alias: join.kind for join in self.join}
-
     def dimensions(self, catalogue: Mapping[str, FactKind]) -> Dimensions:
         """What the rule's expressions may mention, with units."""
         params = {name: threshold.unit for name, threshold in self.params.items()}
         let = {name: self.units[name] for name in self.let if name in self.units}
-        return Dimensions(self.subject_kind, catalogue, self.joins, params, let)
+        return Dimensions(self.subject_kind, catalogue, params, let)
 
     def conditions(self) -> Iterator[Condition]:
         """`applies`, `when` and the doubts."""
@@ -177,10 +162,6 @@ class Rule:
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()
-        for join in self.join:
-            for left, right in join.on:
-                yield FactRef(left, join.alias)
-                yield right
 
     @property
     def looks_at_peers(self) -> bool:
@@ -208,9 +189,9 @@ class Rule:
                 if spec.verify is not None:
                     names.add(spec.verify.fact)
         for template in templates:
-            names.update(mentioned(template, self.joins))
+            names.update(mentioned(template))
         if self.looks_at_peers:
-            names.update(f"{kind}.peer_group" for kind in {self.subject_kind, *self.joins.values()})
+            names.add(f"{self.subject_kind}.peer_group")
         return frozenset(name for name in names if not name.startswith(("subject.", "param.")))
 
     @cached_property
@@ -223,13 +204,11 @@ class Rule:
         return tuple(part for part in parts(All((*self.applies, self.when))) if isinstance(part, FindingIs))
 
 
-def mentioned(template: str, joins: Mapping[str, str]) -> Iterator[str]:
-    """Dotted names in a template's placeholders, without `.value` and `.unit` and without aliases in front."""
+def mentioned(template: str) -> Iterator[str]:
+    """Dotted names in a template's placeholders, without `.value` and `.unit`."""
     for inner in _PLACEHOLDERS.findall(template):
         for name in _DOTTED.findall(inner):
             parts_ = name.split(".")
-            if parts_[0] in joins:
-                parts_ = parts_[1:]
             while parts_ and parts_[-1] in ("value", "unit"):
                 parts_.pop()
             if len(parts_) > 1:

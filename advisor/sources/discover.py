@@ -16,6 +16,7 @@ from advisor.sources.base import Profile, Rank
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose
+from advisor.sources.layouts.devices import split_devices
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.text.textfiles import why_unreadable
 from advisor.sources.topology import resolve_groups
@@ -150,7 +151,7 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
         ranks = [rank for layout in single for rank in layout.recognise(given, base) if _keep_only(rank, wanted)]
         own = loose.build_rank(folder, group, base)
         if own.tables or (own.problems and not ranks):
-            ranks.append(own)
+            ranks += split_devices(own)
         used = {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
         for path in group:
             if path not in used and not re.fullmatch(
@@ -222,8 +223,8 @@ def _without_copies(ranks: Sequence[Rank], profile: Profile) -> list[Rank]:
     for rank in ranks:
         try:
             files = sorted({path for ref in rank.tables.values() for path in ref.paths})
-            key = tuple((path.name, path.stat().st_size) for path in files)
-            copied = next((o for o in kept.get(key, ()) if key and _equal_files(files, o)), None)
+            key = ((rank.device or "", 0), *((path.name, path.stat().st_size) for path in files))
+            copied = next((o for o in kept.get(key, ()) if files and _equal_files(files, o)), None)
         except OSError:
             result.append(rank)
             continue

@@ -48,7 +48,7 @@ class Judgement:
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """Sort key that puts slice_2 before slice_10."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)[:64])
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)[:64])
 
 
 def list_folder(path: Path) -> Listing:

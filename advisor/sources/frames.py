@@ -131,7 +131,7 @@ def to_step(cell: Any) -> str:
     """A step's name: "step50", "50" and 50.0 are step 50; a profile without steps calls its only one "0"."""
     text = to_text(cell) or ""
     text = re.sub(r"^(?:ProfilerStep#|step[ _#]?)", "", text, flags=re.IGNORECASE)
-    return re.sub(r"^(\d+)\.0+$", r"\1", text) or "0"
+    return re.sub(r"^([0-9]+)\.0+$", r"\1", text) or "0"
 
 
 def _convert(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Counter[str], Any]:
@@ -239,7 +239,7 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
     if column.dtype in ("ints", "list"):
         values = np.empty(len(cells), dtype=object)
         for i, cell in enumerate(cells):
-            values[i] = tuple(map(int, re.findall(r"-?\d+", cell))) if isinstance(cell, str) else cell
+            values[i] = tuple(map(int, re.findall(r"-?[0-9]+", cell))) if isinstance(cell, str) else cell
         return values, defects, first
     measure = _measures(column)
     numbers: list[Any] = [None] * len(cells)

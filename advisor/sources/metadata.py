@@ -52,7 +52,7 @@ def as_int(value: Any) -> int | None:
         return None
     if isinstance(value, int):
         number = value
-    elif isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
+    elif isinstance(value, str) and value.isascii() and value.strip().isdecimal() and len(value) < 10:
         number = int(value)
     else:
         return None
@@ -73,7 +73,7 @@ def hash_group(name: str) -> str:
 
 def group_of_operation(name: str, groups: Mapping[str, tuple[int, ...]]) -> str | None:
     """The group whose last three digits an operation such as hcom_allReduce__586_0_1 carries, if it is only one."""
-    match = re.search(r"__(\d{1,3})_\d+", name)
+    match = re.search(r"__([0-9]{1,3})_[0-9]+", name)
     if match is None:
         return None
     found = [group for group in groups if group.isdecimal() and group.endswith(match.group(1))]
@@ -117,7 +117,7 @@ def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
     ):
         found.update((str(key).lstrip("_"), value) for key, value in part.items())
     settings: dict[str, Any] = {}
-    level = re.search(r"level[_ ]?(none|\d)", str(found.get("profiler_level")), re.IGNORECASE)
+    level = re.search(r"level[_ ]?(none|[0-9])", str(found.get("profiler_level")), re.IGNORECASE)
     if level:
         settings["level"] = "Level" + level.group(1).capitalize()
     if activities := _words(found.get("activities")):
@@ -259,7 +259,7 @@ def read_metadata(infos: Iterable[Path], metadatas: Iterable[Path], note: Note) 
         info = _object(path, note)
         add_info(metadata, info)
         _tell_unusable(info, path, note)
-        if metadata.rank is None and (suffix := re.search(r"_(\d+)\.json$", path.name)):
+        if metadata.rank is None and (suffix := re.search(r"_([0-9]+)\.json$", path.name)):
             metadata.rank = as_int(suffix.group(1))
     for path in metadatas:
         add_metadata(metadata, _object(path, note))

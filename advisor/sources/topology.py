@@ -18,7 +18,8 @@ from advisor.sources.text.textfiles import read_text
 
 _MOST_BYTES = 32 << 20
 _OPERATION = re.compile(
-    r'"(?:[^"@]*@)+(?P<group>[^"@]+)"\s*:\s*\{|"(?P<source>\d{1,7})-(?P<target>\d{1,7})"\s*:\s*\{|"Total Op Info"\s*:'
+    r'"(?:[^"@]*@)+(?P<group>[^"@]+)"\s*:\s*\{|"(?P<source>[0-9]{1,7})-(?P<target>[0-9]{1,7})"\s*:\s*\{|'
+    r'"Total Op Info"\s*:'
 )
 
 

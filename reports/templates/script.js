@@ -27,9 +27,6 @@
   };
   addEventListener("hashchange", unfold);
   unfold();
-  let folded = [];
-  addEventListener("beforeprint", () => { folded = [...document.querySelectorAll("details:not([open])")]; folded.forEach((d) => { d.open = true; }); });
-  addEventListener("afterprint", () => { folded.forEach((d) => { d.open = false; }); });
 
   const copy = async (text) => {
     try { await navigator.clipboard.writeText(text); return; } catch { /* not allowed: the old way */ }

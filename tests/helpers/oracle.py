@@ -1,17 +1,17 @@
-"""The simplest judge there is: evaluates every rule for every subject. What the engine must equal."""
+"""Rules judged by the plain loop, which knows nothing of records and patterns: what durable-rules must equal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.engine.matching.joins import bindings
+from advisor.engine.matching.loop import Match, match
 from advisor.engine.matching.strata import stratify
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import Subject
-from advisor.ruleset.language.conditions import All
 from advisor.ruleset.rule import Rule
-from advisor.ruleset.truth.evaluate import Scope, readiness
+from advisor.ruleset.truth.board import Board
+from advisor.ruleset.truth.evaluate import readiness
 from advisor.ruleset.truth.population import population_of
 
 
@@ -35,23 +35,12 @@ def judged_of(rules: Sequence[Rule], facts: FactSet, catalogue: Mapping[str, Fac
 
 def decide(rules: Sequence[Rule], facts: FactSet, catalogue: Mapping[str, FactKind]) -> set[tuple[str, Subject]]:
     """(rule id, subject) of every finding."""
-    strata, judged = stratify(rules), judged_of(rules, facts, catalogue)
-    found: list[Reached] = []
-    for level in sorted(set(strata.of_rule.values())):
-        before, grows = list(found), True
-        while grows:
-            grows = False
-            for rule in rules:
-                if strata.of_rule.get(rule.id) != level:
-                    continue
-                whole = All((*rule.applies, rule.when))
-                for subject in judged[rule.id]:
-                    reached = Reached(rule.id, rule.verdict, subject)
-                    if reached not in found and any(
-                        Scope(rule, subject, facts, catalogue, bound).truth(whole, found) is True
-                        for bound in bindings(rule, subject, facts, catalogue)
-                    ):
-                        found.append(reached)
-                        grows = True
-        assert before == found[: len(before)]
-    return {(each.rule, each.subject) for each in found}
+    board, found = Board(), set()
+
+    def tell(matches: Sequence[Match]) -> list[str]:
+        found.update((rule.id, subject) for rule, subject in matches)
+        board.extend([Reached(rule.id, rule.verdict, subject) for rule, subject in matches])
+        return [rule.verdict for rule, _ in matches]
+
+    match(rules, judged_of(rules, facts, catalogue), facts, catalogue, stratify(rules), board, tell)
+    return found

@@ -13,18 +13,20 @@ from samples import CATALOGUE, PACK, facts, rank, rule
 
 from advisor.engine.matching.base import Record
 from advisor.engine.matching.program import compile_rules, finding_record, stratum_records
-from advisor.engine.matching.python import PythonEngine
+from advisor.engine.matching.strata import stratify
 from advisor.facts.base import FactSet
 from advisor.model import Fact, Subject
 from advisor.ruleset.files.loader import load_rules
 from advisor.ruleset.rule import Rule
 
+durable = pytest.importorskip("advisor.engine.matching.durable", reason="durable-rules cannot be imported")
+
 
 def engine_decides(rules: list[Rule], found: FactSet) -> set[tuple[str, Subject]]:
-    """What the engine concludes, chained as the judge does it."""
-    compiled = compile_rules(rules, judged_of(rules, found, CATALOGUE), found, CATALOGUE)
+    """What matching records with patterns concludes, chained as the judge does it."""
+    compiled = compile_rules(rules, judged_of(rules, found, CATALOGUE), found, CATALOGUE, stratify(rules))
     by_id = {each.id: each for each in rules}
-    machine = PythonEngine(compiled.rules)
+    machine = durable.DurableEngine(compiled.rules)
     machine.begin()
     reached: list[Reached] = []
 
@@ -32,8 +34,8 @@ def engine_decides(rules: list[Rule], found: FactSet) -> set[tuple[str, Subject]
         while records:
             following = []
             for hit in [hit for record in records for hit in machine.add(record)]:
-                name, bound = compiled.read(hit)
-                new = Reached(name, by_id[name].verdict, bound["subject"])
+                name, subject = compiled.read(hit)
+                new = Reached(name, by_id[name].verdict, subject)
                 if new not in reached:
                     reached.append(new)
                     following.append(finding_record(new))
@@ -63,10 +65,8 @@ _COUNT = [{"count": {"of": "rank", "where": ["rank.compute_us > 2"], "is": ">= 2
 _VERDICTS = ("acme/v0", "acme/v1", "acme/v2", "acme/v3")
 
 
-def _conditions(kind: str, joined: bool, position: int) -> st.SearchStrategy[Any]:
+def _conditions(kind: str, position: int) -> st.SearchStrategy[Any]:
     leaves: list[Any] = [*_LEAVES[kind], *(_COUNT if kind == "run" else [])]
-    if joined:
-        leaves += ["s:stage.compute_us > 2", "rank.compute_us > 0.5 * s:stage.compute_us", "s:stage.compute_us == 3"]
     earlier = _VERDICTS[:position]
     about = [
         {word: verdict, "on": on}
@@ -98,12 +98,9 @@ def _rules(draw: st.DrawFn) -> list[Rule]:
     made = []
     for position in range(draw(st.integers(1, 4))):
         kind = draw(st.sampled_from(["run", "rank"]))
-        joined = kind == "rank" and draw(st.booleans())
-        text = f"when: {_yaml(draw(_conditions(kind, joined, position)))}"
+        text = f"when: {_yaml(draw(_conditions(kind, position)))}"
         if draw(st.booleans()):
-            text += f"\napplies: {_yaml([draw(_conditions(kind, False, position))])}"
-        if joined:
-            text += "\njoin: {s: {kind: stage, on: {stage.index: rank.stage}}}"
+            text += f"\napplies: {_yaml([draw(_conditions(kind, position))])}"
         made.append(rule(text, kind, id=f"R{position}", verdict=_VERDICTS[draw(st.integers(position, 3))]))
     return made
 
@@ -137,7 +134,7 @@ _RANK = st.fixed_dictionaries(
 def test_the_engine_finds_what_evaluation_finds(
     rules: list[Rule], run: dict[str, Any], ranks: list[dict[str, Any]], stages: list[float]
 ) -> None:
-    """Patterns, alternatives, derived fields, joins and strata lose nothing and invent nothing."""
+    """Patterns, alternatives, derived fields and strata lose nothing and invent nothing."""
     found = facts(run, **{f"r{number}": values for number, values in enumerate(ranks)})
     for number, compute in enumerate(stages):
         subject = Subject("stage", str(number), tuple(range(2 * number, 2 * number + 2)))
@@ -150,7 +147,8 @@ def test_thresholds_stay_tests_of_the_engine() -> None:
     """A comparison of a fact with a threshold is matched by the engine, not in Python before it."""
     made = rule("when: [step.idle_share > 0.3, run.mode != 'a']")
     found = facts({"step.idle_share": 0.5, "run.mode": "b"})
-    (compiled,) = compile_rules([made], judged_of([made], found, CATALOGUE), found, CATALOGUE).rules
+    judged = judged_of([made], found, CATALOGUE)
+    (compiled,) = compile_rules([made], judged, found, CATALOGUE, stratify([made])).rules
     assert [(t.field, t.op, t.value) for t in compiled.patterns[0].tests] == [
         ("step.idle_share", ">", 0.3),
         ("run.mode", "!=", "a"),
@@ -166,32 +164,19 @@ def test_subjects_of_one_name_stay_apart() -> None:
 
 
 def test_rules_that_wait_for_their_own_silence_are_errors() -> None:
-    """Two rules that each ask for the other's absence are reported, and the rest is still judged."""
+    """Two rules that each ask for the other's absence stand in no stratum, and the rest is still judged."""
     rules = [
         rule("when: [{no_finding: acme/b}]", id="A1", verdict="acme/a"),
         rule("when: [{no_finding: acme/a}]", id="B1", verdict="acme/b"),
         rule("when: run.world_size > 1", id="C1", verdict="acme/c"),
     ]
     found = facts({"run.world_size": 2})
-    compiled = compile_rules(rules, judged_of(rules, found, CATALOGUE), found, CATALOGUE)
-    assert set(compiled.errors) == {"A1", "B1"}
-    assert [each.key for each in compiled.rules] == ["C1/0"]
-
-
-def test_a_rule_that_explodes_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A join of everything with everything ends in an error of that rule, not of the machine."""
-    monkeypatch.setattr("advisor.engine.matching.program.MAX_PAIRS", 100)
-    on = "{kind: rank, on: {rank.stage: rank.stage}}"
-    made = rule(
-        f"join: {{a: {on}, b: {on}, c: {on}}}\nwhen: a:rank.compute_us + b:rank.compute_us > c:rank.compute_us", "rank"
-    )
-    found = facts(None, **{f"r{n}": {"rank.stage": 0, "rank.compute_us": 1.0} for n in range(8)})
-    compiled = compile_rules([made], {"T1": [rank(n) for n in range(8)]}, found, CATALOGUE)
-    assert "combinations" in compiled.errors["T1"]
+    assert stratify(rules).circular == {"A1", "B1"}
+    assert {name for name, _ in decide(rules, found, CATALOGUE)} == {"C1"}
 
 
 def test_sample_rules_compile() -> None:
-    """The join, the peers and the count of the sample pack all reach the engine."""
+    """The peers, the holder and the count of the sample pack all reach the engine."""
     rules = list(load_rules([PACK], catalogue=CATALOGUE).rules)
     found = facts(
         None,

@@ -184,4 +184,4 @@ def test_loading_names_all_facts_a_rule_mentions() -> None:
     """The pipeline reads what texts, savings and remedies need, not only conditions."""
     rules = load_rules([PACK], catalogue=CATALOGUE)
     assert {"step.time_us", "step.count", "step.exposed_share"} <= rules.by_id["TEST001"].uses_facts(rules.remedies)
-    assert {"stage.compute_us", "stage.index", "rank.peer_group"} <= rules.uses_facts()
+    assert {"stage.compute_us", "rank.peer_group"} <= rules.uses_facts()

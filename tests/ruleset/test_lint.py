@@ -92,7 +92,7 @@ def test_the_sample_cases_hold() -> None:
     ("old", "new", "failure"),
     [
         ("severity: critical", "severity: low", "severity is critical, expected low"),
-        ("saving_us: 5.0e+4", "saving_us: 6e4", "saving is 50 ms, expected 60 ms"),
+        ("saving_us: 5.0e+4", "saving_us: 6.0e+4", "saving is 50 ms, expected 60 ms"),
         ("message: 50 %", "message: 60 %", "no message contains"),
         ("outcome: fail", "outcome: pass", "outcome is fail, expected pass"),
         ("step.exposed_share: 0.5, step.time", "step.exposed_shar: 0.5, step.time", "there is no fact"),

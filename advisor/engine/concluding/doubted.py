@@ -18,7 +18,7 @@ def doubted_files(scope: Scope, facts: FactSet, findings: object) -> tuple[str, 
     names = set(rule.uses_facts())
     if rule.saving is not None:
         names.add("step.time_us")
-    own = {scope.subject, RUN, COLLECTION, *scope.bindings.values()}
+    own = {scope.subject, RUN, COLLECTION}
     files = {
         file
         for name in names

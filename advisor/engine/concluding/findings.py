@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from advisor.basics.errors import RuleError
 from advisor.engine.concluding.allclear import some
 from advisor.engine.concluding.doubted import doubted_files
+from advisor.engine.concluding.partial import is_partial, reservations
 from advisor.engine.concluding.roots import lower
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.statements import document
 from advisor.knowledge.verdicts import verdict_words
 from advisor.knowledge.words import both
-from advisor.model import RUN, Confidence, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
+from advisor.model import RUN, Confidence, Direction, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import RemedyUse, Rule
 from advisor.ruleset.truth.board import Reached
@@ -27,11 +28,10 @@ from advisor.ruleset.truth.trace import evidence
 
 @dataclass(frozen=True)
 class Draft:
-    """A rule has matched about a subject; `bindings` are the subjects its joins found."""
+    """A rule has matched about a subject."""
 
     rule: Rule
     subject: Subject
-    bindings: Mapping[str, Subject]
 
 
 @lru_cache(maxsize=1)
@@ -41,19 +41,12 @@ def materiality() -> dict[Severity, float]:
     return {Severity(name): float(entry["value"]) for name, entry in least.items()}
 
 
-@lru_cache(maxsize=1)
-def among_peers() -> Mapping[str, Any]:
-    """Which subjects stand out among peers, and how many steady steps it takes to say so (the same document)."""
-    entry: Mapping[str, Any] = document("materiality.yaml")["among_peers"]
-    return entry
-
-
 def build(
     draft: Draft, facts: FactSet, catalogue: Mapping[str, FactKind], rules: RuleSet, findings: Sequence[Reached]
 ) -> Finding:
     """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
     rule = draft.rule
-    scope = Scope(rule, draft.subject, facts, catalogue, draft.bindings)
+    scope = Scope(rule, draft.subject, facts, catalogue)
     stake = _stake(rule, scope, facts)
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables, facts)
@@ -74,7 +67,7 @@ def build(
         message=_text(rule.message, variables),
         evidence=tuple(evidence(scope, findings)),
         saving=None if open_ended else stake,
-        at_stake=stake if open_ended else None,
+        at_stake=replace(stake, kind="estimate") if open_ended and stake else None,
         remedies=remedies,
         statements=rule.statements,
         references=rule.references,
@@ -117,7 +110,7 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     step = step or _number(facts.value("step.time_us", RUN))
     if step:
         amount = min(amount, step)
-    kind = "upper_bound" if rule.saving.kind == "at_stake" else rule.saving.kind
+    kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
     basis = _text(rule.saving.basis, Variables(scope))
     return Saving(amount, amount / step if step else None, basis, removes=rule.saving.removes, kind=kind)
 
@@ -128,7 +121,7 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
         at_stake = stake.share
-    if (at_stake is None and rule.impact is not None) or _lacks_peers(scope):
+    if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject.kind, scope.facts):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
@@ -143,17 +136,6 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
             if bound is not None and (measured >= bound if ladder.worse == "higher" else measured <= bound):
                 reached = severity
     return min(reached, allowed, key=lambda s: s.rank)
-
-
-def _lacks_peers(scope: Scope) -> bool:
-    """Whether one of several ranks, hosts or links is told from its peers by a single step (another one may be last in
-    the next), or while others of its peers are absent."""
-    peers = among_peers()
-    if scope.subject.kind not in peers["subjects"]:
-        return False
-    steps = scope.facts.number("step.count", RUN)
-    absent = (scope.facts.number("run.missing_ranks", RUN) or 0) > 0
-    return absent or (steps is not None and steps < peers["steps"]["value"])
 
 
 def _allowed(share: float) -> Severity:
@@ -171,6 +153,8 @@ def _confidence(
     if files := doubted_files(scope, facts, findings):
         confidence = lower(confidence, Confidence.LOW)
         doubts.append(both("all_clear.contradicts", files=some(files)))
+    if rule.direction != Direction.EVIDENCE:
+        doubts += reservations(rule, scope.subject.kind, facts)
     return confidence, tuple(doubts)
 
 

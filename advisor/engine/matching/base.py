@@ -104,8 +104,6 @@ class Engine(Protocol):
     be judged and `EngineFailure` when the run cannot go on, in particular beyond `max_hits` hits."""
 
     name: str
-    reason: str
-    """Why this engine runs and not the other, for the report; "" where nobody chose."""
 
     def __init__(self, rules: Sequence[CompiledRule], max_hits: int = MAX_HITS) -> None: ...
     def begin(self) -> None: ...

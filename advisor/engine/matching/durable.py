@@ -145,7 +145,6 @@ class DurableEngine:
         if struct.calcsize("l") < 8:
             raise EngineFailure("durable-rules reads 32-bit integers on this platform")
         check_rules(rules)
-        self.reason = ""
         self.rules, self.max_hits = tuple(rules), max_hits
         self._tokens = Tokens()
         self._sessions = [Session(shard) for shard in deal_rules(self.rules, self._tokens)]

@@ -1,12 +1,12 @@
 """Rules and facts → patterns and records of the inference engine.
 
-A comparison of a fact with a threshold becomes a test on a record's field, `join` becomes a join, `any` becomes
-alternatives. What engines lack (arithmetic, peers, counts) is worked out here and joins the record as one truth value
-for each alternative; where such a clause looks at joined subjects, as a record of its own for each combination.
+A comparison of a fact with a threshold becomes a test on a record's field, `any` becomes alternatives, a condition on
+a verdict becomes a join of subject and finding. What engines lack (arithmetic, peers, counts) is worked out here and
+joins the record as one truth value for each alternative.
 
 Record types: the kinds of subjects; "finding" (verdict, rule, kind, id, key, ranks); "absent" (verdict, on, key);
 "overlap0", … (a, b: texts of ranks that have one in common; a type for each such condition of a rule, as a record
-never fills two patterns); "pair:RULE/n" (combinations of joined subjects).
+never fills two patterns).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 from advisor.basics.errors import RuleError
 from advisor.engine.matching.base import CompiledRule, Hit, Join, Pattern, Record, Scalar, Test
-from advisor.engine.matching.joins import bindings, field_of, key_of, ranks_of
-from advisor.engine.matching.strata import stratify
+from advisor.engine.matching.records import field_of, key_of, ranks_of
+from advisor.engine.matching.strata import Strata
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import Subject
 from advisor.ruleset.language.alternatives import expand
 from advisor.ruleset.language.arithmetic import normal
 from advisor.ruleset.language.conditions import All, Condition, FindingIs, Leaf, parts
-from advisor.ruleset.language.expression import Compare, Expr, FactRef, Literal, Name, Not, Param, text_of, walk
+from advisor.ruleset.language.expression import Compare, FactRef, Literal, Not, Param, text_of
 from advisor.ruleset.language.scopes import SINGLE, fact_kind, place
 from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.board import Board, Reached
@@ -32,8 +32,6 @@ from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.population import overlap, population_of
 
 MAX_PATTERNS = 15
-MAX_PAIRS = 50_000
-"""Combinations of joined subjects that one rule may look at where a clause does arithmetic on them."""
 _ENGINE_OPS = ("==", "!=", "<", "<=", ">", ">=")
 
 
@@ -56,17 +54,15 @@ class Compiled:
     """key of a compiled rule -> the rule and which of its alternatives"""
     subjects: dict[str, Subject] = field(default_factory=dict)
     """record id -> subject"""
-    strata: dict[str, int] = field(default_factory=dict)
     absences: dict[int, list[Absence]] = field(default_factory=dict)
     """stratum -> the absences that are certain once all rules before it have been heard"""
     errors: dict[str, str] = field(default_factory=dict)
     """rule id -> why it could not be compiled"""
 
-    def read(self, hit: Hit) -> tuple[str, dict[str, Subject]]:
-        """The rule that matched and the subjects it binds: "subject", and the aliases of its joins."""
+    def read(self, hit: Hit) -> tuple[str, Subject]:
+        """The rule that matched and the subject it matched about."""
         rule, _ = self.keys[hit.key]
-        names = {"subject", *rule.joins}
-        return rule.id, {alias: self.subjects[record] for alias, record in hit.bindings if alias in names}
+        return rule.id, next(self.subjects[record] for alias, record in hit.bindings if alias == "subject")
 
 
 def compile_rules(
@@ -74,18 +70,15 @@ def compile_rules(
     judged: Mapping[str, Sequence[Subject]],
     facts: FactSet,
     catalogue: Mapping[str, FactKind],
+    strata: Strata,
     also: Iterable[Subject] = (),
 ) -> Compiled:
     """Patterns and records for these rules. `judged`: rule id -> subjects that are ready to be judged; `also`:
     subjects of findings that are given, where the facts do not mention them."""
     compiled = Compiled()
-    strata = stratify(rules)
-    for name in strata.circular:
-        compiled.errors[name] = "depends, through other rules, on the absence of its own verdict"
-    compiled.strata = dict(strata.of_rule)
     wire = _Wire(facts, catalogue)
     for rule in rules:
-        if rule.id in compiled.errors or not judged.get(rule.id):
+        if not judged.get(rule.id):
             continue
         try:
             made = _RuleCompiler(rule, judged[rule.id], wire).compile()
@@ -149,7 +142,6 @@ class _Wire:
         self.population = population_of(facts, catalogue)
         self.fields: dict[str, set[str]] = {}
         self.derived: dict[Subject, dict[str, Scalar]] = {}
-        self.extra: list[Record] = []
         self.absences: dict[tuple[str, str], set[Subject]] = {}
         self.overlaps = 0
         """How many conditions on overlapping findings one alternative has at most."""
@@ -170,7 +162,7 @@ class _Wire:
         records = [self._record(kind, subject) for kind in self._kinds() for subject in self.population.of_kind(kind)]
         if self.overlaps:
             records += self._overlaps(also)
-        return records + self.extra
+        return records
 
     def _kinds(self) -> list[str]:
         return sorted(self.fields, key=lambda kind: (kind != "run", kind))
@@ -209,43 +201,32 @@ class _RuleCompiler:
 
     def __init__(self, rule: Rule, judged: Sequence[Subject], wire: _Wire) -> None:
         self.rule, self.judged, self.wire = rule, judged, wire
-        self.kind, self.joins = rule.subject_kind, rule.joins
+        self.kind = rule.subject_kind
         self.scopes = {subject: Scope(rule, subject, wire.facts, wire.catalogue) for subject in judged}
         self.overlapping = 0
         self.partial = len(judged) < len(wire.population.of_kind(self.kind))
         wire.ask(self.kind)
-        for join in rule.join:
-            wire.ask(join.kind)
 
     def compile(self) -> list[CompiledRule]:
         on_findings = (c for c in self.rule.applies if any(isinstance(part, FindingIs) for part in parts(c)))
         alternatives = expand(All((*on_findings, self.rule.when)))
-        pairs = list(self._pairs()) if any(self._mixed(leaf) for each in alternatives for leaf in each) else []
-        return [self._alternative(number, each, pairs) for number, each in enumerate(alternatives)]
+        return [self._alternative(number, each) for number, each in enumerate(alternatives)]
 
-    def _alternative(self, number: int, leaves: Sequence[Condition], pairs: list[_Pair]) -> CompiledRule:
-        tests: dict[str, list[Test]] = {"subject": [], **{alias: [] for alias in self.joins}}
-        links: dict[str, list[Join]] = {alias: [] for alias in tests}
+    def _alternative(self, number: int, leaves: Sequence[Condition]) -> CompiledRule:
+        tests: dict[str, list[Test]] = {"subject": []}
         derived: list[Condition] = []
-        mixed: list[Condition] = []
         findings: list[FindingIs] = []
         for leaf in leaves:
             if isinstance(leaf, FindingIs):
                 findings.append(leaf)
             elif not self._test(leaf, tests):
-                (mixed if self._mixed(leaf) else derived).append(leaf)
+                derived.append(leaf)
         name = f"{self.rule.id}/{number}"
-        if derived or (self.partial and not mixed):
+        if derived or self.partial:
             self._derive(name, derived)
             tests["subject"].append(Test(name, "==", True))
         patterns = [Pattern("subject", self.kind, tuple(tests.pop("subject")))]
         patterns += [Pattern(each, each, tuple(tests.pop(each))) for each in SINGLE if each in tests]
-        for join in self.rule.join:
-            for left, right in join.on:
-                links[join.alias].append(self._join(join.kind, left, right))
-            patterns.append(Pattern(join.alias, join.kind, tuple(tests[join.alias]), tuple(links[join.alias])))
-        if mixed:
-            patterns.append(self._pair_pattern(name, mixed, pairs))
         patterns += self._findings(findings)
         if len(patterns) > MAX_PATTERNS:
             raise RuleError(f"{len(patterns)} patterns in one alternative; at most {MAX_PATTERNS}")
@@ -278,7 +259,7 @@ class _RuleCompiler:
 
     def _field(self, ref: FactRef) -> tuple[str, str]:
         """The pattern and field that stand for a fact; a fact of the holder becomes a field of the subject."""
-        where = place(ref, self.kind, self.joins, self.wire.catalogue)
+        where = place(ref, self.kind, self.wire.catalogue)
         if where.startswith("holder:"):
             for subject, scope in self.scopes.items():
                 value: Any = scope.value(ref)
@@ -286,63 +267,13 @@ class _RuleCompiler:
                     self.wire.derive(subject, text_of(ref), value)
             return "subject", text_of(ref)
         alias = "subject" if where == "self" else where
-        self.wire.ask(self.kind if where == "self" else self.joins.get(where, where), ref.fact)
+        self.wire.ask(self.kind if where == "self" else where, ref.fact)
         return alias, ref.fact
 
     def _derive(self, name: str, clauses: list[Condition]) -> None:
         for subject, scope in self.scopes.items():
             if all(scope.truth(clause) is True for clause in clauses):
                 self.wire.derive(subject, name, True)
-
-    # --- joins ------------------------------------------------------------------------------------------------------
-
-    def _mixed(self, leaf: Condition) -> bool:
-        """Whether a clause that is no plain test looks at joined subjects."""
-        if not self.joins or isinstance(leaf, FindingIs) or self._test(leaf, {}):
-            return False
-        return any(
-            ref.alias in self.joins for part in parts(leaf) if isinstance(part, Leaf) for ref in self._refs(part.expr)
-        )
-
-    def _refs(self, expr: Expr) -> Iterator[FactRef]:
-        for part in walk(expr):
-            if isinstance(part, FactRef):
-                yield part
-            elif isinstance(part, Name):
-                yield from self._refs(self.rule.let[part.name])
-
-    def _join(self, kind: str, left: str, right: FactRef) -> Join:
-        self.wire.ask(kind, left)
-        where = place(right, self.kind, self.joins, self.wire.catalogue)
-        if where in self.joins:
-            self.wire.ask(self.joins[where], right.fact)
-            return Join(left, "==", where, right.fact)
-        if where == "self":
-            self.wire.ask(self.kind, right.fact)
-            return Join(left, "==", "subject", right.fact)
-        for subject, scope in self.scopes.items():
-            value: Any = scope.value(right)
-            if not isinstance(value, tuple):
-                self.wire.derive(subject, text_of(right), value)
-        return Join(left, "==", "subject", text_of(right))
-
-    def _pairs(self) -> Iterator[_Pair]:
-        facts, catalogue, count = self.wire.facts, self.wire.catalogue, 0
-        for subject in self.judged:
-            for bound in bindings(self.rule, subject, facts, catalogue):
-                count += 1
-                if count > MAX_PAIRS:
-                    raise RuleError(f"joins more than {MAX_PAIRS} combinations of subjects", hint="join on more facts")
-                yield _Pair(subject, bound, Scope(self.rule, subject, facts, catalogue, bound))
-
-    def _pair_pattern(self, name: str, clauses: list[Condition], pairs: list[_Pair]) -> Pattern:
-        kind = f"pair:{name}"
-        for number, pair in enumerate(pairs):
-            if all(pair.scope.truth(clause) is True for clause in clauses):
-                fields: dict[str, Scalar] = {alias: key_of(each) for alias, each in pair.bound.items()}
-                self.wire.extra.append(Record(f"{kind}:{number}", kind, {"subject": key_of(pair.subject), **fields}))
-        aliases = ("subject", *self.joins)
-        return Pattern("_pair", kind, (), tuple(Join(alias, "==", alias, "key") for alias in aliases))
 
     # --- findings ---------------------------------------------------------------------------------------------------
 
@@ -378,10 +309,3 @@ class _RuleCompiler:
         self.wire.absences.setdefault((verdict, on), set()).update(self.judged)
         tests = (Test("verdict", "==", verdict), Test("on", "==", on))
         return [Pattern(alias, "absent", tests, () if on == "any" else (Join("key", "==", "subject", "key"),))]
-
-
-@dataclass(frozen=True)
-class _Pair:
-    subject: Subject
-    bound: dict[str, Subject]
-    scope: Scope

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from advisor.ruleset.language.conditions import All, FindingIs, parts, push_down
 from advisor.ruleset.rule import Rule
 
+CIRCULAR = "depends, through other rules, on the absence of its own verdict"
+"""Why a rule that stands in no stratum cannot be judged."""
+
 
 @dataclass(frozen=True)
 class Strata:

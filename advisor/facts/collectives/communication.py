@@ -51,6 +51,10 @@ KINDS = (
          formula="median over ranks of Σ shortest elapsed ÷ step time", needs=_COLLECTIVE),
     kind("communication.exposed_transfer_us", "us", "run", "transfer that nothing hides, per step",
          formula="median over ranks of Σ min(exposed, shortest elapsed) over collectives", needs=_COLLECTIVE),
+    kind("communication.edge_us", "us", "run", "transfer that no overlap can hide, per step: weights that the first "
+         "layer needs, and the gradients that are ready last",
+         formula="first AllGather and last gradient collective of a step, of data-parallel groups, the longest",
+         needs=_COLLECTIVE),
     kind("communication.exposed_transfer_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.exposed_wait_share", "ratio", "run",
          "waiting for late ranks that nothing hides, share of the step",
@@ -154,6 +158,20 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from _sizes(run)
 
 
+def _edge_us(run: Run) -> float:
+    """The first gather and the last reduction of a step: nothing runs before the one and behind the other."""
+    layout = partition(run)
+    longest = {"first": 0.0, "last": 0.0}
+    for joint in joints(run):
+        end = {"allgather": "first", "allreduce": "last", "reducescatter": "last"}.get(joint.kind)
+        if end is None or layout.role_of(joint.group) != "data" or joint.scale != 1:
+            continue
+        order = np.argsort(joint.ordinal, kind="stable")
+        rows = {joint.steps[row]: row for row in (order if end == "last" else order[::-1]).tolist()}
+        longest[end] = max(longest[end], float(np.median(joint.transfer_us[list(rows.values())])))
+    return sum(longest.values())
+
+
 def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     found = exposures(run)
     times = steady(run)
@@ -173,6 +191,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     transfer = min(float(np.median([sum(found[r].transfer.values()) for r in known])), float(np.max(exposed)))
     yield from fact("communication.exposed_transfer_us", RUN, transfer, *sources, samples=n)
     yield from fact("communication.exposed_transfer_share", RUN, transfer / step, *sources, samples=n)
+    yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
     sharded = float(

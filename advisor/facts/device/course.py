@@ -90,6 +90,8 @@ class Course:
 
     complete: bool = True
     """The profiler's own statistic counts no more kernels than these."""
+    marked: bool = True
+    """Steps are told apart, by the kernels or a timeline; else the whole recording is the step "0"."""
 
     @property
     def span_us(self) -> Floats:
@@ -152,7 +154,7 @@ def reduce_course(rank: Rank) -> Course | None:
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
         _speeds(kernels, work, len(order)), exposed_by_name if whole else {}, chain if whole else None,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
-        not is_cut(rank, kernels),
+        not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Ints, timeline_of
+from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -87,8 +88,9 @@ _OF_SET_UP = ("compile", "single_op", "memory")
 def reduce(rank: Rank) -> HostTime | None:
     """Host time by purpose from api_statistic.csv, else from the timeline (CANN's own events before the framework's,
     which contain them)."""
-    frame = rank.read("host_api", ("level", "name", "total_us", "count")) if rank.has("host_api") else None
+    frame = rank.read("host_api", ("level", "name", "total_us", "count", "avg_us")) if rank.has("host_api") else None
     if frame is not None and not frame.empty:
+        tell_totals(rank, frame, "host_api")
         rows = zip(frame["name"], frame["total_us"], frame["count"], strict=True)
         usable = [(str(n), float(us), float(c)) for n, us, c in rows if isinstance(n, str) and us == us and c == c]
         by = _within_steps(rank, _by_purpose(usable))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
+from advisor.facts.recording.sums import tell_totals
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
 
@@ -31,7 +32,7 @@ def is_cut(rank: Rank, kernels: Kernels) -> bool:
 def _compare(rank: Rank, kernels: Kernels) -> bool:
     if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
         return False
-    frame = rank.read("operator_types", ("type", "count", "total_us"))
+    frame = rank.read("operator_types", ("type", "count", "total_us", "avg_us"))
     if frame is None or "count" not in frame:
         return False
     counted: Counter[str] = Counter()
@@ -42,6 +43,7 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     at_hand = Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True)))
     lost, total = sum((counted - at_hand).values()), sum(counted.values())
     if not lost:
+        tell_totals(rank, frame, "operator_types")
         _tell_times(rank, frame, dict(zip(types, np.bincount(type_of, kernels.duration).tolist(), strict=True)))
         return False
     file = rank.relative(rank.tables["kernels"].paths[0])

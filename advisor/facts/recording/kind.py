@@ -43,6 +43,8 @@ KINDS = (
     kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
          needs="kernels"),
     kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
+    kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
+         "not told where a statistic counts more", needs="kernels"),
     kind("recording.stray_kernels", "count", "run", "kernels that belong to no step: before, between and after them",
          needs="kernels"),
 )  # fmt: skip
@@ -82,6 +84,8 @@ class Recording:
     unit: str = ""
     unit_share: float = 0.0
     """How long that took, on how many blocks, and which unit was busy for most of it."""
+    kernels: int = 0
+    """How many kernels there are to judge; 0 where they do not stand one by one, or only in part."""
     framework: str = ""
     """What the events in the timeline are of: pytorch, mindspore, or nothing known."""
 
@@ -111,6 +115,7 @@ def reduce(rank: Rank) -> Recording | None:
     )
     cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole))
     told: dict[str, object] = {"cut": cut, "marks": marks}
+    told["kernels"] = 0 if every is None or cut else len(every.duration)
     told["timed"] = rank.has("steps") or (timeline is not None and not cut)
     if every is not None and rank.tables["kernels"].reader == "kernels.opprof":
         told["alone"] = True
@@ -301,6 +306,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     found = list(run.each(RECORDING).values())
     yield from fact("recording.kind", RUN, told.kind)
     yield from fact("recording.has_steps", RUN, told.has_steps)
+    yield from fact("recording.kernels", RUN, max((one.kernels for one in found), default=0) or None)
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
     if told.has_steps or not found:
         return

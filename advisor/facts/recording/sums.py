@@ -34,6 +34,19 @@ def tell_phases(rank: Rank, frame: Any, time: Any) -> None:
     _tell(rank, frame, time, "step_phases", (_PHASES,), ())
 
 
+def tell_totals(rank: Rank, frame: Any, table: str) -> None:
+    """Tells a statistic whose totals are not what its counts and means make."""
+    if not all(column in frame for column in ("total_us", "count", "avg_us")):
+        return
+    total, count, mean = (frame[name].to_numpy(float, na_value=np.nan) for name in ("total_us", "count", "avg_us"))
+    apart = np.abs(total - count * mean) > section("contradiction")["sum_share"] * np.fmax(total, count * mean) + count
+    wrong = int(apart.sum())
+    if wrong > section("contradiction")["longer_share"] * len(frame):
+        heading = ", ".join(rank.source(table, "total_us", "count", "avg_us").columns)
+        text = f"contradicts itself: {heading} do not agree in {wrong} of {len(frame)} rows"
+        rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
 def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...], at_most: tuple[Sum, ...]) -> None:
     share = section("contradiction")["sum_share"]
     for left, right in (*equal, *(each for each in at_most if each not in equal)):

@@ -11,6 +11,7 @@ from advisor.basics.units import show
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
 from advisor.facts.device.course import COURSE, Course
+from advisor.facts.recording.fuller import compute_more, same_steps
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.sources.base import Rank
@@ -30,25 +31,24 @@ def hear_witnesses(run: Run) -> None:
             _steps_and_collectives(rank, steps, exchange)
         if exchange is not None:
             _collectives(rank, exchange)
+        if course is not None and exchange is not None:
+            _same_collectives(rank, course, exchange)
     _lengths(run, times)
     _clocks(run, courses, exchanges)
 
 
 def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
     """Computation of the same steps, and the kernels' span against the steps' length."""
-    limits, place = section("contradiction"), {step: i for i, step in enumerate(course.steps)}
-    both = [(row, place[step]) for row, step in enumerate(steps.steps) if step in place]
+    limits, (rows, own) = section("contradiction"), same_steps(steps, course)
     computing = steps.phases.get("computing")
-    if not both or computing is None or steps.table != "steps":
+    if not rows or computing is None or steps.table != "steps":
         return
-    rows, own = [row for row, _ in both], [i for _, i in both]
     length = float(steps.time[rows].sum())
     told, kernels = float(np.nansum(computing[rows])), float(course.computing_us[own].sum())
-    more = kernels > told * (1 + limits["computing_share"]) and kernels - told > limits["of_step"] * length
-    if more or (course.complete and told > limits["lost_factor"] * kernels):
+    if compute_more(steps, course) or (course.complete and told > limits["lost_factor"] * kernels):
         text = (
-            f"tells {show(told / len(both), 'us')} of computation a step, its kernels take "
-            f"{show(kernels / len(both), 'us')}"
+            f"tells {show(told / len(rows), 'us')} of computation a step, its kernels take "
+            f"{show(kernels / len(rows), 'us')}"
         )
         _contradict(rank, text, "steps", "kernels")
         return
@@ -61,7 +61,7 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
     span = float(course.span_us[own].sum())
     if span > limits["one_job_factor"] * length:
         text = (
-            f"tells steps of {show(length / len(both), 'us')}, in which its kernels span {show(span / len(both), 'us')}"
+            f"tells steps of {show(length / len(rows), 'us')}, in which its kernels span {show(span / len(rows), 'us')}"
         )
         _contradict(rank, text, "steps", "kernels")
 
@@ -121,6 +121,26 @@ def _collectives(rank: Rank, exchange: Exchanges) -> None:
             text = f"{name} is more than Elapse Time in {int(longer.sum())} of {len(elapsed)} collectives"
             place = rank.relative(rank.tables["collectives"].paths[0])
             rank.note(place, f"contradicts itself: {text}", ("collectives",))
+
+
+def _same_collectives(rank: Rank, course: Course, exchange: Exchanges) -> None:
+    """A collective that stands among the kernels and in the file of collectives started once."""
+    if course.chain is None:
+        return
+    named = zip(course.chain.name, course.chain.start.tolist(), strict=True)
+    kernels = {name: course.chain.origin_ns / 1000 + start for name, start in named if name}
+    apart = [
+        abs(kernels[name] - start / 1000)
+        for name, step, start in zip(
+            (exchange.names[i] for i in exchange.name), exchange.step.tolist(), exchange.start_ns.tolist(), strict=True
+        )
+        if name in kernels and start > 0 and exchange.steps[step] == course.chain.step
+    ]
+    limits = section("contradiction")
+    length = float(course.span_us.mean())
+    if len(apart) >= limits["compared"] and float(np.median(apart)) > limits["of_step"] * length:
+        middle = show(float(np.median(apart)), "us")
+        _contradict(rank, f"the same collectives start {middle} apart in the middle", "collectives", "kernels")
 
 
 def _contradict(rank: Rank, text: str, *tables: str) -> None:

@@ -55,6 +55,7 @@ KINDS = (
     kind("step.preparing_us", "us", _SCOPES, "from the step's start on the host to its first kernel on the device",
          formula="median of Preparing over steady steps", needs="steps"),
     kind("run.left_out_ranks", "list", "run", "ranks at hand whose steps stand in no mean and no comparison"),
+    kind("run.unmeasured_ranks", "count", "run", "ranks at hand without a usable step, where others have some"),
     kind("step.computing_includes_idle", "bool", "run", "the older cluster trace counts idle time as computation"),
 )  # fmt: skip
 
@@ -104,6 +105,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from _facts_of_rank(rank, series, recording_of(run).has_steps)
     compared = alike(run)
     yield from fact("run.left_out_ranks", RUN, compared.left_out)
+    yield from fact("run.unmeasured_ranks", RUN, len(run.ranks) - len(every))
     times = compared.times
     sources = next(iter(times.values())).sources
     mean = float(np.median([np.mean(t.time) for t in times.values()]))

@@ -14,6 +14,7 @@ from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
+from advisor.facts.recording.fuller import are_fuller
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
@@ -177,15 +178,16 @@ def steady(run: Run) -> dict[int, StepTimes]:
     others waited for it."""
     times = dict(run.each(STEPS))
     has_steps = recording_of(run).has_steps
-    recordings = run.each(RECORDING)
+    recordings, courses = run.each(RECORDING), run.each(COURSE)
     for rank, reduction in run.each(KERNEL_STEPS).items():
         prepared = not has_steps and rank in recordings and recordings[rank].set_up_us > 0
-        if (rank not in times or prepared) and (found := from_kernels(reduction)) is not None:
+        fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank])
+        if (rank not in times or prepared or fuller) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, times)
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
-    times = settle(times, run.each(COURSE), frameworks)
+    times = settle(times, courses, frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}

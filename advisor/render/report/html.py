@@ -37,6 +37,8 @@ from advisor.render.report.pictures.svg import anchor_of
 
 CARDS = 120
 """Causes told in full; further ones are lines of a table, which keeps a report of a thousand ranks openable."""
+WHATIFS = 4096
+"""Choices of causes told in the page."""
 ILLUSTRATED = 5
 """Causes that stand with a picture of their own."""
 _KNOWN_PHASES = (
@@ -66,6 +68,7 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         breakdown=_breakdown(report),
         direction_class=_direction_class(report),
         direction=direction_words(report),
+        whatif=_whatif(report),
         gaps=report.summary.direction == "healthy" and has_gaps(report),
         problems=problems_together(report),
         extent=_extent(report),
@@ -78,6 +81,55 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         collect=_two(_collect, report),
         facts_about=_facts_about(report),
     )
+
+
+def _whatif(report: Report) -> dict[str, Any] | None:
+    """The causes to tick, and the step without each choice of them as a part of the step; None where none is told."""
+    told = report.whatif
+    by_id = {finding.id: finding for finding in report.findings}
+    if told is None or not told.causes or not (told.step_time_us.get("") or 0) > 0:
+        return None
+    whole = told.step_time_us[""]
+    rows = [(key, us, round(min(us / whole, 1.0), 4)) for key, us in told.step_time_us.items()]
+    return {"causes": [by_id[cause] for cause in told.causes if cause in by_id], "rows": rows[:WHATIFS]}
+
+
+def _statements_of(finding: Finding) -> list[tuple[str, Text]]:
+    """The cited statements of the tuning guides with their text, where they are known."""
+    from advisor.knowledge.statements import statements
+
+    try:
+        known = statements()
+    except (OSError, ValueError, KeyError):
+        return []  # a report is worth showing without them
+    return [(identity, known[identity].text) for identity in finding.statements if identity in known]
+
+
+def _place_of(report: Report, finding: Finding) -> Text | None:
+    """Where to look in a timeline: rank, step and the time from the step's start of the longest piece that this rank
+    puts on the critical path; None where no step of all ranks is drawn."""
+    course: Any = report.charts.get("step_ranks")
+    try:
+        pieces = [p for p in course["path"] if p[0] in finding.subject.ranks and p[3] != "communication"]
+        rank, begin, end, _ = max(pieces, key=lambda piece: piece[2] - piece[1])
+        return wording.both(
+            "figures.place", rank=int(rank), step=printable(course["step"]), start=show(float(begin), "us"),
+            end=show(float(end), "us"),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None
+
+
+def _address_of(reference: Mapping[str, str]) -> str:
+    """Where the document can be read, for those of the knowledge base that are public; no address of a profile."""
+    from advisor.knowledge.statements import documents
+
+    try:
+        known = documents().get(str(reference.get("document", "")), {})
+    except (OSError, ValueError):
+        return ""
+    address = str(known.get("url", ""))
+    return address if address.startswith("https://") else ""
 
 
 def _seen_in(pictures: Sequence[Figure], own: Mapping[str, Figure]) -> dict[str, list[Figure]]:
@@ -122,6 +174,8 @@ def _environment(lines: bool) -> Environment:
     )
     environment.filters["truncated"] = lambda text, limit: shorten(printable(text), limit)
     environment.globals.update(
+        address_of=_address_of,
+        place_of=_place_of,
         anchor=anchor_of,
         both=wording.both,
         change=wording.change,
@@ -133,6 +187,7 @@ def _environment(lines: bool) -> Environment:
         show=show,
         standing=_standing,
         amount=wording.amount,
+        statements_of=_statements_of,
         two=_two,
         where=wording.where,
         word=wording.word,

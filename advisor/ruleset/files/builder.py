@@ -23,11 +23,10 @@ from advisor.ruleset.language.conditions import (
 )
 from advisor.ruleset.language.dimensions import Dimensions
 from advisor.ruleset.language.expression import RESERVED, Expr, ExpressionError, FactRef, Items, Literal, parse
-from advisor.ruleset.language.scopes import SINGLE, fact_kind, peer_kind, place
+from advisor.ruleset.language.scopes import fact_kind, peer_kind, place
 from advisor.ruleset.rule import (
     Doubt,
     Explains,
-    JoinSpec,
     Ladder,
     RemedyUse,
     Rule,
@@ -52,7 +51,6 @@ class _Builder:
     def __init__(self, model: RuleModel, faults: Faults, catalogue: Mapping[str, FactKind]) -> None:
         self.model, self.faults, self.catalogue = model, faults, catalogue
         self.kind = model.for_
-        self.joins: dict[str, str] = {}
         self.params = {name: param.unit for name, param in model.params.items()}
         self.units: dict[str, str] = {}
         self.let: dict[str, Expr] = {}
@@ -65,9 +63,6 @@ class _Builder:
             return None
         self._params()
         self._languages()
-        joins = tuple(
-            j for alias, each in model.join.items() if (j := self._join(alias, each.kind, each.on)) is not None
-        )
         self._let()
         applies = self._conditions(model.applies, ("applies",))
         when = self._conditions(model.when, ("when",))
@@ -125,14 +120,13 @@ class _Builder:
             remedies=remedies,
             false_positives=tuple(model.false_positives),
             general=model.general,
-            join=joins,
             units={**{name: self.names[name] for name in self.let}, **self.units},
             path=self.faults.document.path,
             line=self.faults.document.line(("id",)),
         )
 
     def dimensions(self) -> Dimensions:
-        return Dimensions(self.kind, self.catalogue, self.joins, self.params, self.names)
+        return Dimensions(self.kind, self.catalogue, self.params, self.names)
 
     def _params(self) -> None:
         for name, param in self.model.params.items():
@@ -155,7 +149,7 @@ class _Builder:
                     self.faults.add(where, f"the text is missing in {language}", "readers see the other one", "warning")
 
     def _let(self) -> None:
-        areas = {name.partition(".")[0] for name in self.catalogue} | {"subject", "param"} | RESERVED | set(self.joins)
+        areas = {name.partition(".")[0] for name in self.catalogue} | {"subject", "param"} | RESERVED
         for name, raw in self.model.let.items():
             with self.faults.at("let", name):
                 if name in areas:
@@ -166,29 +160,12 @@ class _Builder:
                 continue
             self.names[name] = "any"
 
-    def _join(self, alias: str, kind: str, on: Mapping[str, str]) -> JoinSpec | None:
-        with self.faults.at("join", alias):
-            if kind not in SUBJECT_KINDS or kind in SINGLE:
-                raise ExpressionError(f"{kind!r} cannot be joined", hint="a kind with several subjects, such as rank")
-            if alias in (*SUBJECT_KINDS, "subject", "param") or alias in RESERVED:
-                raise ExpressionError(f"{alias!r} already means something", hint="choose a short alias, such as s")
-            pairs = []
-            for left, right in on.items():
-                found, other = fact_kind(left, self.catalogue), self._fact(right)
-                if kind not in found.scopes:
-                    raise ExpressionError(f"{left} is a fact of {', '.join(found.scopes)}, not of a {kind}")
-                place(other, self.kind, self.joins, self.catalogue)
-                pairs.append((left, other))
-            self.joins[alias] = kind
-            return JoinSpec(alias, kind, tuple(pairs))
-        return None
-
     def _need(self, text: str, index: int) -> tuple[FactRef, ...]:
         with self.faults.at("needs", index):
             refs = tuple(self._fact(part) for part in text.split("|"))
             for ref in refs:
                 try:
-                    place(ref, self.kind, self.joins, self.catalogue)
+                    place(ref, self.kind, self.catalogue)
                 except ExpressionError:
                     fact_kind(ref.fact, self.catalogue)
                     peer_kind([ref], self.kind, self.catalogue)
@@ -314,7 +291,7 @@ class _Builder:
             raise ExpressionError(f"{value['is']!r} is no comparison", hint="write is: '>= $n'")
         limit = parse(match[2])
         dimensions.quantity(limit)
-        counted = Dimensions(kind, self.catalogue, {}, self.params)
+        counted = Dimensions(kind, self.catalogue, self.params)
         raw = value["where"]
         items = raw if isinstance(raw, list) else [raw]
         found = tuple(

@@ -26,7 +26,7 @@ from advisor.knowledge.remedy import RemedySpec, remedy_files
 from advisor.model import Confidence, Direction, Severity, Text, Verify
 from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.language import conditions, expression
-from advisor.ruleset.rule import Doubt, Explains, JoinSpec, Ladder, RemedyUse, Rule, SavingSpec, Threshold
+from advisor.ruleset.rule import Doubt, Explains, Ladder, RemedyUse, Rule, SavingSpec, Threshold
 from advisor.yamlfiles.faults import LintError
 
 log = logging.getLogger("advisor")
@@ -47,7 +47,7 @@ class Compiled:
 
 _KINDS: tuple[type, ...] = (
     Compiled, Rule, RemedySpec, LintError, Text, Verify, Severity, Direction, Confidence, Threshold, Ladder, Doubt,
-    Explains, SavingSpec, JoinSpec, RemedyUse, conditions.Leaf, conditions.All, conditions.AnyOf, conditions.Negation,
+    Explains, SavingSpec, RemedyUse, conditions.Leaf, conditions.All, conditions.AnyOf, conditions.Negation,
     conditions.CountOf, conditions.FindingIs, expression.Literal, expression.Param, expression.Name, expression.FactRef,
     expression.Negative, expression.Arithmetic, expression.Compare, expression.Logic, expression.Not, expression.Call,
     expression.Items,

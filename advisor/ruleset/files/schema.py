@@ -122,11 +122,6 @@ class SavingModel(Model):
     basis: TextModel
 
 
-class JoinModel(Model):
-    kind: Kind
-    on: dict[str, str] = Field(min_length=1)
-
-
 class RemedyUseModel(Model):
     id: Word
     values: dict[Identifier, Expression] = Field(default_factory=dict)
@@ -151,7 +146,6 @@ class RuleModel(Model):
     for_: Kind = Field(alias="for", description="judged once for every subject of this kind")
     params: dict[Identifier, ParamModel] = Field(default_factory=dict)
     let: dict[Identifier, Expression] = Field(default_factory=dict)
-    join: dict[Identifier, JoinModel] = Field(default_factory=dict)
     applies: Conditions = Field(default_factory=list)
     needs: list[str] = Field(default_factory=list)
     when: Conditions = Field(description="the failing condition")

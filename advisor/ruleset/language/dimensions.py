@@ -37,12 +37,11 @@ _FACTORS = (PLAIN, "ratio", "count")
 
 @dataclass(frozen=True)
 class Dimensions:
-    """What an expression may mention: the rule's kind, its joins (alias -> kind), parameters and `let` names with
+    """What an expression may mention: the rule's kind, parameters and `let` names with
     their units."""
 
     kind: str
     catalogue: Mapping[str, FactKind]
-    joins: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     let: Mapping[str, str] = field(default_factory=dict)
 
@@ -58,7 +57,7 @@ class Dimensions:
         if isinstance(expr, Name):
             return self._named(expr.name, self.let, "name ")
         if isinstance(expr, FactRef):
-            place(expr, self.kind, self.joins, self.catalogue)
+            place(expr, self.kind, self.catalogue)
             return fact_kind(expr.fact, self.catalogue).unit
         if isinstance(expr, (Not, Logic)):
             for item in expr.items if isinstance(expr, Logic) else (expr.operand,):
@@ -172,7 +171,7 @@ class Dimensions:
         refs = [part for part in parts if isinstance(part, FactRef)]
         if any(isinstance(part, Name) for part in parts) or not refs:
             raise ExpressionError(f"{function} needs a fact", hint=f"write {function}(area.fact)")
-        peers = Dimensions(peer_kind(refs, self.kind, self.catalogue), self.catalogue, {}, self.params)
+        peers = Dimensions(peer_kind(refs, self.kind, self.catalogue), self.catalogue, self.params)
         if function in ("ratio_to_median", "share_of_sum", "deviation") and peers.kind != self.kind:
             raise ExpressionError(
                 f"{function} places the subject among its peers: a {self.kind} is no {peers.kind}",

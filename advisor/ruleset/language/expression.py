@@ -63,7 +63,7 @@ class Name:
 
 @dataclass(frozen=True)
 class FactRef:
-    """A fact; `alias` is "", "run", an alias of `join`, or a kind of subject."""
+    """A fact; `alias` is "", or a kind of subject."""
 
     fact: str
     alias: str = ""

@@ -33,22 +33,18 @@ def fact_kind(name: str, catalogue: Mapping[str, FactKind]) -> FactKind:
     return found
 
 
-def place(ref: FactRef, kind: str, joins: Mapping[str, str], catalogue: Mapping[str, FactKind]) -> str:
-    """Where the fact is looked up for a subject of this kind: "self", "run", "collection", an alias of `joins`
-    (alias -> kind), or "holder:KIND", the subject of that kind which holds the same ranks.
+def place(ref: FactRef, kind: str, catalogue: Mapping[str, FactKind]) -> str:
+    """Where the fact is looked up for a subject of this kind: "self", "run", "collection", or
+    "holder:KIND", the subject of that kind which holds the same ranks.
 
     Raises ExpressionError where the fact does not exist there.
     """
     scopes = fact_kind(ref.fact, catalogue).scopes
-    if ref.alias in joins:
-        if joins[ref.alias] not in scopes:
-            raise _misplaced(ref, scopes, f"{ref.alias} is a {joins[ref.alias]}")
-        return ref.alias
     if ref.alias:
         if ref.alias not in SUBJECT_KINDS:
-            near = suggest(ref.alias, [*joins, *SUBJECT_KINDS])
-            hint = f"did you mean {near[0]}?" if near else "use an alias of join, or a kind of subject"
-            raise ExpressionError(f"{ref.alias!r} in {ref.alias}:{ref.fact} is no alias", hint=hint)
+            near = suggest(ref.alias, SUBJECT_KINDS)
+            hint = f"did you mean {near[0]}?" if near else "use a kind of subject"
+            raise ExpressionError(f"{ref.alias!r} in {ref.alias}:{ref.fact} is no kind of subject", hint=hint)
         if ref.alias not in scopes:
             raise _misplaced(ref, scopes, f"not of a {ref.alias}")
         if ref.alias == kind:
@@ -67,7 +63,7 @@ def _misplaced(ref: FactRef, scopes: Sequence[str], why: str) -> ExpressionError
     return ExpressionError(
         f"{ref.fact} is a fact of {kinds}; {why}",
         hint=f"compare peers (median, highest, count, …), write {scopes[0]}:{ref.fact} for the {scopes[0]} with the "
-        "same rank, or join it",
+        "same rank",
     )
 
 

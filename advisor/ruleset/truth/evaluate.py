@@ -45,7 +45,7 @@ class Readiness:
 
 
 class Scope:
-    """The names a rule's expressions may use, bound for one subject and, where it joins others, for those."""
+    """The names a rule's expressions may use, bound for one subject."""
 
     def __init__(
         self,
@@ -53,19 +53,14 @@ class Scope:
         subject: Subject,
         facts: FactSet,
         catalogue: Mapping[str, FactKind],
-        bindings: Mapping[str, Subject] | None = None,
     ) -> None:
         self.rule, self.subject, self.facts, self.catalogue = rule, subject, facts, catalogue
-        self.bindings = dict(bindings or {})
-        self.joins = rule.joins
         self.population = population_of(facts, catalogue)
         self._let: dict[str, Value | None] = {}
 
     def at(self, subject: Subject) -> Scope:
-        """The same rule looked at from another subject; `let` names and joins are not visible there."""
-        scope = Scope(self.rule, subject, self.facts, self.catalogue)
-        scope.joins = {}
-        return scope
+        """The same rule looked at from another subject."""
+        return Scope(self.rule, subject, self.facts, self.catalogue)
 
     # --- facts ------------------------------------------------------------------------------------------------------
 
@@ -76,17 +71,13 @@ class Scope:
             return self.subject
         if where in ("run", "collection"):
             return RUN if where == "run" else COLLECTION
-        if where.startswith("holder:"):
-            return self.population.holder(self.subject, where.removeprefix("holder:"))
-        return self.bindings.get(where)
+        return self.population.holder(self.subject, where.removeprefix("holder:"))
 
     def _where(self, ref: FactRef) -> str:
-        if ref.alias in self.joins:
-            return place(ref, self.subject.kind, self.joins, self.catalogue)
         key = (ref, self.subject.kind)
         places = self.population.places
         if key not in places:
-            places[key] = place(ref, self.subject.kind, {}, self.catalogue)
+            places[key] = place(ref, self.subject.kind, self.catalogue)
         return places[key]
 
     def fact(self, ref: FactRef) -> Fact | None:
@@ -258,10 +249,7 @@ class Scope:
         return list(dict.fromkeys(missing))
 
     def measured(self, ref: FactRef) -> bool:
-        """Whether the fact is known for the subject it stands for; for any, where only peers have it or it is one of a
-        joined subject that is not bound yet."""
-        if ref.alias in self.joins and ref.alias not in self.bindings:
-            return self.facts.has(ref.fact)
+        """Whether the fact is known for the subject it stands for; for any, where only peers have it."""
         try:
             return self.fact(ref) is not None
         except ExpressionError:
@@ -292,14 +280,13 @@ def readiness(
     subject: Subject,
     facts: FactSet,
     catalogue: Mapping[str, FactKind],
-    bindings: Mapping[str, Subject] | None = None,
 ) -> Readiness:
     """Whether the rule can be judged for this subject.
 
     A condition of `applies` that is false makes it not applicable; one that is unknown, a fact of `needs` that was not
     measured, or a `when` whose facts leave it unknown makes it no data.
     """
-    scope = Scope(rule, subject, facts, catalogue, bindings)
+    scope = Scope(rule, subject, facts, catalogue)
     missing: list[str] = []
     unknown = False
     for condition in rule.applies:
@@ -317,7 +304,7 @@ def readiness(
             missing += [ref.fact for ref in alternatives]
     if unknown:
         return Readiness("no_data", tuple(dict.fromkeys(missing)))
-    if rule.join or rule.builds_on_findings:
+    if rule.builds_on_findings:
         return _READY
     if scope.truth(rule.when) is None:
         return Readiness("no_data", tuple(dict.fromkeys(_unknown(scope, rule.when))))

@@ -65,7 +65,7 @@ class Population:
         """The values of a fact named without an alias, for subjects of this kind; None where it is no plain look-up."""
         key = (ref.fact, kind)
         if key not in self._columns:
-            where = "" if ref.fact in IDENTITY else place(ref, kind, {}, self.catalogue)
+            where = "" if ref.fact in IDENTITY else place(ref, kind, self.catalogue)
             single = {"self": None, "run": RUN, "collection": COLLECTION}.get(where)
             values = {subject: normal(fact.value) for subject, fact in self.facts.of(ref.fact).items()}
             self._columns[key] = Column(values, single) if where else None

@@ -108,10 +108,10 @@ class Unknown:
 class Namespace:
     """Facts of one subject by the parts of their dotted names."""
 
-    __slots__ = ("_alias", "_prefix", "_scope")
+    __slots__ = ("_prefix", "_scope")
 
-    def __init__(self, scope: Scope, prefix: str, alias: str = "") -> None:
-        self._scope, self._prefix, self._alias = scope, prefix, alias
+    def __init__(self, scope: Scope, prefix: str) -> None:
+        self._scope, self._prefix = scope, prefix
 
     def __getitem__(self, name: str) -> Any:
         full = f"{self._prefix}{name}"
@@ -119,12 +119,12 @@ class Namespace:
         if full in kinds or full in IDENTITY:
             kind = kinds.get(full) or IDENTITY[full]
             try:
-                fact = self._scope.fact(FactRef(full, self._alias))
+                fact = self._scope.fact(FactRef(full))
             except ExpressionError as error:
                 raise TemplateError(error.message) from None
             return Unknown(full) if fact is None else Measured(fact.value, kind.unit)
         if full in _prefixes(self._scope):
-            return Namespace(self._scope, full + ".", self._alias)
+            return Namespace(self._scope, full + ".")
         raise KeyError(full)
 
 
@@ -151,7 +151,7 @@ class Group:
 
 
 class Variables:
-    """What the texts of one finding may mention: facts, `let` names, parameters, the subject, and those joined."""
+    """What the texts of one finding may mention: facts, `let` names, parameters and the subject."""
 
     def __init__(self, scope: Scope, values: Mapping[str, Any] | None = None) -> None:
         self._scope, self._values = scope, dict(values or {})
@@ -174,8 +174,6 @@ class Variables:
             return Unknown(name) if value is None else Measured(value, scope.rule.units.get(name, "number"))
         if name == "param":
             return Group({key: Measured(each.value, each.unit) for key, each in scope.rule.params.items()})
-        if name in scope.joins:
-            return Namespace(scope, "", name)
         if name == "subject":
             return Namespace(scope, "subject.")
         if name in _prefixes(scope):

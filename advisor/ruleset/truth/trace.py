@@ -176,7 +176,7 @@ def unit_of(scope: Scope, expr: Expr) -> str:
     """The unit in which to show an expression's value."""
     rule = scope.rule
     own = rule.dimensions(scope.catalogue)
-    dimensions = Dimensions(scope.subject.kind, scope.catalogue, scope.joins, own.params, own.let)
+    dimensions = Dimensions(scope.subject.kind, scope.catalogue, own.params, own.let)
     try:
         return dimensions.unit(expr)
     except ExpressionError:

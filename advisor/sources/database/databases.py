@@ -266,7 +266,9 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     entries: list[Link] = []
     for i in range(length):
         source, destination = str(cells["src_rank"][i]), str(cells["dst_rank"][i])
-        if names[i] == TOTAL or not (source.isdecimal() and destination.isdecimal()):
+        if names[i] == TOTAL or not (
+            f"{source}{destination}".isascii() and source.isdecimal() and destination.isdecimal()
+        ):
             continue
         moved = cells["transport_type"][i], cells["transit_size"][i], cells["transit_time"][i]
         entries.append((steps[i], names[i], groups[i], (int(source), int(destination)), *moved))

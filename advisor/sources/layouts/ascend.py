@@ -16,11 +16,11 @@ from advisor.sources.reference import TableRef
 from advisor.sources.text import tablefiles
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
-INFO = r"profiler_info(_\d+)?\.json"
-METADATA = r"profiler_metadata(_\d+)?\.json"
-_NAME = re.compile(r"(?P<host>.+)_(?P<pid>\d+)_(?P<time>\d{14,17})_ascend_(?:ms|pt)", re.IGNORECASE)
-_DYNAMIC = re.compile(r"rank_?(?P<rank>\d+)_start_?(?P<start>\d+)_stop_?(?P<stop>\d+)", re.IGNORECASE)
-_RANK_WORD = re.compile(r"(?:^|[^a-z])rank[_-]?(\d+)(?!\d)", re.IGNORECASE)
+INFO = r"profiler_info(_[0-9]+)?\.json"
+METADATA = r"profiler_metadata(_[0-9]+)?\.json"
+_NAME = re.compile(r"(?P<host>.+)_(?P<pid>[0-9]+)_(?P<time>[0-9]{14,17})_ascend_(?:ms|pt)", re.IGNORECASE)
+_DYNAMIC = re.compile(r"rank_?(?P<rank>[0-9]+)_start_?(?P<start>[0-9]+)_stop_?(?P<stop>[0-9]+)", re.IGNORECASE)
+_RANK_WORD = re.compile(r"(?:^|[^a-z])rank[_-]?([0-9]+)(?![0-9])", re.IGNORECASE)
 _RAW = r"PROF_.+"
 
 
@@ -115,7 +115,7 @@ def add_databases(
 
 def add_identity(rank: Rank, metadata: Metadata, identity: dict[str, Any], databases: list[Path]) -> None:
     """Rank number, device, host, groups: metadata first, then names, then what databases say."""
-    suffix = next((m.group(1) for p in databases if (m := re.search(r"profiler_(\d+)\.db$", p.name))), None)
+    suffix = next((m.group(1) for p in databases if (m := re.search(r"profiler_([0-9]+)\.db$", p.name))), None)
     dynamic = _DYNAMIC.search(rank.root.name)
     word = _RANK_WORD.search(rank.root.name)
     candidates = (
@@ -185,7 +185,7 @@ def _exported(folder: Path) -> dict[str, TableRef]:
 
 def _device_of(raw: list[Path]) -> str | None:
     for folder in raw:
-        for device in list_folder(folder).find_folders(r"device_\d+"):
+        for device in list_folder(folder).find_folders(r"device_[0-9]+"):
             return device.name.partition("_")[2]
     return None
 

@@ -65,7 +65,7 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
         int(match.group(1))
         for _, _, _, entries in _operations(moved)
         for link in entries
-        if (match := re.fullmatch(r"(\d{1,9})-(\d{1,9})", link))
+        if (match := re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", link))
     }
     for path, numbers in ((communication, talking), (matrix, linked)):
         if path is not None and not numbers:
@@ -121,7 +121,7 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
         if len(row) <= max(kind, index):
             lost += 1
             continue
-        members = tuple(int(text) for text in re.findall(r"\d{1,9}", row[index]))
+        members = tuple(int(text) for text in re.findall(r"[0-9]{1,9}", row[index]))
         if row[kind].strip().lower() == "rank" and len(members) == 1:
             ranks.add(members[0])
         elif row[kind].strip().lower() == "stage" and members:

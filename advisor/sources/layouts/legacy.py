@@ -22,48 +22,48 @@ from advisor.sources.text.textfiles import read_text
 LAYOUT = "mindspore_legacy"
 
 _OWN = {
-    "step_trace": r"step_trace_raw_(\d+)_detail_time\.csv",
-    "cluster": r"ascend_cluster_analyse_.+_(\d+)\.csv",
-    "hccl": r"hccl_raw_(\d+)\.csv",
-    "aicore_types": r"aicore_intermediate_(\d+)_type\.csv",
-    "aicore_detail": r"aicore_intermediate_(\d+)_detail\.csv",
-    "pynative_types": r"pynative_op_intermediate_(\d+)_type\.csv",
-    "pynative_detail": r"pynative_op_intermediate_(\d+)_detail\.csv",
-    "framework": r"framework_raw_(\d+)\.csv",
-    "aicpu": r"aicpu_intermediate_(\d+)\.csv",
-    "aicpu_text": r"output_data_preprocess_aicpu_(\d+)\.txt",
-    "flops_summary": r"flops_summary_(\d+)\.json",
-    "flops": r"flops_(\d+)\.txt",
-    "strategy": r"parallel_strategy_(\d+)\.json",
-    "timeline": r"ascend_timeline_display_(\d+)\.json",
-    "gpu_timeline": r"gpu_timeline_display_(\d+)\.json",
-    "dynamic_shapes": r"dynamic_shape_info_(\d+)\.json",
-    "memory": r"memory_usage_summary_(\d+)\.json",
+    "step_trace": r"step_trace_raw_([0-9]+)_detail_time\.csv",
+    "cluster": r"ascend_cluster_analyse_.+_([0-9]+)\.csv",
+    "hccl": r"hccl_raw_([0-9]+)\.csv",
+    "aicore_types": r"aicore_intermediate_([0-9]+)_type\.csv",
+    "aicore_detail": r"aicore_intermediate_([0-9]+)_detail\.csv",
+    "pynative_types": r"pynative_op_intermediate_([0-9]+)_type\.csv",
+    "pynative_detail": r"pynative_op_intermediate_([0-9]+)_detail\.csv",
+    "framework": r"framework_raw_([0-9]+)\.csv",
+    "aicpu": r"aicpu_intermediate_([0-9]+)\.csv",
+    "aicpu_text": r"output_data_preprocess_aicpu_([0-9]+)\.txt",
+    "flops_summary": r"flops_summary_([0-9]+)\.json",
+    "flops": r"flops_([0-9]+)\.txt",
+    "strategy": r"parallel_strategy_([0-9]+)\.json",
+    "timeline": r"ascend_timeline_display_([0-9]+)\.json",
+    "gpu_timeline": r"gpu_timeline_display_([0-9]+)\.json",
+    "dynamic_shapes": r"dynamic_shape_info_([0-9]+)\.json",
+    "memory": r"memory_usage_summary_([0-9]+)\.json",
 }
 """Files that only this layout has; one of them, or a data pipeline file below, makes a folder one of it."""
 _SHARED = {
-    "profiler_info": r"profiler_info_(\d+)\.json",
-    "cpu_detail": r"cpu_op_detail_info_(\d+)\.csv",
-    "cpu_types": r"cpu_op_type_info_(\d+)\.csv",
-    "points": r"step_trace_point_info_(\d+)\.json",
+    "profiler_info": r"profiler_info_([0-9]+)\.json",
+    "cpu_detail": r"cpu_op_detail_info_([0-9]+)\.csv",
+    "cpu_types": r"cpu_op_type_info_([0-9]+)\.csv",
+    "points": r"step_trace_point_info_([0-9]+)\.json",
 }
 """Files of this layout that others have too."""
 _DATA = (
     r"(?:minddata_pipeline_raw|minddata_pipeline_summary|pipeline_profiling|minddata_cpu_utilization|minddata_aicpu|"
-    r"device_queue_profiling|dataset_iterator_profiling|minddata_getnext_profiling)_(\d+)\.(?:csv|json|txt)"
+    r"device_queue_profiling|dataset_iterator_profiling|minddata_getnext_profiling)_([0-9]+)\.(?:csv|json|txt)"
 )
 _WITHOUT_USE = (
-    r"(?:ascend|gpu)_timeline_summary_\d+\.json", r"flops_scope_\d+\.json", r"output_timeline_data_\d+\.txt",
-    r"output_op_compute_time_(?:detail_)?\d+\.txt", r"output_format_data_hwts_\d+\.txt",
-    r"memory_usage_details_\d+\.json",
-    r"step_trace_point_info\.json", r"parallel_strategy\.json", r"gpu_op_(?:type|detail)_info_\d+\.csv",
-    r"gpu_activity_data_\d+\.csv", r"cpu_op_execute_timestamp_\d+\.txt", r"(?:cpu|gpu)_framework_\d+\.txt",
-    r"cpu_ms_memory_record_\d+\.txt", r"host_ips_mapping\.txt", r"hccl\.json", r"task_id_full_op_name.*\.json",
+    r"(?:ascend|gpu)_timeline_summary_[0-9]+\.json", r"flops_scope_[0-9]+\.json", r"output_timeline_data_[0-9]+\.txt",
+    r"output_op_compute_time_(?:detail_)?[0-9]+\.txt", r"output_format_data_hwts_[0-9]+\.txt",
+    r"memory_usage_details_[0-9]+\.json",
+    r"step_trace_point_info\.json", r"parallel_strategy\.json", r"gpu_op_(?:type|detail)_info_[0-9]+\.csv",
+    r"gpu_activity_data_[0-9]+\.csv", r"cpu_op_execute_timestamp_[0-9]+\.txt", r"(?:cpu|gpu)_framework_[0-9]+\.txt",
+    r"cpu_ms_memory_record_[0-9]+\.txt", r"host_ips_mapping\.txt", r"hccl\.json", r"task_id_full_op_name.*\.json",
 )  # fmt: skip
 _NEWER = ("FRAMEWORK", "ASCEND_PROFILER_OUTPUT")
 _OF_ALL = ("parallel_mode", "stage_num", "rank_size", "stage_devices", "context_mode", "ms_version")
 """Settings that hold for all ranks of a run: one rank's file tells them for the others."""
-_CLUSTER_NAME = re.compile(r"ascend_cluster_analyse_(.+)_(\d+)_(\d+)_(\d+)\.csv")
+_CLUSTER_NAME = re.compile(r"ascend_cluster_analyse_(.+)_([0-9]+)_([0-9]+)_([0-9]+)\.csv")
 _CONFIG_BYTES = 1 << 20
 """`config` stands first in parallel_strategy files, before a graph of any size."""
 

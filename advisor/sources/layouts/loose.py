@@ -10,6 +10,7 @@ from pathlib import Path
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, list_folder
 from advisor.sources.layouts import ascend
+from advisor.sources.layouts.devices import split_devices
 from advisor.sources.metadata import Metadata, as_int, read_metadata
 from advisor.sources.text import tablefiles
 
@@ -28,9 +29,9 @@ def is_known(name: str) -> bool:
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
-    """All files of a profile in this folder as one rank."""
+    """All files of a profile in this folder as one rank, or one for each device that they name."""
     files = [listing.path / name for name in listing.files if is_known(name)]
-    return [build_rank(listing.path, files, base)] if files else []
+    return split_devices(build_rank(listing.path, files, base)) if files else []
 
 
 def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:
@@ -43,7 +44,7 @@ def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:
     identity = ascend.add_databases(rank, databases, metadata, note)
     ascend.add_identity(rank, metadata, identity, databases)
     if not rank.rank_known:
-        numbers = {m.group(1) for path in files if (m := re.search(r"rank[_-]?(\d+)", path.name, re.IGNORECASE))}
+        numbers = {m.group(1) for path in files if (m := re.search(r"rank[_-]?([0-9]+)", path.name, re.IGNORECASE))}
         number = as_int(numbers.pop()) if len(numbers) == 1 else None
         if number is not None:
             rank.rank, rank.rank_known = number, True

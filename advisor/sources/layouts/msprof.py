@@ -9,6 +9,7 @@ from pathlib import Path
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, list_folder
 from advisor.sources.layouts import ascend
+from advisor.sources.layouts.devices import split_devices
 from advisor.sources.metadata import Metadata
 from advisor.sources.older import device_timelines
 from advisor.sources.text import tablefiles
@@ -28,7 +29,7 @@ def judge(listing: Listing) -> Judgement:
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
-    """The device in this folder as one rank. A PROF_* folder that nothing exported is raw data."""
+    """Each device in this folder as a rank. A PROF_* folder that nothing exported is raw data."""
     if not judge(listing).recognised:
         return []
     root = listing.path
@@ -44,12 +45,14 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     metadata = Metadata()
     identity = ascend.add_databases(rank, databases, metadata, note)
     ascend.add_identity(rank, metadata, identity, databases)
-    devices = listing.find_folders(r"device_\d+")
+    devices = listing.find_folders(r"device_[0-9]+")
     rank.device = rank.device or (devices[0].name.partition("_")[2] if devices else None)
     if not rank.tables:
         rank.unparsed = (root,)
-    ascend.link_ranks(rank)
-    return [rank]
+    ranks = split_devices(rank)
+    for one in ranks:
+        ascend.link_ranks(one)
+    return ranks
 
 
 def _older(listing: Listing, base: Path) -> list[Rank]:
@@ -57,7 +60,7 @@ def _older(listing: Listing, base: Path) -> list[Rank]:
     if listing.name == OUTPUT or OUTPUT in listing.folders:
         return []
     ranks = []
-    for folder in listing.find_folders(r"device_\d+"):
+    for folder in listing.find_folders(r"device_[0-9]+"):
         timeline, summary = list_folder(folder / "timeline"), list_folder(folder / "summary")
         rank = Rank(0, folder, base=base, rank_known=False, layout="msprof", device=folder.name.partition("_")[2])
         rank.tables = tablefiles.find_tables(summary.path / name for name in summary.files)

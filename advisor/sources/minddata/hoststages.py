@@ -36,8 +36,12 @@ def find_host_stages(folder: Path, rank: int | None = None, own: bool = False) -
     files = [path for place in places if is_folder(place) for path in file_paths(place)]
     tables: dict[str, TableRef] = {}
     for table, patterns, name in (
-        ("host_stages", (r"host_info(_\d+)?\.csv", r"timeline_\d+\.json", r"RuntimeProfilerDetail.*\.csv"), "stages"),
-        ("host_memory", (r"host_memory(_\d+)?\.csv", r"host_info(_\d+)?\.csv"), "memory"),
+        (
+            "host_stages",
+            (r"host_info(_[0-9]+)?\.csv", r"timeline_[0-9]+\.json", r"RuntimeProfilerDetail.*\.csv"),
+            "stages",
+        ),
+        ("host_memory", (r"host_memory(_[0-9]+)?\.csv", r"host_info(_[0-9]+)?\.csv"), "memory"),
     ):
         for pattern in patterns:
             matching = [path for path in files if re.fullmatch(pattern, path.name)]
@@ -49,7 +53,7 @@ def find_host_stages(folder: Path, rank: int | None = None, own: bool = False) -
 
 
 def _is_of(path: Path, rank: int | None, alone: bool) -> bool:
-    match = re.search(r"_(\d+)\.", path.name)
+    match = re.search(r"_([0-9]+)\.", path.name)
     return rank is None or alone or match is None or int(match.group(1)) == rank
 
 

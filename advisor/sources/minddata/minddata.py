@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SUBFOLDERS = ("FRAMEWORK", "ASCEND_PROFILER_OUTPUT")
-_SUFFIX = re.compile(r"_(\d+)$")
+_SUFFIX = re.compile(r"_([0-9]+)$")
 _FILES = (
     ("pipeline_ops", "pipeline_profiling", (".json",), "minddata.pipeline_ops"),
     ("pipeline_ops", "minddata_pipeline_raw", (".csv",), "minddata.pipeline_ops"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_FILE = re.compile(r"(task_time|hccl)_\d+_\d+_(\d+)\.json")
+_FILE = re.compile(r"(task_time|hccl)_[0-9]+_[0-9]+_([0-9]+)\.json")
 _COMPUTING = re.compile(r"^(AI_?CORE|AI_?CPU|AI_?VECTOR|AIV|AIC|MIX_)", re.IGNORECASE)
 """Types of tasks that compute; the others are events, copies and notifications."""
 _PLANE = "Communication Kernel"

@@ -36,7 +36,7 @@ from advisor.sources.text.textfiles import TooLarge
 if TYPE_CHECKING:
     import pandas as pd
 
-_LINK = re.compile(r"\s*(\d+)\s*-\s*(\d+)\s*")
+_LINK = re.compile(r"\s*([0-9]+)\s*-\s*([0-9]+)\s*")
 _P2P = re.compile(r"send|recv|receive", re.IGNORECASE)
 
 

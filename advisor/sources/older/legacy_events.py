@@ -105,5 +105,5 @@ def _by_type(document: dict[str, Any]) -> Iterator[Row]:
 
 
 def _unquoted_shapes(text: str) -> str:
-    found = re.findall(r"input_\d+:\s*\{[^{}]*?shape:\s*\[?([\d,\s-]*)\]?", text)
+    found = re.findall(r"input_[0-9]+:\s*\{[^{}]*?shape:\s*\[?([0-9,\s-]*)\]?", text)
     return ";".join(write_shape(shape).rstrip(",") for shape in found)

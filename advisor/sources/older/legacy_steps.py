@@ -28,7 +28,7 @@ TICK_US = 0.01
 
 _POINTS = {"start_us": "start_point", "fp_start_us": "fp_point", "bp_end_us": "bp_point", "end_us": "end_point"}
 _ENDS = ("_start_point", "_end_point")
-_STREAM = re.compile(r"^stream_(?P<stream>[^_]+)_(?P<index>\d+)_(?P<name>.+)$")
+_STREAM = re.compile(r"^stream_(?P<stream>[^_]+)_(?P<index>[0-9]+)_(?P<name>.+)$")
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def read_step_sheet(path: Path, note: Note, average: bool = False) -> StepSheet 
     if average:
         rows = frame[is_average].tail(1)
         return StepSheet(path, rows.reset_index(drop=True), True) if len(rows) else None
-    is_step = names.str.fullmatch(r"\d+") & ~is_average
+    is_step = names.str.fullmatch(r"[0-9]+") & ~is_average
     odd = ~is_step & ~is_average
     if odd.any():
         note(

@@ -31,18 +31,32 @@ PIPES = (
     "vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "cube_utilization",
 )  # fmt: skip
 _NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES)
-_WANTED = frozenset((*_NUMBERS, "name", *SIGNATURE, "step", "stream", "start_ns"))
+_WANTED = frozenset((*_NUMBERS, "device", "name", *SIGNATURE, "step", "stream", "start_ns"))
 _SCALES = {c.name: c.scale for c in TABLES["kernels"].columns if c.dtype == "float" and c.scale != 1.0}
 _VITAL = (
     ("start_ns", "Start Time(us)", "its kernels count in sums, not in the timeline"),
     ("name", "Name", "its operators are unknown"),
 )
-_START = r"^\d{1,16}(\.\d*)?$"
+_START = r"^[0-9]{1,16}(\.[0-9]*)?$"
 
 
-def text_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
-    """Canonical frames of the kernels in one CSV file, in its order."""
+def text_frames(path: Path, note: Note, device: str | None = None) -> Iterator[pl.DataFrame]:
+    """Canonical frames of the kernels in one CSV file, in its order; of one device where several share the file."""
+    if device is None:
+        yield from _all_frames(path, note)
+        return
+    import polars as pl
+
+    for frame in _all_frames(path, note, told=True):
+        own = pl.col("device").str.strip_chars(' \t"') == device if "device" in frame.columns else pl.lit(True)
+        yield frame.filter(own)
+
+
+def _all_frames(path: Path, note: Note, *, told: bool = False) -> Iterator[pl.DataFrame]:
+    """The kernels of all devices; `told` says whether their column is needed."""
     fast = _fast_columns(path)
+    if fast is not None and not told:
+        fast[1].pop("device", None)
     if fast is not None:
         try:
             yield from _blocks(path, *fast, note)
@@ -79,7 +93,7 @@ def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _fast_columns(path: Path) -> tuple[bytes, Mapping[str, int]] | None:
+def _fast_columns(path: Path) -> tuple[bytes, dict[str, int]] | None:
     """(heading line, position of each canonical column) where the file is plain UTF-8 with commas."""
     with path.open("rb") as stream:
         sample = stream.read(1 << 16)
@@ -274,7 +288,7 @@ def _nanoseconds(frame: pl.DataFrame) -> pl.Series:
     texts = pl.col("start_ns").str.strip_chars(' \t"')
     plain, all_plain = frame.select(
         texts.str.replace(".", "", literal=True).cast(pl.Int64, strict=False),
-        texts.str.contains(r"^\d{1,16}\.\d{3}$").all().alias("plain"),
+        texts.str.contains(r"^[0-9]{1,16}\.[0-9]{3}$").all().alias("plain"),
     ).get_columns()
     if all_plain[0]:
         return plain

@@ -12,6 +12,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -235,6 +236,12 @@ _FRAMES = {
 }
 
 
+def _frames(reference: TableRef, path: Path, note: Note) -> Iterable[pl.DataFrame]:
+    if reader := _FRAMES.get(reference.reader):
+        return reader(path, note)
+    return text_frames(path, note, reference.options.get("device"))
+
+
 def load_kernels(rank: Rank) -> Kernels | None:
     """The rank's kernels, read once and kept until the rank forgets; None where there are none."""
     reference = rank.tables.get("kernels")
@@ -248,7 +255,7 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         before = collector.unusable
         try:
             require_file(path)
-            for frame in _FRAMES.get(reference.reader, text_frames)(path, note):
+            for frame in _frames(reference, path, note):
                 collector.add(frame)
         except OSError as error:
             note(str(path), why_unreadable(error))
@@ -275,9 +282,9 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     return kernels
 
 
-_STACK = re.compile(r"\r?\n|File \"|\.py[:(]\d")
-_STEP = re.compile(r"[_/#-]step[_#]?\d+$", re.IGNORECASE)
-_NODE = re.compile(r"-op\d+(?=/)")
+_STACK = re.compile(r"\r?\n|File \"|\.py[:(][0-9]")
+_STEP = re.compile(r"[_/#-]step[_#]?[0-9]+$", re.IGNORECASE)
+_NODE = re.compile(r"-op[0-9]+(?=/)")
 _LAUNCH = re.compile(r"(?:\w+::)+")
 
 
@@ -315,7 +322,7 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
     """The canonical frame with one row a kernel, for small needs; `load_kernels` is the way at full size."""
     from advisor.sources.text.csvfiles import read_files
 
-    return read_files(TABLES["kernels"], reference.paths, columns, note)
+    return read_files(TABLES["kernels"], reference.paths, columns, note, reference.options.get("device"))
 
 
 @reader("kernels.opprof")

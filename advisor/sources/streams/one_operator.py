@@ -40,7 +40,7 @@ def operator_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
         kind = row.get("Op Type", "").strip().lower()
         name = row.get("Op Name", "").strip()
         told: dict[str, list[object]] = {
-            "name": [name], "type": [re.sub(r"_\d+$", "", name)], "core": [_CORES.get(kind, "")],
+            "name": [name], "type": [re.sub(r"_[0-9]+$", "", name)], "core": [_CORES.get(kind, "")],
             "duration_us": [duration], "block_num": [_number(row.get("Block Dim"))],
         }  # fmt: skip
         told |= {pipe: [_mean(pipes, names)] for pipe, names in _RATIOS.items()}

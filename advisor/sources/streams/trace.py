@@ -31,7 +31,7 @@ RARE = re.compile(r"malloc|(?<![a-z])free|rtFree|opCompile|CompileAndExecute", r
 """Calls that are kept one by one however short they are: whether they lie between kernels or before them decides."""
 
 _FLOW = "HostToDevice"
-_STEP = re.compile(r"(?:^|::)ProfilerStep#(\d+)$")
+_STEP = re.compile(r"(?:^|::)ProfilerStep#([0-9]+)$")
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

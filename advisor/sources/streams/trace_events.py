@@ -21,6 +21,8 @@ BLOCK = 1 << 19
 """Bytes decoded at once; larger blocks leave the processor's caches and are slower."""
 LARGEST_EVENT = 1 << 26
 
+BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""How decoding fails: an event whose arguments are nested too deep costs itself, not those around it."""
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _NONE = msgspec.Raw(b"")
 _SPACE = b" \t\r\n"
@@ -74,7 +76,7 @@ def descriptions(data: bytes) -> Iterator[Description]:
                 if found.start() < at < found.end():
                     try:
                         yield _DESCRIPTION.decode(found.group())
-                    except (msgspec.DecodeError, UnicodeDecodeError):
+                    except BROKEN:
                         continue
             at = data.find(word, at + len(word))
 
@@ -240,7 +242,7 @@ def _decode_most(data: bytes) -> tuple[list[Event], bytes, int]:
         try:
             whole = b"".join((b"[", memoryview(data)[: cut[0]], b"]"))
             return _decode(whole), data[cut[1] :], 0
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except BROKEN:
             end = cut[0]
     cut = _last_boundary(data, len(data))
     if cut is None:
@@ -266,7 +268,7 @@ def _decode_around(data: bytes) -> tuple[list[Event], int]:
     """Events of a damaged piece, and the bytes given up: halves it until the defect stands alone."""
     try:
         return _decode(b"[" + data + b"]"), 0
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BROKEN:
         middle = _BETWEEN.search(data, len(data) // 2)
         # else the last one before the middle: the first would take one event off a long piece at a time
         cut = _last_boundary(data, len(data) // 2) if middle is None else (middle.start() + 1, middle.end())
@@ -289,11 +291,11 @@ def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:
             break
         try:
             return _decode(b"[" + text[: bracket + 1]), 0, True
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except BROKEN:
             end = bracket
     try:
         return _decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BROKEN:
         pass
     events, rest, bad = _decode_most(text)
     closed = rest.rstrip(_SPACE).endswith((b"]", b"}"))

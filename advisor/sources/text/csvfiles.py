@@ -256,20 +256,27 @@ def _some(heading: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def read_files(table: Table, paths: Sequence[Path], columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """The frames of all slices of a table, one under the other."""
+def read_files(
+    table: Table, paths: Sequence[Path], columns: Sequence[str] | None, note: Note, device: str | None = None
+) -> pd.DataFrame | None:
+    """The frames of all slices of a table, one under the other; the rows of one device where several share them."""
     import pandas as pd
 
-    frames = [frame for path in paths if (frame := read_file(table, path, columns, note)) is not None]
+    wanted = columns if device is None or columns is None else (*columns, "device")
+    frames = [frame for path in paths if (frame := read_file(table, path, wanted, note)) is not None]
     if not frames:
         return None
-    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    found: pd.DataFrame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    if device is None:
+        return found
+    own: pd.DataFrame = found[found["device"].fillna(device).str.strip() == device].reset_index(drop=True)
+    return own if columns is None else own.drop(columns=["device"])
 
 
 @reader("csv.table")
 def read_table_files(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Any table whose columns carry their headings in `advisor/tables.py`."""
-    return read_files(TABLES[reference.table], reference.paths, columns, note)
+    return read_files(TABLES[reference.table], reference.paths, columns, note, reference.options.get("device"))
 
 
 @reader("csv.steps")

@@ -33,8 +33,8 @@ BYTES_PER_MB = 1e6
 US_PER_MS = 1e3
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _P2P = re.compile(r"send|receive|recv", re.IGNORECASE)
-_AGGREGATE = re.compile(r"top\d+|middle|bottom\d+|total")
-_LINK = re.compile(r"(\d{1,9})-(\d{1,9})")
+_AGGREGATE = re.compile(r"top[0-9]+|middle|bottom[0-9]+|total")
+_LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _TIMES = {
     "start_ns": "Start Timestamp(us)",
     "elapsed_us": "Elapse Time(ms)",

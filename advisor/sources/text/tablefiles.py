@@ -15,7 +15,7 @@ _FILES = (
     (r"(?:kernel_details|op_summary).*\.csv", ("kernels",), "kernels.csv"),
     (r"op_statistic.*\.csv", ("operator_types",), "csv.table"),
     (r"api_statistic.*\.csv", ("host_api",), "csv.table"),
-    (r"(?:data_preprocess|aicpu_\d+).*\.csv", ("aicpu",), "csv.table"),
+    (r"(?:data_preprocess|aicpu_[0-9]+).*\.csv", ("aicpu",), "csv.table"),
     (r"memory_record.*\.csv", ("memory",), "csv.table"),
     (r"operator_memory.*\.csv", ("operator_memory",), "csv.table"),
     (r"npu_module_mem.*\.csv", ("module_memory",), "csv.table"),
@@ -29,7 +29,7 @@ _LOOSE = tuple(
     (re.compile(r"(?!cluster_)(?:.*[^a-z])?" + pattern, re.IGNORECASE), tables, name)
     for pattern, tables, name in _FILES
 )
-_STAMP = re.compile(r"_(\d{8,17})(?=[_.])")
+_STAMP = re.compile(r"_([0-9]{8,17})(?=[_.])")
 
 DATABASE = r"(?:ascend_(?:pytorch|mindspore)_profiler|msprof|communication_analyzer|analysis).*\.db"
 

@@ -1,4 +1,4 @@
-"""The contract of `Engine`, for every engine that runs here."""
+"""The contract of `Engine`, held by durable-rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from advisor.basics.errors import RuleError
 from advisor.engine.matching.base import CompiledRule, EngineFailure, Join, Pattern, Record, RecordError, Test
-from advisor.engine.matching.python import PythonEngine
 
 try:
     from advisor.engine.matching.durable import DurableEngine
@@ -24,7 +23,6 @@ except ImportError:
     DurableEngine = None  # type: ignore[assignment,misc]
 
 ENGINES = [
-    pytest.param(PythonEngine, id="python"),
     pytest.param(
         DurableEngine,
         id="durable",
@@ -53,16 +51,16 @@ def test_hits_are_those_of_the_contract(make, case):
 
 
 @pytest.mark.skipif(DurableEngine is None, reason="durable-rules cannot be imported")
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
-def test_both_engines_agree(seed):
-    """A report does not depend on the engine: many rules, many records, a second run in another order."""
+def test_many_rules_match_as_one_by_one(seed):
+    """Rules that share types and fields do not disturb each other, in whatever order the records come."""
     random = Random(seed)
     rules, given_records = crowd(random)
-    python, durable = PythonEngine(rules, max_hits=10**9), DurableEngine(rules, max_hits=10**9)
-    assert run(durable, given_records) == run(python, given_records)
-    again = random.sample(given_records, len(given_records))
-    assert run(durable, again) == run(python, again)
+    few, given_records = random.sample(rules, min(len(rules), 8)), given_records[:9]
+    for order in (given_records, random.sample(given_records, len(given_records))):
+        naive = NaiveEngine(few)
+        assert run(DurableEngine(few, max_hits=10**9), order) == [naive.add(record) for record in order]
 
 
 @each_engine
@@ -249,9 +247,6 @@ def test_partial_matches_are_bounded(make):
     )
     given_records = [Record(f"r{n}", "rank", {}) for n in range(300)]
     engine = make([rule])
-    if make is PythonEngine:
-        engine = make([rule], max_trials=10_000)
-        given_records.insert(150, Record("no", "rank", {"x": "no"}))
     with pytest.raises(EngineFailure) as caught:
         run(engine, given_records)
     assert caught.value.rule == "wide"

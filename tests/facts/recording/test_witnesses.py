@@ -56,6 +56,7 @@ CORRUPTIONS: dict[str, Callable[[Path], None]] = {
     "one rank's computation in another unit": lambda folder: _scale(folder, STEPS, "Computing", 1000, 1),
     "idle time in another unit": lambda folder: _scale(folder, STEPS, "Free", 1000),
     "kernels in another unit": lambda folder: _scale(folder, KERNELS, "Duration(us)", 1000),
+    "host interfaces in another unit": lambda folder: _scale(folder, "api_statistic.csv", "Time(us)", 1000),
     "step tables of two ranks exchanged": lambda folder: _exchange(folder, STEPS),
 }
 
@@ -72,6 +73,35 @@ def test_what_cannot_be_true_leads_to_nothing_certain(corruption: str, slow_rank
     new = [f for f in report.findings if (f.verdict, f.subject.id) not in before and f.severity.rank > 0]
     assert all(f.confidence == Confidence.LOW for f in new if f.direction.value != "evidence"), new
     assert all("sound copy" in " ".join(d.en for d in f.doubts) for f in report.findings if f.saving)
+
+
+def test_collectives_of_another_rank_are_told(slow_rank: Path, tmp_path: Path) -> None:
+    """A communication.json that lies with another rank's kernels names other starts for the same collectives."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    _exchange(tmp_path / "profile", "communication.json")
+    assert any("the same collectives start" in p.problem for p in _report(tmp_path / "profile").problems)
+
+
+def test_a_rank_with_twice_the_steps_is_told(slow_rank: Path, tmp_path: Path) -> None:
+    """Steps that one rank has and the others lack are named."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    path = sorted((tmp_path / "profile").rglob(STEPS))[1]
+    rows = load(path)
+    again = [[str(int(row[0]) + 100), *row[1:]] for row in rows[1:]]
+    store(path, [*rows, *again])
+    assert any("most other ranks do not have" in p.problem for p in _report(tmp_path / "profile").problems)
+
+
+def test_ranks_that_stand_in_no_mean_are_no_all_clear(slow_rank: Path, tmp_path: Path) -> None:
+    """A rank whose step table cannot be true leaves the means; nobody calls the run healthy without it."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    _scale(tmp_path / "profile", STEPS, "Computing", 1000, 1)
+    report = _report(tmp_path / "profile")
+    facts = {(fact.name, fact.subject.id): fact.value for fact in report.facts}
+    assert facts["run.left_out_ranks", "run"] == (0,)
+    sound = {(fact.name, fact.subject.id): fact.value for fact in _report(slow_rank).facts}
+    assert facts["step.time_us", "run"] == pytest.approx(sound["step.time_us", "run"], rel=0.05)
+    assert report.summary.direction != "healthy"
 
 
 def test_a_sound_profile_has_nothing_doubted(slow_rank: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from fake_reports import HOSTILE, SAMPLES, cluster, data_bound, healthy, hostile, reports
 from hypothesis import given, settings
 
+from advisor.knowledge.statements import documents
 from advisor.model import Role
 from advisor.render import render
 from advisor.render.report.figures import figures
@@ -64,7 +65,8 @@ def test_nothing_comes_from_a_network(name):
     text = render(SAMPLES[name](), "html")
     attributes = Page(text).attributes
     assert not [value for key, value in attributes if key in ("src", "srcset", "action", "data")]
-    assert all(value.startswith(("#", "data:image/png;base64,")) for key, value in attributes if key == "href")
+    public = tuple(entry["url"] for entry in documents().values() if "url" in entry)
+    assert all(value.startswith(("#", "data:image/png;base64,", *public)) for key, value in attributes if key == "href")
     assert "default-src 'none'" in text
 
 
@@ -191,6 +193,12 @@ def test_the_first_findings_stand_with_their_own_picture_and_link_the_others():
     ids = set(re.findall(r' id="([^"]+)"', text))
     assert all(target in ids for target in re.findall(r'href="#([^"]+)"', text))
     assert len(ids) == len(re.findall(r' id="([^"]+)"', text))
+
+
+def test_the_place_in_a_timeline_is_there_to_copy():
+    """Rank and time from the start of the step, as one finds it in a viewer."""
+    text = render(cluster(), "html")
+    assert 'data-copy="rank 3, step 50, 0 us to 140 ms from the start of the step"' in text
 
 
 def test_one_aggregation_is_named_in_the_headline_and_in_the_pictures():

@@ -25,6 +25,7 @@ FILES = {
     ("sarif", "en"): "report.sarif",
     ("junit", "en"): "report.junit.xml",
     ("github", "en"): "report.github.txt",
+    ("trace", "en"): "report.trace.json",
 }
 
 

@@ -50,18 +50,21 @@ def matrix(
 ) -> str:  # fmt: skip
     """From (rows) to (columns): bandwidth by shade, hatched where none was measured; `groups` are (name, first place)
     with a line before each, `slow` cells are outlined, `lines` are told on the scale."""
-    left, top = 84, 46
-    size = min(max(len(labels) * 26, 130), 380)
+    left, top = 78, 46
+    size = min(max(len(labels) * 26, 130), 330)
     drawing = Drawing(NARROW, top + size + 34)
     pitch = size / len(labels)
     drawing.rect(left, top, size, size, "unmeasured")
     drawing.field(left, top, size, size, [[v if v < 0 else v / high for v in row] for row in values], identity)
     every = -(-len(labels) // (LABELS if len(labels) > 16 else 16))
+    longest = max(len(shorten(name, 12)) for name in labels)
+    beside = max(-(-(7 * longest + 6) // max(int(pitch), 1)), 1)
     for index, name in enumerate(labels):
         if index % every == 0:
             at = pitch * (index + 0.5)
             drawing.text(left - 6, top + at + 4, shorten(name, 12), anchor="end")
-            drawing.text(left + at, top - 6, shorten(name, 6 if len(labels) > 4 else 12), anchor="middle")
+        if index % beside == 0:
+            drawing.text(left + pitch * (index + 0.5), top - 6, shorten(name, 12), anchor="middle")
         if index in marks:
             drawing.mark(2, top + pitch * (index + 0.5) + 4, marks[index], "start")
     for _, at in groups[1:]:
@@ -72,7 +75,7 @@ def matrix(
     drawing.text(left - 6, 14, words[0], anchor="end")
     drawing.text(left + size / 2, 14, words[1], anchor="middle")
     x = left + size + 18
-    scale(drawing, min(x, NARROW - 82), top, min(size, 200), 0.0, high * factor, unit, identity, lines)
+    scale(drawing, x, top, min(size, 200), 0.0, high * factor, unit, identity, lines)
     return drawing.markup(caption)
 
 

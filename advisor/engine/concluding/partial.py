@@ -1,0 +1,61 @@
+"""Whether a finding rests on a part of the recording (knowledge_base/partial.yaml): then it is a suspicion, whatever
+its measure.
+
+What is not at hand may be the worse half, or show that the part at hand is nothing special. So the severity of such a
+finding is low, which names no cause of weight; nothing is cleared by it either (`allclear`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any
+
+from advisor.basics.units import show
+from advisor.facts.base import FactSet
+from advisor.knowledge.statements import document
+from advisor.knowledge.words import both
+from advisor.model import RUN, Text
+from advisor.ruleset.rule import Rule
+
+
+def is_partial(rule: Rule, subject: str, facts: FactSet) -> bool:
+    """Whether a finding of this rule about this kind of subject rests on a part of the recording."""
+    return any(_resting(rule, subject, facts))
+
+
+def reservations(rule: Rule, subject: str, facts: FactSet) -> tuple[Text, ...]:
+    """Why it holds only if the rest looks alike, one sentence for each part that it rests on."""
+    return tuple(
+        both(f"partial.{part['name']}", count=show(facts.value(part["fact"], RUN), "count"))
+        for part in _resting(rule, subject, facts)
+        if part.get("told", True)
+    )
+
+
+def _resting(rule: Rule, subject: str, facts: FactSet) -> Iterator[Mapping[str, Any]]:
+    for part in _parts():
+        if not _is_part(part, facts) or ("unless" in part and _is_part(part["unless"], facts)):
+            continue
+        if subject not in part.get("subjects", (subject,)):
+            continue
+        if rule.direction.value not in part.get("directions", (rule.direction.value,)):
+            continue
+        patterns = part.get("rests_on")
+        if patterns is None or any(fnmatchcase(name, each) for name in rule.uses_facts() for each in patterns):
+            yield part
+
+
+def _is_part(part: Mapping[str, Any], facts: FactSet) -> bool:
+    value = facts.value(part["fact"], RUN)
+    if "in" in part:
+        return value in part["in"]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return bool(value < part["below"]["value"]) if "below" in part else bool(value > part["above"]["value"])
+
+
+@lru_cache(maxsize=1)
+def _parts() -> tuple[Mapping[str, Any], ...]:
+    return tuple(document("partial.yaml"))

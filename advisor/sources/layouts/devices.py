@@ -1,0 +1,92 @@
+"""Several devices in one export: msprof writes the kernels of all devices of a process into one op_summary, told apart
+by a column. Each device is a rank of its own: their kernels run side by side, not one after the other."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from advisor.sources.base import Rank
+
+PER_DEVICE = ("kernels", "operator_types")
+"""Tables whose rows name their device."""
+HEADING = "device_id"
+MOST_SHOWN = 4
+"""Files named in a note."""
+BLOCKS, BLOCK = 64, 1 << 14
+"""Places of a file that are looked at, and bytes of each: a device that has one kernel in fifty is met."""
+
+
+def split_devices(rank: Rank) -> list[Rank]:
+    """One rank for each device that the rank's kernels (else its operator types) name; the rank itself where that is
+    one, or where the rank is known: it has one device. What does not tell devices apart is left out, as a timeline of
+    all of them is nobody's."""
+    table = next((name for name in PER_DEVICE if name in rank.tables), None)
+    if rank.rank_known or table is None or (not rank.tables[table].reader.endswith(".csv") and table == "kernels"):
+        return [rank]
+    devices = sorted(devices_of(rank.tables[table].paths), key=lambda name: (len(name), name))
+    if len(devices) < 2:
+        return [rank]
+    file = rank.relative(rank.tables[table].paths[0])
+    left = sorted({path.name for name in rank.tables.keys() - set(PER_DEVICE) for path in rank.tables[name].paths})
+    if left:
+        shown = ", ".join(left[:MOST_SHOWN]) + (f" and {len(left) - MOST_SHOWN} more" if left[MOST_SHOWN:] else "")
+        text = f"holds {len(devices)} devices, each judged as a rank; not told apart by device and left out: {shown}"
+        rank.note(file, text)
+    return [
+        replace(
+            rank,
+            device=device,
+            tables={
+                name: replace(rank.tables[name], options={**rank.tables[name].options, "device": device})
+                for name in PER_DEVICE
+                if name in rank.tables
+            },
+            info=dict(rank.info),
+            problems=list(rank.problems),
+            _told=set(),
+            _cache={},
+        )
+        for device in devices
+    ]
+
+
+def devices_of(paths: Iterable[Path]) -> set[str]:
+    """The numbers in the column of devices, as far as samples of the files show; empty where there is none."""
+    found: set[str] = set()
+    for path in paths:
+        try:
+            found |= _sampled(path)
+        except (OSError, csv.Error):  # whoever reads the table tells what is wrong with it
+            continue
+    return found
+
+
+def _sampled(path: Path) -> set[str]:
+    if not path.is_file():
+        return set()
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        first = stream.read(BLOCK)
+        heading = _cells(first.partition(b"\n")[0])
+        at = next((i for i, cell in enumerate(heading) if cell.strip("\ufeff \t").lower() == HEADING), None)
+        if at is None:
+            return set()
+        blocks = [first]
+        step = max(size // BLOCKS, BLOCK)
+        for place in range(BLOCK, size, step):
+            stream.seek(place)
+            blocks.append(stream.read(BLOCK))
+    found = set()
+    for block in blocks:
+        for line in block.splitlines()[1:-1]:
+            cells = _cells(line)
+            if len(cells) == len(heading) and cells[at].strip().isdecimal():
+                found.add(cells[at].strip())
+    return found
+
+
+def _cells(line: bytes) -> list[str]:
+    return next(csv.reader([line.decode("utf-8", "replace").replace("\x00", "").replace("\r", "")]), [])

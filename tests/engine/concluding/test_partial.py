@@ -1,0 +1,82 @@
+"""What rests on a part of the recording is a suspicion, and says so; what rests on the whole is not touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.engine.concluding.partial import is_partial
+from advisor.engine.judge import decide
+from advisor.facts.base import FactSet
+from advisor.model import RUN, Fact, Finding, Subject, Value
+from advisor.ruleset.files.loader import load_rules
+
+ZEROS = Subject("operator_type", "ZerosLike")
+HOTSPOT: dict[tuple[Subject, str], Value] = {
+    (ZEROS, "operator_type.category"): "vector",
+    (ZEROS, "operator_type.core"): "AI_VECTOR_CORE",
+    (ZEROS, "operator_type.average_us"): 497.0,
+    (ZEROS, "operator_type.compute_share"): 0.6,
+    (ZEROS, "operator_type.step_share"): 0.5,
+    (ZEROS, "operator_type.time_us"): 5000.0,
+    (ZEROS, "operator_type.count"): 10.0,
+    (RUN, "step.time_us"): 10000.0,
+    (RUN, "step.count"): 5,
+}
+TAIL: dict[tuple[Subject, str], Value] = {
+    (RUN, "run.world_size"): 4,
+    (RUN, "parallelism.strategy"): "data",
+    (RUN, "step.tail_share"): 0.3,
+    (RUN, "step.tail_us"): 30000.0,
+    (RUN, "step.time_us"): 100000.0,
+    (RUN, "step.count"): 20,
+    **{(Subject("rank", str(rank), (rank,)), "step.tail_us"): 30000.0 for rank in range(3)},
+}
+
+
+def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) -> Finding:
+    """The finding of this rule; `more` are facts of the run."""
+    told = base | {(RUN, name.replace("__", ".")): value for name, value in more.items()}
+    facts = FactSet([Fact(name, subject, value) for (subject, name), value in told.items()])
+    return next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "base", "part"),
+    [
+        ("COMP085", HOTSPOT, {"recording__kernels": 3}),
+        ("COMP085", HOTSPOT, {"recording__kind": "fragment"}),
+        ("COMM021", TAIL, {"run__unmeasured_ranks": 1}),
+    ],
+)
+def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
+    rule: str, base: dict[tuple[Subject, str], Value], part: dict[str, Value]
+) -> None:
+    """A handful of kernels, files without steps or times, a rank at hand without usable steps."""
+    finding = reached(rule, base, **part)
+    assert finding.severity.value == "low"
+    assert any("only if" in doubt.en and "仅当" in doubt.zh for doubt in finding.doubts)
+
+
+@pytest.mark.parametrize(
+    ("rule", "base", "whole"),
+    [
+        ("COMP085", HOTSPOT, {"recording__kernels": 20, "recording__kind": "training_steps"}),
+        ("COMP085", HOTSPOT, {"recording__kernels": 4000, "run__unmeasured_ranks": 1}),
+        ("COMM021", TAIL, {"run__unmeasured_ranks": 0, "recording__kernels": 3}),
+    ],
+)
+def test_what_rests_on_the_whole_keeps_its_severity(
+    rule: str, base: dict[tuple[Subject, str], Value], whole: dict[str, Value]
+) -> None:
+    """The limit itself is no part, and a part on which the finding does not rest is none of its business."""
+    finding = reached(rule, base, **whole)
+    assert finding.severity.value in ("medium", "high")
+    assert not finding.doubts
+
+
+@pytest.mark.parametrize("part", [{"step__count": 1}, {"run__missing_ranks": 1}])
+def test_one_of_several_ranks_stands_out_only_among_all_of_them_and_more_than_once(part: dict[str, Value]) -> None:
+    """A single step, or absent peers, leave a suspicion."""
+    rule = load_rules(strict=False).by_id["CLUS010"]
+    facts = FactSet([Fact(name.replace("__", "."), RUN, value) for name, value in part.items()])
+    assert is_partial(rule, "rank", facts) and not is_partial(rule, "run", facts)

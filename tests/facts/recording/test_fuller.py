@@ -1,0 +1,70 @@
+"""A table that tells less computation than the kernels of its steps took is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from advisor.config import load_config
+from advisor.model import RUN, Confidence, Report, Role
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.mutants.cells import load, store
+from benchmarks.simulator import Scenario, simulate, write_profile
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_profile(simulate(Scenario(data=1, steps=5, layers=2)), tmp_path)
+    return tmp_path
+
+
+def _report(folder: Path) -> Report:
+    return advise([folder], load_rules(config=load_config(None)))
+
+
+def _rewrite(folder: Path, file: str, change: Callable[[list[list[str]]], None]) -> None:
+    for path in folder.rglob(file):
+        rows = load(path)
+        change(rows)
+        store(path, rows)
+
+
+def _shrink_computing(rows: list[list[str]]) -> None:
+    computing, free = rows[0].index("Computing"), rows[0].index("Free")
+    for row in rows[1:]:
+        lost = 0.55 * float(row[computing])
+        row[computing], row[free] = str(float(row[computing]) - lost), str(float(row[free]) + lost)
+
+
+def _drop_steps(rows: list[list[str]]) -> None:
+    at = next(i for i, name in enumerate(rows[0]) if name.lower() == "step id")
+    for row in rows:
+        del row[at]
+
+
+def _value(report: Report, name: str) -> float:
+    (found,) = (fact.value for fact in report.facts if fact.name == name and fact.subject == RUN)
+    assert isinstance(found, float)
+    return found
+
+
+def test_kernels_beat_a_table_that_lost_computation(folder: Path) -> None:
+    """The idle time that such a table shows was computation: nobody is accused of it."""
+    before = _report(folder)
+    _rewrite(folder, "step_trace_time.csv", _shrink_computing)
+    after = _report(folder)
+    assert _value(after, "step.idle_share") == pytest.approx(_value(before, "step.idle_share"), abs=0.03)
+    assert _value(after, "step.time_us") == pytest.approx(_value(before, "step.time_us"), rel=0.03)
+    assert any("contradicts kernel_details.csv" in problem.problem for problem in after.problems)
+    known = {finding.rule for finding in before.findings}
+    accused = [f for f in after.findings if f.rule not in known and f.role is not Role.SYMPTOM]
+    assert all(finding.confidence is Confidence.LOW for finding in accused)
+
+
+def test_kernels_without_steps_contradict_no_table_of_several(folder: Path) -> None:
+    """All kernels of a recording are more than one of its steps: that is no contradiction."""
+    _rewrite(folder, "kernel_details.csv", _drop_steps)
+    assert not [problem for problem in _report(folder).problems if "contradicts" in problem.problem]

@@ -1,0 +1,62 @@
+"""One export of several devices: each is a rank, none takes another one's kernels for its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.config import load_config
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
+from advisor.sources.discover import load_profile
+from advisor.sources.layouts.devices import devices_of
+from advisor.sources.streams.kernels import load_kernels
+
+HEADING = (
+    "Device_id,Task ID,Stream ID,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)"
+)
+
+
+def _export(folder: Path, devices: tuple[int, ...], kernels: int = 40) -> Path:
+    """An op_summary and an op_statistic in which the devices run side by side, 100 us a kernel and 2 us between."""
+    output = folder / "PROF_000001_20260511093028_ABCDEF" / "mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    rows = [
+        f"{device},{i},2,MatMul_{i % 4},MatMulV{i % 4},AI_CORE,{1778463028000000 + 102 * i + device}.000\t,100,2"
+        for device in devices
+        for i in range(kernels)
+    ]
+    (output / "op_summary_20260511093035.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    types = [f"{device},MatMulV{kind},AI_CORE,{kernels // 4},{kernels * 25}" for device in devices for kind in range(4)]
+    table = "\n".join(["Device_id,OP Type,Core Type,Count,Total Time(us)", *types]) + "\n"
+    (output / "op_statistic_20260511093035.csv").write_text(table, encoding="utf-8")
+    return folder
+
+
+def test_every_device_of_one_export_is_a_rank_with_its_own_kernels(tmp_path: Path) -> None:
+    """Devices are told apart by their column, in the kernels and in the statistic."""
+    ranks = load_profile([_export(tmp_path, (0, 1, 10))]).ranks
+    assert [rank.device for rank in ranks] == ["0", "1", "10"]
+    for rank in ranks:
+        kernels, types = load_kernels(rank), rank.read("operator_types", ("type", "total_us"))
+        assert kernels is not None and len(kernels) == 40
+        assert types is not None and list(types.columns) == ["type", "total_us"] and types["total_us"].sum() == 4000
+
+
+def test_one_device_stays_one_rank(tmp_path: Path) -> None:
+    """Without a second device nothing is split and nothing is filtered."""
+    (rank,) = load_profile([_export(tmp_path, (3,))]).ranks
+    assert "device" not in rank.tables["kernels"].options
+
+
+def test_devices_side_by_side_hide_no_idle_time_and_contradict_nothing(tmp_path: Path) -> None:
+    """Kernels of four devices are not one device's: no share above 100 %, and each one's gaps are seen."""
+    report = advise([_export(tmp_path, (0, 1, 2, 3))], load_rules(config=load_config(None)))
+    assert not [problem for problem in report.problems if "100 %" in problem.problem]
+    idle = [fact.value for fact in report.facts if fact.name == "step.idle_share"]
+    assert idle and all(0.015 < float(share) < 0.025 for share in idle)
+
+
+def test_devices_deep_in_a_long_file_are_found(tmp_path: Path) -> None:
+    """Exports are ordered by device: the others stand far behind the first."""
+    folder = _export(tmp_path, (0, 1, 2, 3, 4, 5, 6, 7), kernels=4000)
+    assert len(devices_of(folder.rglob("op_summary*.csv"))) == 8

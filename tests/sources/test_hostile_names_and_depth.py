@@ -1,0 +1,34 @@
+"""Digits of other scripts make no ranks, and one event nested too deep costs itself alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.sources.discover import load_profile
+from advisor.sources.streams.trace_events import stream
+
+
+def test_digits_of_other_scripts_are_no_rank_numbers(tmp_path: Path) -> None:
+    """`profiler_info_٣.json` names no rank 3."""
+    folder = tmp_path / "host_1_20240101000000000_ascend_ms"
+    (folder / "ASCEND_PROFILER_OUTPUT").mkdir(parents=True)
+    (folder / "profiler_info_٣.json").write_text("{}")
+    (folder / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv").write_text(
+        "Step,Computing,Communication(Not Overlapped),Free\n1,2,3,4\n"
+    )
+    (rank,) = load_profile([tmp_path]).ranks
+    assert rank.rank == 0 and not rank.info_files
+
+
+@pytest.mark.parametrize("depth", [3_000, 200_000])
+def test_deep_arguments_cost_one_event(depth: int, tmp_path: Path) -> None:
+    """All other events of the timeline are read, and what was left out is told."""
+    deep = '{"a":' * depth + "1" + "}" * depth
+    plain = '{"ph":"X","name":"step","pid":1,"tid":1,"ts":"17.000","dur":1}'
+    path = tmp_path / "trace_view.json"
+    path.write_text("[" + ",".join([plain] * 3 + [plain[:-1] + f',"args":{deep}}}'] + [plain] * 3) + "]")
+    told: list[str] = []
+    events = [event for block, _ in stream(path, lambda place, text: told.append(text)) for event in block]
+    assert len(events) == 6 and "left out" in told[0]
