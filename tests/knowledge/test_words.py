@@ -106,7 +106,7 @@ def _called(node):
 
 def test_values_are_never_taken_for_slots():
     """A folder named {files} is shown as it is named; a text is said in the language of the sentence around it."""
-    assert word("en", "doctor.nothing", path="{path}") == "{path}: nothing recognised as profiler output"
+    assert word("en", "doctor.nothing", path="{path}") == "{path}: no profiler output was recognised"
     told = both("all_clear.doubted", share="20 %", title=Text("A link is slow", "链路较慢"))
     assert "A link is slow" in told.en and "链路较慢" in told.zh
 
