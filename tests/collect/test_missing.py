@@ -41,7 +41,7 @@ def test_mindspore_gets_a_run_for_each_of_two_settings_that_exclude_one_another(
         ast.parse(run)
         assert not [fault for fault in check_text(run, "script.py") if fault.level == "error"]
         assert "slower" in run.splitlines()[0]
-    assert "kB a rank and step (39 kernels)" in runs[1]
+    assert "kB per rank and step (39 kernels)" in runs[1]
     assert "Level1" in runs[1], "what the last report had is recorded again"
 
 
@@ -51,7 +51,7 @@ def test_dynamic_profiling_gets_a_file_it_can_read(report, capsys, tmp_path):
     _, told = collected(capsys, report, "--as", "dynamic", "-o", str(file))
     document = json.loads(file.read_text())
     assert document["profile_memory"] is True and document["profiler_level"] == 1
-    assert "dynamic cannot bring the data pipeline" in told and "a rank and step" in told
+    assert "dynamic cannot record the data pipeline" in told and "per rank and step" in told
     assert main(["collect", "--check", str(file)]) == 0
 
 
@@ -73,7 +73,7 @@ def test_msprof_gets_a_command_line(report, capsys):
     text, told = collected(capsys, report, "--as", "msprof")
     words = shlex.split(text, comments=True)
     assert words[0] == "msprof" and "--task-memory=on" in words and "--task-time=l1" in words
-    assert "msprof cannot bring" in told and "neither steps" in text
+    assert "msprof cannot record" in told and "neither steps" in text
 
 
 def test_cost_follows_the_kernels_of_the_step(report):
@@ -96,7 +96,7 @@ def test_a_report_that_lacks_nothing_asks_for_nothing(report, capsys):
     document["missing_evidence"] = []
     other = report.parent / "complete.json"
     other.write_text(json.dumps(document))
-    assert collected(capsys, other) == ("", "The report lacks no evidence; nothing is to be collected.\n")
+    assert collected(capsys, other) == ("", "The report lacks no evidence; no further collection is needed.\n")
     assert collected(capsys, other, "--lang", "zh")[1] == "报告不缺少数据，无需采集。\n"
 
 

@@ -19,9 +19,11 @@ ELSEWHERE = {
     "advisor/render/escaping.py": "a class of characters that nobody sees, some of them from Asian scripts",
 }
 """Modules with such letters that are no sentence, and why."""
-PATTERNS = ("without_steps",)
-"""Groups of patterns that reword sentences: each language has its own."""
 ASKING = ("word", "both", "say")
+
+
+GRAMMAR = "without_steps"
+"""What to look for in sentences of one language: each has its own."""
 
 
 def _flat(tree, prefix=""):
@@ -35,7 +37,7 @@ def _slots(text):
 
 def test_both_locales_have_the_same_keys_and_placeholders():
     """A word missing in one language would show as its key, a slot missing in one would hide a number."""
-    en, zh = (dict(_flat({k: v for k, v in words(lang).items() if k not in PATTERNS})) for lang in ("en", "zh"))
+    en, zh = (dict(_flat({k: v for k, v in words(lang).items() if k != GRAMMAR})) for lang in ("en", "zh"))
     assert en.keys() == zh.keys()
     for key, text in en.items():
         assert isinstance(text, str) and _slots(text) == _slots(zh[key]), key
@@ -104,7 +106,7 @@ def _called(node):
 
 def test_values_are_never_taken_for_slots():
     """A folder named {files} is shown as it is named; a text is said in the language of the sentence around it."""
-    assert word("en", "doctor.nothing", path="{path}") == "{path}: nothing recognised as profiler output"
+    assert word("en", "doctor.nothing", path="{path}") == "{path}: no profiler output was recognised"
     told = both("all_clear.doubted", share="20 %", title=Text("A link is slow", "链路较慢"))
     assert "A link is slow" in told.en and "链路较慢" in told.zh
 

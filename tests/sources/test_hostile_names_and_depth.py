@@ -32,3 +32,15 @@ def test_deep_arguments_cost_one_event(depth: int, tmp_path: Path) -> None:
     told: list[str] = []
     events = [event for block, _ in stream(path, lambda place, text: told.append(text)) for event in block]
     assert len(events) == 6 and "left out" in told[0]
+
+
+def test_a_queue_with_more_than_it_holds_is_told(tmp_path: Path) -> None:
+    """Samples above the capacity are percentages, or of another queue: the report says so."""
+    path = tmp_path / "pipeline_profiling_0.json"
+    queue = (
+        '{"op_id": 0, "op_type": "Map", "num_workers": 1, "metrics": {"output_queue": {"length": 16, "size": [90]}}}'
+    )
+    path.write_text(f'{{"sampling_interval": 10, "op_info": [{queue}]}}')
+    (rank,) = load_profile([tmp_path]).ranks
+    rank.read("pipeline_ops")
+    assert any("more in their queue than it holds" in problem.problem for problem in rank.problems)

@@ -101,14 +101,18 @@ def purpose(kind: str, role: str) -> str:
 
 
 def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: float | None) -> Exposure:
-    """From the intervals of kernels and collectives: how much of each collective nothing hides."""
-    result = Exposure()
+    """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
+    its path in the graph; where they share no name at all, whose exposure it is stays untold."""
+    labels = {name.rpartition("/")[2]: name for name in pure}
+    exchanged = [name for name in course.exposed_by_name if kind_of(name.rpartition("/")[2]) not in POINT_TO_POINT]
+    matched = any(name.rpartition("/")[2] in labels for name in exchanged)
+    result = Exposure(told=matched or not pure or not exchanged)
     for name, alone in course.exposed_by_name.items():
         label = name.rpartition("/")[2]
         if kind_of(label) in POINT_TO_POINT:
             result.bubble += alone
-        elif label in pure:
-            role, shortest, _ = pure[label]
+        elif label in labels:
+            role, shortest, _ = pure[name if name in pure else labels[label]]
             result.transfer[role] += min(alone, shortest)
             result.wait += max(alone - shortest, 0.0)
         else:

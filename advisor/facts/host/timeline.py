@@ -135,7 +135,8 @@ class Gap:
     length_us: float
     before: str
     after: str
-    host: str = ""
+    host: str | None = None
+    """What the host did; empty where none of its events covers half of the stretch, None where none was recorded."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ def _gaps(
         nxt = int(np.searchsorted(kernels.start[known], end[i]))
         before = operator_name(kernels.names[kernels.name[by_end[at]]]) if at >= 0 else ""
         after = operator_name(kernels.names[kernels.name[known[nxt]]]) if nxt < known.size else ""
-        host = "" if trace is None else host_activity(trace, int(start[i]), int(end[i]))
+        host = None if trace is None or not trace.host.start.size else host_activity(trace, int(start[i]), int(end[i]))
         names = timeline.windows.names
         yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, host)
 
@@ -348,6 +349,8 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
     for gap in gaps:
         if gap.host:
             owners[gap.host] += gap.length_us
+    if not owners and any(gap.host is not None for gap in gaps):
+        yield from fact("timeline.gap_owner_share", subject, 0.0, *sources)
     if owners:
         name, covered = Counter(owners).most_common(1)[0]
         share = covered / sum(gap.length_us for gap in gaps)

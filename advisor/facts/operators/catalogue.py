@@ -245,6 +245,22 @@ KINDS = (
         needs="kernels",
     ),
     kind("operators.fusible_example", "text", "run", "commonest run", needs="kernels"),
+    kind(
+        "operators.attention_us",
+        "us",
+        _BOTH,
+        "softmax and dropout between the two products of an attention that is not fused, per step",
+        formula="where no fused attention runs and batches of matrices are multiplied at least twice for each softmax",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.attention_share",
+        "ratio",
+        _BOTH,
+        "the same, share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.attention_types", "text", "run", "types of these kernels", needs="kernels|operator_types"),
     kind("operators.dynamic_share", "ratio", _BOTH, "kernels compiled for any shape (OP State)", needs="kernels"),
     kind(
         "operators.shapes_per_operator",

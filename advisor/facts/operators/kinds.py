@@ -15,6 +15,10 @@ CONVERSIONS = frozenset((
 _CONVERSIONS = frozenset(kind.lower() for kind in CONVERSIONS)
 _CUBE = re.compile(r"(?i:matmul|gemm)|^Mm$|Conv[23]?D|Conv2d|Conv3d|FullyConnection|GroupedMat")
 _ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash", re.IGNORECASE)
+_BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
+_SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
+_BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*)$", re.IGNORECASE)
+_NO_ATTENTION = re.compile(r"CrossEntropy|Log_?Softmax|Gating|Moe|TopK", re.IGNORECASE)
 _UPDATE = re.compile(
     r"^(Sparse)?Apply[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|Adagrad|Adadelta|RMSProp|Lamb(Next|Update|Apply)|"
     r"Lars|^SGD|Ftrl|AdaFactor"
@@ -75,6 +79,21 @@ def is_cube(signature: Signature) -> bool:
 def is_attention(kind: str) -> bool:
     """Whether the type is a fused attention."""
     return bool(_ATTENTION.search(kind))
+
+
+def is_batched_product(kind: str) -> bool:
+    """Whether the type multiplies batches of matrices, as attention does with queries, keys and values."""
+    return bool(_BATCHED.search(kind))
+
+
+def is_softmax(kind: str) -> bool:
+    """Whether the type is a forward softmax, which attention has one of between its two products."""
+    return bool(_SOFTMAX.search(kind))
+
+
+def is_between_products(kind: str) -> bool:
+    """Whether a fused attention does the type's work on the way: softmax and dropout, forward and backward."""
+    return bool(_BESIDE.search(kind)) and not _NO_ATTENTION.search(kind)
 
 
 def is_update(kind: str) -> bool:

@@ -13,7 +13,17 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.device.kernel_time import Floats
 from advisor.facts.operators.catalogue import KINDS
-from advisor.facts.operators.kinds import CUBE_CORES, SLOW_DTYPES, VECTOR_CORES, is_attention, is_fetch, is_update
+from advisor.facts.operators.kinds import (
+    CUBE_CORES,
+    SLOW_DTYPES,
+    VECTOR_CORES,
+    is_attention,
+    is_batched_product,
+    is_between_products,
+    is_fetch,
+    is_softmax,
+    is_update,
+)
 from advisor.facts.operators.reduction import OPERATORS, Operators, TypeRow
 from advisor.facts.operators.reduction import reduce as reduce_kernels
 from advisor.facts.operators.statistics import from_statistics
@@ -275,6 +285,20 @@ def _run_facts(
         yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
         yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
+    yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
+
+
+def _unfused_attention(o: Operators) -> list[str]:
+    """Types between the two products of an attention that is not fused, the longest first; empty where one is fused, or
+    where batches of matrices are not multiplied at least twice for each softmax."""
+    if any(map(is_attention, o.types)):
+        return []
+    products = sum(float(row.count.sum()) for name, row in o.types.items() if is_batched_product(name))
+    softmaxes = sum(float(row.count.sum()) for name, row in o.types.items() if is_softmax(name))
+    if not softmaxes or products < 2 * softmaxes:
+        return []
+    between = [name for name in o.types if is_between_products(name)]
+    return sorted(between, key=lambda name: -float(o.types[name].total_us.sum()))
 
 
 def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
@@ -298,6 +322,10 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
     if limits:
         yield "operators.update_pipe_ratio", sum(us * ratio for us, ratio in limits) / sum(us for us, _ in limits)
     yield "operators.fusible_count", per.per_step(o.small.kernels)
+    if (between := _unfused_attention(o)) and compute:
+        us = sum(per.per_step(o.types[name].total_us) for name in between)
+        yield "operators.attention_us", us
+        yield "operators.attention_share", us / compute
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
     if o.dynamic_share is not None:
         yield "operators.dynamic_share", o.dynamic_share

@@ -27,6 +27,13 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
     """Tells a step table whose columns contradict each other. `time` is each step's length, microseconds."""
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
     _tell(rank, frame, time, "steps", equal, _AT_MOST)
+    if "preparing_us" not in frame:
+        return
+    preparing = frame["preparing_us"].to_numpy(float, na_value=np.nan)
+    wrong = int((preparing > section("contradiction")["ahead_factor"] * time).sum())
+    if wrong:
+        text = f"Preparing is many times the step in {wrong} of {len(frame)} rows: another unit, or another run"
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), f"contradicts itself: {text}", ("steps",))
 
 
 def tell_phases(rank: Rank, frame: Any, time: Any) -> None:

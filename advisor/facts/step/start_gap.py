@@ -20,18 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.facts.device.course import Course
+from advisor.facts.recording.limits import section
 from advisor.facts.step.times import Series, StepTimes
-
-SAME = 0.01
-"""Two sums over one step that differ by less are the same thing: the writers round and clip differently."""
-SAME_KERNELS = 0.2
-"""Kernels whose computing time differs by more from the step table's are not all of the step's."""
-TELLING = 0.02
-"""Waits that differ between ranks by less than this share of the step do not show what they are part of."""
-LEAST = 3
-"""Of fewer rows the last one is not left out."""
-AHEAD = 0.8
-"""A host this share of a step and more before its device, on every rank, is a step ahead rather than late."""
 
 
 def settle(
@@ -92,7 +82,7 @@ def _is_clipped(one: StepTimes, framework: str) -> bool:
     if stage is None or not np.nansum(stage) > 0:
         return False
     span = stage + np.nan_to_num(one.phases.get("bubble", np.zeros(len(stage))))
-    return bool(np.nanmedian(np.abs(span / one.time - 1)) > SAME)
+    return bool(np.nanmedian(np.abs(span / one.time - 1)) > section("start_gap")["same_share"])
 
 
 def _inside(one: StepTimes, course: Course | None) -> StepTimes:
@@ -115,6 +105,7 @@ def _inside(one: StepTimes, course: Course | None) -> StepTimes:
 def _from_kernels(one: StepTimes, course: Course | None) -> Series | None:
     """Idle from the end of the step before to the first kernel; None where the kernels are not those of these steps.
     A step that follows none is taken to wait as the others do."""
+    limits = section("start_gap")
     if course is None:
         return None
     rows = _places(one, course)
@@ -126,7 +117,10 @@ def _from_kernels(one: StepTimes, course: Course | None) -> Series | None:
     computing = one.phases.get("computing")
     if computing is not None:
         own = np.array([course.computing_us[i] if i >= 0 else np.nan for i in rows])
-        if not abs(np.nansum(own) / max(float(computing[np.isfinite(own)].sum()), 1e-9) - 1) <= SAME_KERNELS:
+        if (
+            not abs(np.nansum(own) / max(float(computing[np.isfinite(own)].sum()), 1e-9) - 1)
+            <= limits["computing_share"]
+        ):
             return None
     return np.where(np.isfinite(gap), gap, float(np.nanmedian(gap)))
 
@@ -158,25 +152,31 @@ def _follows(before: str, step: str) -> bool:
 def _lacks_tail(one: StepTimes) -> bool:
     """Whether the last row computes as much as the others and is shorter: it ends with its own last kernel, and
     nothing but the next step would tell how long it takes."""
+    limits = section("start_gap")
     computing = one.phases.get("computing")
-    if len(one.steps) < LEAST or computing is None or not np.median(computing[:-1]) > 0:
+    if len(one.steps) < limits["rows"] or computing is None or not np.median(computing[:-1]) > 0:
         return False
-    as_much = float(computing[-1]) > (1 - SAME_KERNELS) * float(np.median(computing[:-1]))
-    return as_much and float(one.time[-1]) < (1 - TELLING) * float(np.median(one.time[:-1]))
+    as_much = float(computing[-1]) > (1 - limits["computing_share"]) * float(np.median(computing[:-1]))
+    return as_much and float(one.time[-1]) < (1 - limits["telling_share"]) * float(np.median(one.time[:-1]))
 
 
 def _is_ahead(times: list[StepTimes]) -> bool:
     """Whether hosts are (almost) a whole step ahead of their devices: then `Preparing` is the step before running."""
     length, wait = _lengths(times)
-    return not length.size or float(np.median(wait)) >= AHEAD * float(np.median(length))
+    return not length.size or float(np.median(wait)) >= section("start_gap")["ahead_share"] * float(np.median(length))
 
 
 def _is_beside(times: list[StepTimes]) -> bool | None:
     """Whether `Preparing` stands in no row, as ranks of one synchronous job show whose steps are of one length: if
     they wait differently long and the sum with the wait is what is equal, the rows lack it. None where they wait
     alike. The first step follows no other and is left out; a lone step shows nothing."""
+    limits = section("start_gap")
     length, wait = _lengths(times)
-    if len(times) < 2 or not length.size or not float(np.ptp(wait, axis=0).mean()) > TELLING * float(length.mean()):
+    if (
+        len(times) < 2
+        or not length.size
+        or not float(np.ptp(wait, axis=0).mean()) > limits["telling_share"] * float(length.mean())
+    ):
         return None
     return float(np.ptp(length + wait, axis=0).mean()) <= float(np.ptp(length, axis=0).mean())
 

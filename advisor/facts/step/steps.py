@@ -25,16 +25,6 @@ from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.base import Rank
 
-WARM_UP_FACTOR = 1.5
-"""A first step this much longer than the median of the others is warm-up: compilation, cold caches, the pipeline
-filling. Steady steps of one run differ by a few percent."""
-INCOMPLETE_FACTOR = 0.5
-"""A last step this much shorter than the median of the others was cut by the end of the collection (S49)."""
-STEPS_TO_JUDGE = 3
-"""Fewer steps than this have no first or last that could be told from the rest."""
-CONTRADICTION = 0.5
-"""Two files that differ by more than this about the step's length are not of one run."""
-
 
 def _in_order(frame: Any) -> Any:
     """The rows by step where steps are numbers: the first step and the one before are told by their place."""
@@ -112,7 +102,10 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
         if not len(total):
             return None
         return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
-    if len(total) and abs(float(np.median(total)) / float(np.median(times.time)) - 1) > CONTRADICTION:
+    if (
+        len(total)
+        and abs(float(np.median(total)) / float(np.median(times.time)) - 1) > section("contradiction")["step_share"]
+    ):
         file = rank.relative(rank.tables["cluster_phases"].paths[0])
         rank.note(file, "contradicts the step trace about the step's length; only this file's phases are used")
         return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
@@ -130,12 +123,15 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
 
 def exclude_odd_ends(times: StepTimes) -> StepTimes:
     """Leaves out a first step that is warm-up and a last step that the end of the collection cut."""
-    if len(times.steps) < STEPS_TO_JUDGE:
+    ends = section("odd_ends")
+    if len(times.steps) < ends["steps"]:
         return times
     typical = float(np.median(times.time[1:]))
-    if times.time[0] > WARM_UP_FACTOR * typical or _starts_late(times, typical):
+    if times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical):
         times = times.without(times.steps[:1], "warm-up")
-    if len(times.steps) >= STEPS_TO_JUDGE and times.time[-1] < INCOMPLETE_FACTOR * float(np.median(times.time[:-1])):
+    if len(times.steps) >= ends["steps"] and times.time[-1] < ends["shorter_factor"] * float(
+        np.median(times.time[:-1])
+    ):
         times = times.without(times.steps[-1:], "incomplete: the collection ended in it")
     return times
 

@@ -125,6 +125,9 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
     lost = sum(bool(row["queue_sizes"]) and row["queue_capacity"] is None for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have no usable length of their queue")
+    over = sum(max(row["queue_sizes"], default=0.0) > (row["queue_capacity"] or float("inf")) for row in rows)
+    if over:
+        note(str(path), f"{over} of {len(rows)} operations have more in their queue than it holds: that cannot be")
     lost = sum(row["unsampled"] for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")

@@ -250,3 +250,29 @@ def test_a_type_whose_core_is_lost_is_no_vector_operator(tmp_path: Path) -> None
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
     categories = measure([tmp_path], None, Options(jobs=1)).facts.of("operator_type.category")
     assert {s.id: f.value for s, f in categories.items()} == {"MatMulV2": "cube", "Bar": "vector"}
+
+
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        ({"BatchMatMul": 40, "SoftmaxV2": 20, "DropOutDoMask": 20, "Transpose": 60}, "SoftmaxV2, DropOutDoMask"),
+        ({"BatchMatMul": 40, "SoftmaxV2": 20, "FlashAttentionScore": 2}, None),
+        ({"MatMul": 40, "SoftmaxV2": 20}, None),
+        ({"BatchMatMul": 20, "SoftmaxV2": 20}, None),
+        ({"BatchMatMul": 40, "SoftmaxCrossEntropyWithLogits": 20}, None),
+    ],
+)
+def test_an_attention_that_is_not_fused_shows_in_the_statistic_of_types(
+    tmp_path: Path, types: dict[str, int], told: str | None
+) -> None:
+    """Two products for each softmax, and no fused attention; a classifier's softmax or a loss is none."""
+    rows = [
+        f"{name},AI_CORE,{count},{(100 - place) * count},1,2,3,0" for place, (name, count) in enumerate(types.items())
+    ]
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    output = tmp_path / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    facts = measured(tmp_path).facts
+    assert facts.value("operators.attention_types", RUN) == told
+    assert (facts.number("operators.attention_us", RUN) is not None) == (told is not None)

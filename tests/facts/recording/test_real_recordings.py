@@ -129,3 +129,7 @@ def test_older_timelines_are_parsed_data():
     assert report.summary.breakdown["exposed_communication"] == pytest.approx(0.61, abs=0.015)
     assert report.summary.direction == "communication"
     assert not {f.verdict for f in report.findings} & {"unparsed-profile", "slow-link"}
+    (cause,) = [f for f in report.findings if f.verdict == "allreduce-not-overlapped"]
+    assert cause.role == Role.ROOT_CAUSE
+    (snippet,) = [r.snippet for r in cause.remedies if r.snippet and "all_reduce_fusion_config" in r.snippet]
+    assert "all_reduce_fusion_config=[5, 16])" in snippet

@@ -33,7 +33,7 @@ def test_says_what_where_how_much_and_what_to_do_in_that_order():
         "idle 69 %",
         "1. critical",
         "98.1 % (limit 85 %)",
-        "could save 36.1 ms",
+        "potential gain: 36.1 ms",
         "6 workers",
         "num_parallel_workers: 2 → 6",
         "pipeline_op.busy_share falls",
@@ -53,10 +53,10 @@ def test_lost_time_without_a_known_cause_is_never_told_as_a_saving():
     first = report.findings[0]
     report = replace(report, findings=(replace(first, saving=None, at_stake=first.saving), *report.findings[1:]))
     for format in ("text", "markdown", "html", "junit", "sarif", "github"):
-        if "could save 36.1 ms" in render(data_bound(), format):
-            assert "no cause is known yet of 36.1 ms" in render(report, format)
-            assert "could save 36.1 ms" not in render(report, format)
-    assert "no cause is known yet of 36.1 ms" in render(report, "text", color=False, width=100)
+        if "potential gain: 36.1 ms" in render(data_bound(), format):
+            assert "lost, cause not known yet: 36.1 ms" in render(report, format)
+            assert "potential gain: 36.1 ms" not in render(report, format)
+    assert "lost, cause not known yet: 36.1 ms" in render(report, "text", color=False, width=100)
 
 
 def test_symptoms_stand_under_their_cause_only():
