@@ -48,7 +48,8 @@ def to_plain(value: Any) -> Any:
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name not in _OWN.get(kind, ()))
+    own = next((_OWN[base] for base in kind.__mro__ if base in _OWN), ())
+    return tuple(field.name for field in fields(kind) if field.name not in own)
 
 
 def from_plain(document: Any, kind: type[T]) -> T:

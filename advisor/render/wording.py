@@ -6,6 +6,7 @@ import logging
 from functools import cache
 
 from advisor.basics.units import rank_list, show, significant
+from advisor.knowledge.fact_titles import fact_title
 from advisor.knowledge.words import both, word, words
 from advisor.model import Finding, Remedy, Report, Saving, Subject
 
@@ -132,7 +133,7 @@ def check(remedy: Remedy, lang: str) -> str:
     if remedy.verify is None:
         return ""
     expect = word(lang, f"expectations.{remedy.verify.expect}")
-    return word(lang, "report.verify_with", fact=remedy.verify.fact, expect=expect)
+    return word(lang, "report.verify_with", fact=fact_title(remedy.verify.fact, lang), expect=expect)
 
 
 def change(remedy: Remedy) -> str:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text as Line
 
 from advisor.basics.units import show
+from advisor.knowledge.fact_titles import fact_title
 from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import line as told_line
 from advisor.render.conditions import telling
@@ -183,6 +184,12 @@ def _title(finding: Finding, lang: str, lead: str) -> Line:
     )
 
 
+def _named(fact: str, lang: str, everything: bool) -> str:
+    """The title of the fact; with everything asked for, its id as well."""
+    title = fact_title(fact, lang)
+    return f"{title} [{fact}]" if everything and title != fact else title
+
+
 def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_Indented]:
     """Message, the evidence that counts, the saving, the first remedy with its check, and symptoms on one line. The
     first cause is told whole: who reads only that can act on it."""
@@ -190,7 +197,10 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_In
     whole = everything or number == 1
     body: list[Line] = [_line(finding.message.get(lang) if whole else first_sentences(finding.message.get(lang), 400))]
     body += [
-        _line((f"{evidence.fact} ", "dim"), (told_line(evidence, finding.evidence, lang), "bold"))
+        _line(
+            (f"{_named(evidence.fact, lang, everything)} ", "dim"),
+            (told_line(evidence, finding.evidence, lang), "bold"),
+        )
         for evidence in telling(finding.evidence)[: None if everything else 2]
     ]
     if (lost := finding.saving or finding.at_stake) is not None:

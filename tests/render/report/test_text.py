@@ -36,7 +36,7 @@ def test_says_what_where_how_much_and_what_to_do_in_that_order():
         "potential gain: 36.1 ms",
         "6 workers",
         "num_parallel_workers: 2 → 6",
-        "pipeline_op.busy_share falls",
+        "busy share of the operation falls",
         "The device waits for data",
         "2. low",
         "[experimental]",
@@ -114,7 +114,7 @@ def test_the_first_cause_is_told_whole():
     for lang, end in (("en", "The end of it."), ("zh", "到此为止。")):
         text = render(report, "text", lang, color=False, width=100)
         assert end in " ".join(text.split()).replace("。 ", "。") and "second line" in text
-        assert "pipeline_op.busy_share" in text
+        assert {"en": "busy share of the operation", "zh": "算子繁忙度"}[lang] in text
 
 
 def test_wide_characters_fill_the_line_and_marks_do_not_begin_one():

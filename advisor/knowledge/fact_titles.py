@@ -1,0 +1,22 @@
+"""What people call a fact (`knowledge_base/fact_titles.yaml`)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from advisor.basics.resources import resource
+from advisor.model import Text
+from advisor.yamlfiles.document import read_document
+
+
+@lru_cache(maxsize=1)
+def fact_titles() -> dict[str, Text]:
+    """The titles in both languages by the id of the fact."""
+    data = read_document(resource("knowledge_base", "fact_titles.yaml")).data
+    return {name: Text(*titles) for name, titles in data.items()}
+
+
+def fact_title(name: str, lang: str) -> str:
+    """The title of a fact; its id where it has none (facts of plugins, rare ones)."""
+    title = fact_titles().get(name)
+    return title.get(lang) if title is not None else name
