@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.basics.errors import ConfigError
 from advisor.basics.suggest import suggest
-from advisor.model import ENGINES, LANGUAGES, SEVERITIES
+
+if TYPE_CHECKING:
+    from advisor.configtable import RulesTable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -18,7 +20,6 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 _RULE_KEYS = ("extend", "select", "ignore", "rules", "params", "severities")
-_KEYS = (*_RULE_KEYS, "extractors", "lang", "engine", "models", "gate")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Config:
             raise ConfigError(
                 f"no section [models.{model}]", place=str(self.path or ""), hint=_near(model, self.models, "models")
             )
-        return _merge(self, _rule_part(self.models[model], self.path, f"models.{model}."))
+        return _merge(self, self.models[model])
 
     def with_options(
         self,
@@ -86,45 +87,24 @@ def load_config(path: Path | None = None, start: Path | None = None) -> Config:
 
 def parse_config(table: Mapping[str, Any], path: Path | None = None) -> Config:
     """The configuration from parsed TOML. Raises ConfigError naming the key and the nearest known one."""
-    _known(table, _KEYS, path)
-    config = _merge(Config(path=path), _rule_part({k: v for k, v in table.items() if k in _RULE_KEYS}, path))
-    models = _table(table, "models", path)
-    for model, section in models.items():
-        if not isinstance(section, dict):
-            raise _wrong(path, f"models.{model}", "a table")
-        _known(section, _RULE_KEYS, path, f"models.{model}.")
-        _rule_part(section, path, f"models.{model}.")
-    lang, engine = table.get("lang"), table.get("engine", "auto")
-    if lang is not None and lang not in LANGUAGES:
-        raise _wrong(path, "lang", " or ".join(LANGUAGES))
-    if engine not in ENGINES:
-        raise _wrong(path, "engine", " or ".join(ENGINES))
-    extractors = tuple(_located(each, path) for each in _list(table, "extractors", path))
-    gate = _table(table, "gate", path)
-    return replace(config, models=models, lang=lang, engine=engine, extractors=extractors, gate=gate)
+    from advisor.configtable import checked  # pydantic: a tenth of a second that most runs do without
+
+    found = checked(table, str(path or ""))
+    config = _merge(Config(path=path), _rule_part(found, path))
+    models = {model: _rule_part(section, path) for model, section in found.models.items()}
+    extractors = tuple(_located(each, path) for each in found.extractors)
+    return replace(config, models=models, lang=found.lang, engine=found.engine, extractors=extractors, gate=found.gate)
 
 
-def _rule_part(table: Mapping[str, Any], path: Path | None, prefix: str = "") -> dict[str, Any]:
-    """The checked keys that choose and tune rules."""
-    part: dict[str, Any] = {}
-    for key in ("extend", "select", "ignore"):
-        if key in table:
-            part[key] = tuple(_list(table, key, path, prefix))
+def _rule_part(table: RulesTable, path: Path | None) -> dict[str, Any]:
+    """The keys that choose and tune rules, those that were given, as `Config` holds them."""
+    base = path.parent if path else Path()
+    part: dict[str, Any] = {key: getattr(table, key) for key in table.model_fields_set if key in _RULE_KEYS}
+    part.update({key: tuple(part[key]) for key in ("select", "ignore") if key in part})
     if "extend" in part:
         part["extend"] = tuple(_located(each, path) for each in part["extend"])
-    if "rules" in table:
-        base = path.parent if path else Path()
-        part["rules"] = tuple(base / each for each in _list(table, "rules", path, prefix))
-    if "params" in table:
-        part["params"] = params = _table(table, "params", path, prefix)
-        for rule, values in params.items():
-            if not isinstance(values, dict):
-                raise _wrong(path, f"{prefix}params.{rule}", "a table: COMM001 = {share = 0.15}")
-    if "severities" in table:
-        part["severities"] = severities = _table(table, "severities", path, prefix)
-        for rule, severity in severities.items():
-            if severity not in SEVERITIES:
-                raise _wrong(path, f"{prefix}severities.{rule}", "one of " + ", ".join(SEVERITIES))
+    if "rules" in part:
+        part["rules"] = tuple(base / each for each in part["rules"])
     return part
 
 
@@ -163,34 +143,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"no valid TOML: {error}", place=str(path)) from None
 
 
-def _known(table: Mapping[str, Any], keys: tuple[str, ...], path: Path | None, prefix: str = "") -> None:
-    for key in table:
-        if key not in keys:
-            hint = _near(key, keys, "known keys")
-            raise ConfigError(f"unknown key {prefix}{key}", place=str(path or ""), hint=hint)
-
-
 def _near(word: str, known: Any, what: str) -> str:
     near = suggest(word, list(known))
     return f"did you mean {near[0]}?" if near else f"{what}: {', '.join(known) or 'none'}"
-
-
-def _wrong(path: Path | None, key: str, wanted: str) -> ConfigError:
-    return ConfigError(f"{key} must be {wanted}", place=str(path or ""))
-
-
-def _list(table: Mapping[str, Any], key: str, path: Path | None, prefix: str = "") -> list[str]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise _wrong(path, prefix + key, "a list of texts")
-    return value
-
-
-def _table(table: Mapping[str, Any], key: str, path: Path | None, prefix: str = "") -> dict[str, Any]:
-    value = table.get(key, {})
-    if not isinstance(value, dict):
-        raise _wrong(path, prefix + key, "a table")
-    return value
 
 
 def _located(entry: str, path: Path | None) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from advisor.basics.resources import resource
+from advisor.configtable import ConfigTable
 from advisor.gate.tables import PolicyTable, WaiverTable
 from advisor.knowledge.remedies import RemedyModel
-from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 from advisor.ruleset.files.schema import CasesModel, PackModel, json_schema
 
 KINDS = ("rule", "cases", "remedy", "pack", "config", "policy", "waivers")
@@ -49,20 +49,8 @@ def schema_text(kind: str) -> str:
 
 def _config() -> dict[str, Any]:
     """advisor.toml, with the policy as its table [gate]."""
-    words = {"type": "array", "items": {"type": "string"}}
-    rules: dict[str, Any] = {
-        **dict.fromkeys(("extend", "select", "ignore", "rules"), words),
-        "params": {"type": "object", "additionalProperties": {"type": "object"}},
-        "severities": {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}},
-    }
+    config = ConfigTable.model_json_schema(ref_template="#/$defs/{model}")
     policy = PolicyTable.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
-    shared = policy.pop("$defs", {})
-    section = {"type": "object", "properties": rules, "additionalProperties": False}
-    own = {
-        "extractors": words, "lang": {"enum": list(LANGUAGES)}, "engine": {"enum": list(ENGINES)}, "gate": policy,
-        "models": {"type": "object", "additionalProperties": section},
-    }  # fmt: skip
-    return {
-        "$schema": _DRAFT, "title": "advisor config", "type": "object", "properties": {**rules, **own},
-        "additionalProperties": False, "$defs": shared,
-    }  # fmt: skip
+    shared = {**config.pop("$defs", {}), **policy.pop("$defs", {})}
+    config["properties"]["gate"] = policy
+    return {"$schema": _DRAFT, **config, "title": "advisor config", "$defs": shared}
