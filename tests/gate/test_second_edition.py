@@ -225,7 +225,7 @@ def test_a_new_finding_fails_where_the_policy_says_so_and_shows_evidence(call):
     """Gated, with what was measured; a finding that the baseline has stays a note."""
     call("baseline add", *names("good"))
     status, out, _ = call("gate", *names("exposed"), policy='fail_on = "medium"')
-    assert status == 1 and "40 % exposed" in out and "expected" in out
+    assert status == 1 and "40 %" in out and "limit" in out
     call("baseline add", *names("exposed"), "--key", "model=b")
     status, out, _ = call("gate", *names("slow"), "--key", "model=b")
     assert "1 new finding" not in out

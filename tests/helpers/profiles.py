@@ -80,16 +80,18 @@ def write_run(
 
 
 def _write_kernels(path: Path, step: float, exposed: float, steps: int, batch: int) -> None:
-    """Two operators a step that take what is computed, with inputs of this batch."""
+    """Six calls of two operators a step that take what is computed, with inputs of this batch, and an AllReduce."""
     head = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,Input Shapes"
     rows = [head]
     for number in range(10, 10 + steps):
         start = number * step
-        for name, share in (("MatMul", 0.6), ("Add", 0.4)):
+        for call in range(6):
+            name, share = ("MatMul", 0.2) if call % 2 else ("Add", 0.4 / 3)
             time = share * (0.98 - exposed) * step
             shapes = f'"{batch},1024;1024,1024"'
-            rows.append(f"{number},{name}_1,{name},AI_CORE,{start:.3f},{time:.3f},0,24,{shapes}")
+            rows.append(f"{number},{name}_{call},{name},AI_CORE,{start:.3f},{time:.3f},0,24,{shapes}")
             start += time
+        rows.append(f"{number},hcom_allReduce__1_0,hcom_allReduce_,HCCL,{start:.3f},{exposed * step:.3f},0,0,N/A")
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 

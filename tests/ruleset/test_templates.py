@@ -28,7 +28,7 @@ def _variables() -> Variables:
         ("{{ step.time_us }}", "1.5 ms"),
         ("{{ step.time_us.value }}", "1500"),
         ("{{ half }} of {{ param.share }}", "750 us of 10 %"),
-        ("{{ run.versions }}: {% for v in run.versions %}{{ v }};{% endfor %}", "[a, b]: a;b;"),
+        ("{{ run.versions }}: {% for v in run.versions %}{{ v }};{% endfor %}", "a, b: a;b;"),
         ("{% if run.world_size > 4 %}many{% else %}few{% endif %}", "many"),
         ("{{ subject.id }} {{ 'x' if step.idle_share is known else 'y' }}", "run y"),
         ("{{ half / step.time_us }}", "50 %"),
@@ -45,7 +45,7 @@ def test_unknown_values_are_errors_in_messages_and_words_in_remedies() -> None:
     with pytest.raises(RuleError, match="unknown"):
         render("{{ step.idle_share }}", _variables())
     variables = _variables().with_values({"current": None, "proposed": (85.0, 160.0)}, {"proposed": "list"})
-    assert render("{{ current }} → {{ proposed }}", variables, lenient=True) == "unknown → [85, 160]"
+    assert render("{{ current }} → {{ proposed }}", variables, lenient=True) == "unknown → 85, 160"
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,8 @@ class Recording:
     trains: bool = False
     serves: str = ""
     """A kernel that only inference launches."""
+    exchanges: bool = False
+    """Whether ranks reduce something together, as gradients are."""
     named: bool = False
     """Whether kernels, all of them, have names to judge by."""
     type: str = ""
@@ -149,7 +151,8 @@ def reduce(rank: Rank) -> Recording | None:
             told["marks"] = (*told["marks"], "trace")  # type: ignore[misc]
     serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
     named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
-    return Recording(trains=trains, serves=serves, named=named, **told)  # type: ignore[arg-type]
+    exchanges = any(map(_pattern("gradient_exchange").search, names))
+    return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]
 
 
 def _of_one(kernels: Kernels) -> dict[str, object]:
@@ -290,7 +293,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     )
     if serves and not trains:
         return "inference", [*repeats, both("recording.serving", example=serves[:60])]
-    if steps and not trains and all(one.named for one in found):
+    if steps and not trains and all(one.named and not one.exchanges for one in found):
         return "inference", [both("recording.forward")]
     return ("training_steps" if steps else "unmarked"), repeats
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_true_leads_to_nothing_certain(corruption: str, slow_rank
     assert report.summary.direction != "healthy"
     new = [f for f in report.findings if (f.verdict, f.subject.id) not in before and f.severity.rank > 0]
     assert all(f.confidence == Confidence.LOW for f in new if f.direction.value != "evidence"), new
-    assert all("sound copy" in " ".join(d.en for d in f.doubts) for f in report.findings if f.saving)
+    assert all("intact copy" in " ".join(d.en for d in f.doubts) for f in report.findings if f.saving)
 
 
 def test_collectives_of_another_rank_are_told(slow_rank: Path, tmp_path: Path) -> None:

