@@ -37,6 +37,10 @@ def inputs() -> dict[str, dict[str, Any]]:
         "compare": _takes(
             ["before", "after"], {"before": _PATH, "after": _PATH, "part": {"enum": list(PARTS)}, **_PAGED}
         ),
+        "whatif": _takes(
+            ["path", "without"],
+            {"path": _PATH, "without": {"type": "array", "minItems": 1, "items": {"type": "string"}}},
+        ),
         "doctor": _takes(["path"], {"path": _PATH, **_PAGED}),
         "rules_search": _takes([], {"query": {"type": "string"}, **_PAGED}),
     }
@@ -64,6 +68,10 @@ def outputs() -> dict[str, dict[str, Any]]:
         "explain": {"rule": {"type": "object"}, "profile": {"type": "object"}},
         "facts": _pages("facts", parts["facts"]["items"]),
         "compare": {"comparable": {"type": "boolean"}, "outcome": {"type": "string"}, "headline": text},
+        "whatif": {
+            "without": words, "step_time_us": {"type": "number"}, "step_time_without_us": {"type": "number"},
+            "computing_share": {"type": "object"}, "next": {"type": ["string", "null"]},
+        },
         "doctor": {
             "path": {"type": "string"}, "recognised": {"type": "boolean"}, "problems": parts["problems"],
             "missing": parts["missing_evidence"], **_pages("ranks", {"type": "object"}),

@@ -90,6 +90,17 @@ class Tools:
         head = {name: document[name] for name in ("comparable", "outcome", "headline", "obstacles")}
         return {**head, **page(document[part], offset, limit, part)}
 
+    def whatif(self, path: str, without: list[str]) -> dict[str, Any]:
+        from advisor.basics.errors import NoVerdict
+        from advisor.pipeline import Options, repair
+        from advisor.render.report.whatif import render_whatif_json
+
+        where = str(self.root.find(path))
+        repaired = repair([where], without, self._rules_for([where]), Options(jobs=self._jobs))
+        if repaired is None:
+            raise NoVerdict("no finding of this profile says what a step gains without it", place=path)
+        return dict(json.loads(render_whatif_json(repaired)))
+
     def doctor(self, path: str, offset: int = 0, limit: int = 8) -> dict[str, Any]:
         from advisor.inspection.doctor import examine
 

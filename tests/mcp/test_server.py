@@ -58,7 +58,7 @@ def test_an_agent_finds_its_way(place):
 
     async def ask(client):
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"advise", "explain", "facts", "compare", "doctor", "rules_search"}
+        assert set(tools) == {"advise", "explain", "facts", "compare", "whatif", "doctor", "rules_search"}
         assert all(tool.annotations.read_only_hint and tool.description for tool in tools.values())
         answers = {}
 
@@ -80,6 +80,8 @@ def test_an_agent_finds_its_way(place):
         found = await call("facts", path="run", prefix="step.time", subject="rank")
         assert {row["subject"]["id"] for row in found["facts"]} == {"0", "1", "2", "3"}
         assert (await call("compare", before="saved.json", after="packed.tar.gz"))["outcome"] == "same"
+        repaired = await call("whatif", path="run", without=[cause["id"]])
+        assert repaired["step_time_without_us"] < repaired["step_time_us"]
         assert any(
             row["id"] == cause["rule"] for row in (await call("rules_search", query="slow-compute-rank"))["rules"]
         )
