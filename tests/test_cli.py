@@ -85,8 +85,9 @@ def test_verbose_tells_what_was_read_on_standard_error(profile, capsys):
 
 
 @pytest.mark.parametrize("form", formats_of("report"))
-def test_a_file_holds_what_standard_output_would(profile, tmp_path, capsys, form):
-    """Byte for byte, with the last line ended."""
+def test_a_file_holds_what_standard_output_would(profile, tmp_path, capsys, monkeypatch, form):
+    """Byte for byte, with the last line ended, where no terminal asks for another width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     _, out = run(capsys, "advise", profile, "--format", form, "--format", f"{form}:{tmp_path / 'out'}")
     assert (tmp_path / "out").read_text(encoding="utf-8") == out.out
 
