@@ -46,7 +46,9 @@ def test_example(name, tmp_path):
     assert cause in {(m.verdict, m.subject.id) for m in comparison.of("resolved")}
     assert not comparison.of("new")
     effects = [e for e in comparison.effects if e.finding.verdict == cause[0] and e.fact == watched]
-    assert effects and all(effect.outcome in ("kept", "moved") for effect in effects)
+    # A card that was swapped leaves no sign in a profile: what it gave is seen, not credited.
+    outcome = "moved" if name == "slow_rank" else "kept"
+    assert effects and all(effect.outcome == outcome for effect in effects)
 
 
 def test_the_examples_are_told():
