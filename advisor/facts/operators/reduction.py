@@ -333,5 +333,5 @@ def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[Opera
     return tuple(
         OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]))
         for i in np.argsort(-total, kind="stable")[:MOST].tolist()
-        if names[i]  # a name that was lost is no operator
+        if names[i] and calls[i]  # a name that was lost is no operator, nor is one that only the set-up launched
     )
