@@ -178,7 +178,7 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
 
 def type_speeds(run: Run, rank: int, others: list[int]) -> tuple[float, float] | None:
     """(least, most): how many times as long as on its peers the operator types of a rank take for the same calls, each
-    type weighted by its time, without the twentieth of the time at either end. Alike: the card is slow, not its work."""
+    type weighted by its time, without the twentieth at either end. Alike: the card is slow, not its work."""
     courses = run.each(COURSE)
     own = courses.get(rank)
     peers = [courses[r] for r in others if r in courses and r != rank]
