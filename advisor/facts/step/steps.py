@@ -190,7 +190,24 @@ def steady(run: Run) -> dict[int, StepTimes]:
     for reason in sorted(set(odd.values())):
         names = [name for name, why in odd.items() if why == reason]
         times = {rank: t.without(names, reason) for rank, t in times.items()}
-    return dict(sorted(times.items()))
+    return dict(sorted(_met_again(times).items()))
+
+
+def _met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without the step behind a warm-up that ended at different times: the ranks that were ready first wait in it for
+    the others, so that its length is of two steps. In those behind it they are of one length again."""
+    warmed = any(reason == "warm-up" for t in times.values() for _, reason, _ in t.excluded)
+    shared = {t.steps for t in times.values()}
+    if not warmed or len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) < 2:
+        return times
+    lengths = np.array([t.time for t in times.values()])
+    apart = lengths.max(axis=0) > section("contradiction")["one_job_factor"] * lengths.min(axis=0)
+    if not apart[0] or apart[1:].any():
+        return times
+    first = next(iter(shared))[:1]
+    return {
+        rank: t.without(first, "the ranks still wait for each other after the warm-up") for rank, t in times.items()
+    }
 
 
 def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:
