@@ -95,6 +95,13 @@ def test_a_selection_of_mutants_breaks_nothing() -> None:
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-2000:]
 
 
+def test_what_lies_beside_profiles_breaks_nothing() -> None:
+    """Damaged caches, lists of trusted folders and messages to a server: no other rules, no program run, no end."""
+    command = [sys.executable, "-m", "benchmarks.surroundings", "--count", "12", "--targets", "cache,trust,mcp"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=400)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-2000:]
+
+
 def measure_everything(folder: Path) -> Run:
     """Every table read and every family measured, as `advisor facts` does; an exception anywhere fails the test."""
     profile = load_profile([folder])

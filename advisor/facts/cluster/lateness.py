@@ -20,7 +20,7 @@ from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 
 APART = 3.0
-"""A stage is slow as a whole where all its ranks are slower by this many times what ranks of one stage usually differ."""
+"""A stage is slow as a whole where all its ranks are slower by this many times what ranks of a stage usually differ."""
 ALIKE = 2.0
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
 

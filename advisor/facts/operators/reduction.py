@@ -341,5 +341,5 @@ def _operators(kernels: Kernels, type_of: Ints, types: list[str], step_of: Ints,
     return tuple(
         OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]), by_step[row])
         for row, i in enumerate(most.tolist())
-        if names[i]  # a name that was lost is no operator
+        if names[i] and calls[i]  # a name that was lost is no operator, nor is one that only the set-up launched
     )

@@ -152,8 +152,8 @@ def _contradict(rank: Rank, text: str, *tables: str) -> None:
 
 
 def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
-    """Ranks that communicate wait for each other: their steps are of one length on average. One by one they need not be:
-    whoever is ready first at a step's end waits in the next one, most of all behind a warm-up."""
+    """Ranks that communicate wait for each other: their steps are of one length on average. One by one they need not
+    be: whoever is ready first at a step's end waits in the next one, most of all behind a warm-up."""
     factor = section("contradiction")["one_job_factor"]
     lengths = {rank: float(np.mean(one.time)) for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
     if len(lengths) < 2:

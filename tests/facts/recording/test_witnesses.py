@@ -104,6 +104,19 @@ def test_ranks_that_stand_in_no_mean_are_no_all_clear(slow_rank: Path, tmp_path:
     assert report.summary.direction != "healthy"
 
 
+def test_what_is_left_of_the_kernels_is_held_against_the_statistic(slow_rank: Path, tmp_path: Path) -> None:
+    """Half of the kernels still tell what one takes: a statistic in another unit is told beside the missing rows."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    for path in (tmp_path / "profile").rglob(KERNELS):
+        rows = load(path)
+        store(path, [rows[0], *rows[1::2]])
+    cut = [p.problem for p in _report(tmp_path / "profile").problems]
+    assert any("rows are missing" in text for text in cut) and not any("contradicts" in text for text in cut)
+    for heading in ("Total Time(us)", "Avg Time(us)", "Min Time(us)", "Max Time(us)"):
+        _scale(tmp_path / "profile", "op_statistic.csv", heading, 1000)
+    assert any("contradicts op_statistic.csv" in p.problem for p in _report(tmp_path / "profile").problems)
+
+
 def test_a_sound_profile_has_nothing_doubted(slow_rank: Path) -> None:
     """Witnesses that agree cast no doubt: the slow rank is told with its usual confidence."""
     report = _report(slow_rank)
