@@ -48,6 +48,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    @property
+    def framework(self) -> str:
+        """The framework whose profiler alone can write it; empty where several do."""
+        return "mindspore" if self.setting in (_DATA_PROCESS, _LEGACY) else ""
+
 
 def _c(name: str, dtype: str, *headings: str, scale: float = 1.0, required: bool = False) -> Column:
     return Column(name, dtype, headings, scale, required)

@@ -13,6 +13,7 @@ from pathlib import Path
 from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
+from advisor.sources.captures import without_earlier
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose
@@ -188,7 +189,7 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
             known.setdefault(rank.rank, []).append(rank)
         else:
             unknown.append(rank)
-    unknown = _without_copies(unknown, profile)
+    unknown = without_earlier(_without_copies(unknown, profile), lambda rank: _relative(rank.root, rank.base))
     merged: list[Rank] = []
     for number in sorted(known):
         captures = sorted(known[number], key=ascend.started, reverse=True)

@@ -38,6 +38,8 @@ KINDS = (
          formula="marks of steps, names of kernels, and what repeats (knowledge_base/recording.yaml)"),
     kind("recording.has_steps", "bool", "run", "something marks steps: facts `step.*` are about one step, "
          "else about the whole recording that is judged"),
+    kind("recording.is_set_up", "bool", "run", "much of it lies before first launches of kernels, and nothing repeats: "
+         "no steady part is there to judge", needs="kernels"),
     kind("recording.set_up_us", "us", "run", "before it, up to the last first launch after a long gap: not judged",
          needs="kernels"),
     kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
@@ -74,6 +76,8 @@ class Recording:
     type_count: int = 0
     types: int = 0
     """… and how many types there are."""
+    loads: bool = False
+    """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
     executions: int = 0
     execution_kernels: int = 0
@@ -115,8 +119,10 @@ def reduce(rank: Rank) -> Recording | None:
         )
         if there
     )
-    cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole))
-    told: dict[str, object] = {"cut": cut, "marks": marks}
+    steady = None if timeline is None or timeline.placed is None else timeline.placed.steady
+    loads = steady is not None and not steady.idle_told
+    cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole and not loads))
+    told: dict[str, object] = {"cut": cut, "marks": marks, "loads": loads}
     told["kernels"] = 0 if every is None or cut else len(every.duration)
     told["timed"] = rank.has("steps") or (timeline is not None and not cut)
     if every is not None and rank.tables["kernels"].reader == "kernels.opprof":
@@ -286,6 +292,8 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         return "kernel_benchmark", [because]
     if not steps and not any(one.timed for one in found):
         return "fragment", [both("recording.cut" if any(one.cut for one in found) else "recording.no_course")]
+    if not steps and any(one.loads for one in found):
+        return "unmarked", [both("recording.loads")]
     repeats = (
         [both("recording.repeats", length=str(first.execution_kernels), count=str(first.executions))]
         if first.executions and not steps
@@ -313,6 +321,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
     if told.has_steps or not found:
         return
+    yield from fact("recording.is_set_up", RUN, any(one.loads for one in found) or None)
     yield from fact("recording.set_up_us", RUN, float(np.median([one.set_up_us for one in found])) or None)
     yield from fact("recording.executions", RUN, found[0].executions or None)
     yield from fact("recording.execution_us", RUN, found[0].execution_us or None)
