@@ -93,6 +93,8 @@ class OperatorRow:
     type: str
     calls: int
     total_us: float
+    by_step_us: Floats = field(default_factory=lambda: np.zeros(0))
+    """The same of each step; empty where only the sum is told."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def reduce(rank: Rank) -> Operators | None:
     return Operators(
         timeline.windows.names,
         rows,
-        _operators(kernels, type_of, types),
+        _operators(kernels, type_of, types, timeline.windows.of, steps),
         outliers(timeline, type_of, types),
         sums(of[main], kernels.duration[main], steps),
         only_us(timeline, segments, conversion)
@@ -325,15 +327,21 @@ def _common(types: list[str], kinds: Ints, own: int) -> str:
     return ", ".join(f"{types[t]} ({n})" for t, n in counts[:3])
 
 
-def _operators(kernels: Kernels, type_of: Ints, types: list[str]) -> tuple[OperatorRow, ...]:
+def _operators(kernels: Kernels, type_of: Ints, types: list[str], step_of: Ints, steps: int) -> tuple[OperatorRow, ...]:
     names, of_name = kernels.operators()
     operator = of_name[kernels.name]
     total = np.bincount(operator, kernels.duration, len(names))
     calls = np.bincount(operator, minlength=len(names))
     kind = np.zeros(len(names), np.int64)
     kind[operator] = type_of
+    most = np.argsort(-total, kind="stable")[:MOST]
+    row_of = np.full(len(names), -1)
+    row_of[most] = np.arange(len(most))
+    chosen = np.flatnonzero(row_of[operator] >= 0)
+    cell = row_of[operator[chosen]] * steps + step_of[chosen]
+    by_step = sums(cell, kernels.duration[chosen], len(most) * steps).reshape(len(most), steps)
     return tuple(
-        OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]))
-        for i in np.argsort(-total, kind="stable")[:MOST].tolist()
+        OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]), by_step[row])
+        for row, i in enumerate(most.tolist())
         if names[i] and calls[i]  # a name that was lost is no operator, nor is one that only the set-up launched
     )
