@@ -91,7 +91,7 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         if causes:
             cause = min(causes, key=lambda name: (-causes[name], name))
             over = float(np.median([late[r].parts.get(cause, 0.0) for r in ranks]))
-            if over > 0:  # else one of its ranks is late, and the host is not
+            if over > 0:  # else most of its ranks are no later than their peers: one is, not the host
                 found[host] = cause, over
     worst = sorted(found, key=lambda host: (-found[host][1], host))[:REPLAYS]
     for host, (cause, over) in found.items():
