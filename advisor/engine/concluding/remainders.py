@@ -27,7 +27,7 @@ def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
     """What these causes leave of the symptom's lost time; None where they account for all of it that matters, or where
     nobody knows what the symptom or one of the causes loses. None of the causes explains another of them."""
     lost = symptom.at_stake
-    told = [saving for cause in causes if (saving := cause.saving or cause.at_stake) is not None]
+    told = [saving for cause in causes if (saving := _lost(cause)) is not None]
     if symptom.subject.kind != "run" or lost is None or lost.us <= 0 or not told or len(told) < len(causes):
         return None
     whole, shares = lost.share, [saving.share for saving in told if saving.share is not None]
@@ -38,6 +38,13 @@ def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
     if part <= unexplained_part() or (whole is not None and part * whole < materiality()[Severity.MEDIUM]):
         return None
     return Remainder(replace(_part_of(lost, part), basis=both("remainder.basis")), part > 1.0 - part)
+
+
+def _lost(cause: Finding) -> Saving | None:
+    """What the cause loses. Unknown of uneven stages: their work is moved, not removed, so the others wait for far more
+    than the step gains."""
+    told = cause.saving or cause.at_stake
+    return None if told is None or told.removes == "stages" else told
 
 
 def _part_of(saving: Saving, part: float) -> Saving:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -91,6 +93,14 @@ def test_a_cause_of_unknown_size_is_not_bounded() -> None:
         "", "HOST", "host", Direction.SCHEDULING, Role.CONTRIBUTING, Severity.HIGH, Confidence.HIGH, RUN, T, T
     )
     assert judged(symptom(0.6), silent)["COMM"].role is Role.SYMPTOM
+
+
+def test_uneven_stages_make_others_wait_for_more_than_balancing_gains() -> None:
+    """The work of the long stage does not vanish, so its saving says little about how long the short one waits."""
+    stages = cause("HOST", 0.2, Direction.COMPUTATION)
+    assert stages.saving is not None
+    stages = replace(stages, saving=replace(stages.saving, removes="stages"))
+    assert judged(symptom(0.45, Severity.HIGH), stages)["COMM"].role is Role.SYMPTOM
 
 
 def test_the_direction_follows_the_lost_time() -> None:
