@@ -104,7 +104,7 @@ def test_uneven_stages_make_others_wait_for_more_than_balancing_gains() -> None:
 
 
 def test_the_direction_follows_the_lost_time() -> None:
-    """Scheduling loses a quarter, communication two thirds: the first word is communication, whatever the severities."""
+    """Scheduling loses a quarter, communication two thirds: so communication it is."""
     for exposed, idle, said in ((0.67, 0.24, "communication"), (0.24, 0.67, "scheduling"), (0.2, 0.18, "scheduling")):
         for severity in (Severity.LOW, Severity.CRITICAL):
             done = assign_roles([symptom(exposed, severity), cause("HOST", idle)], EXPLAINS, KINDS)
