@@ -6,13 +6,13 @@ import logging
 from functools import cache
 
 from advisor.basics.units import rank_list, show
-from advisor.knowledge.fact_titles import fact_title
+from advisor.knowledge.fact_titles import fact_title, fact_titles
 from advisor.knowledge.words import both, word, words
-from advisor.model import Finding, Remedy, Report, Saving, Subject
+from advisor.model import LANGUAGES, Finding, Remedy, Report, Saving, Subject, Text
 
 __all__ = [
-    "about_recording", "amount", "both", "breakdown", "change", "check", "extent", "gain", "made_of", "meaning",
-    "promise", "where", "word", "words",
+    "about_recording", "amount", "both", "breakdown", "brief_gain", "change", "check", "extent", "gain", "made_of",
+    "meaning", "promise", "title_of", "where", "word", "words",
 ]  # fmt: skip
 
 log = logging.getLogger("advisor")
@@ -97,6 +97,15 @@ def gain(saving: Saving | None, lang: str) -> str:
     return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
 
 
+def brief_gain(saving: Saving) -> Text:
+    """ "12 ms (38 %)" for a list, with the digits of `gain`; what `gain` says where it is nothing."""
+    if saving.us <= 0:
+        return Text(*(gain(saving, lang) for lang in LANGUAGES))
+    if saving.share is None:
+        return Text(amount(saving), amount(saving))
+    return both("report.gain", amount=amount(saving), more=show(saving.share, "ratio"))
+
+
 def amount(saving: Saving) -> str:
     """Its time in people's units."""
     return show(saving.us, "us")
@@ -143,3 +152,9 @@ def _meanings() -> dict[str, str]:
 def meaning(fact: str) -> str:
     """What the catalogue says about a fact; empty where it does not know it (saved reports, plugins)."""
     return _meanings().get(fact, "")
+
+
+def title_of(fact: str) -> Text:
+    """What people call a fact; without a title what the catalogue says, or its id."""
+    known = fact_titles().get(fact)
+    return known if known is not None else Text(meaning(fact) or fact, fact)

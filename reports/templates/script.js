@@ -39,7 +39,7 @@
   };
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", async () => {
-      await copy(button.dataset.copy || button.parentElement.querySelector("code").textContent);
+      await copy((lang() === "zh" && button.dataset.copyZh) || button.dataset.copy || button.parentElement.querySelector("code").textContent);
       const before = [...button.childNodes];
       button.textContent = lang() === "zh" ? "已复制" : "Copied";
       button.dataset.copied = "yes";

@@ -301,6 +301,21 @@ def test_a_damaged_memory_is_told(folder, text, capsys):
     assert "state.json" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["state.json", "runs.jsonl"])
+def test_a_memory_that_is_no_plain_file_is_told(folder, healthy, name, capsys):
+    """A pipe put in its place would be waited for, and a file of gigabytes would fill the memory."""
+    kept = folder / "advisor-reports"
+    kept.mkdir()
+    os.mkfifo(kept / name)
+    shutil.copytree(healthy, folder / "run1")
+    assert watch(folder) == (2 if name == "state.json" else 0)
+    assert name in capsys.readouterr().err
+    (kept / name).unlink()
+    with (kept / "state.json").open("wb") as stream:
+        stream.truncate(1 << 33)
+    assert watch(folder) == 2 and "state.json" in capsys.readouterr().err
+
+
 def test_reports_stay_inside_whatever_a_profile_is_called(tmp_path):
     """Names with slashes, dots, line breaks or of 300 characters lead to files in the folder, each to its own."""
     ledger = Ledger(tmp_path)

@@ -31,19 +31,29 @@ def merge(
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
     `origins` has the ranks that are late from one thing; uneven stages are always of one.
     """
+    alike = origins or {}
+    gathered = {
+        (f.verdict, "rank", str(rank)): alike[f.subject]
+        for f in findings if _removes(f) and f.subject in alike
+        for rank in alike[f.subject]
+    }  # fmt: skip
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
         key: tuple[Any, ...] = (finding.verdict, finding.subject.kind, finding.subject.id)
-        removes = finding.saving.removes if finding.saving is not None else ""
-        if removes == "stages":
+        if _removes(finding) == "stages":
             key = (finding.verdict, finding.subject.kind)
-        elif removes and finding.subject in (origins or {}):
+        elif _removes(finding) and finding.subject in alike:
             # those as late that break no rule of their own belong to it: repaired without them, nothing is won
-            alike = (origins or {})[finding.subject]
-            finding = replace(finding, subject=replace(finding.subject, ranks=alike))
-            key = (finding.verdict, "rank", alike)
+            finding = replace(finding, subject=replace(finding.subject, ranks=alike[finding.subject]))
+            key = (finding.verdict, "rank", finding.subject.ranks)
+        elif key in gathered:  # another witness of the same, with no replay of its own
+            key = (finding.verdict, "rank", gathered[key])
         groups.setdefault(key, []).append(finding)
     return [_merged(group, general) for group in groups.values()]
+
+
+def _removes(finding: Finding) -> str:
+    return finding.saving.removes if finding.saving is not None else ""
 
 
 def _merged(group: list[Finding], general: Collection[str]) -> Finding:
@@ -56,7 +66,9 @@ def _merged(group: list[Finding], general: Collection[str]) -> Finding:
     group = sorted(group, key=place)
     first = group[0]
     ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
-    saving = first.saving or next((f.saving for f in group if f.saving), None)
+    told = [f.saving for f in group if f.saving]
+    # a replayed saving is known together with those of other findings, an estimate is not
+    saving = next((s for s in told if s.removes), told[0] if told else None)
     return replace(
         first,
         subject=replace(first.subject, ranks=ranks),

@@ -90,7 +90,9 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         causes = Counter(late[r].cause for r in ranks if late[r].late_us > 0 and late[r].cause != "unknown")
         if causes:
             cause = min(causes, key=lambda name: (-causes[name], name))
-            found[host] = cause, float(np.median([late[r].parts.get(cause, 0.0) for r in ranks]))
+            over = float(np.median([late[r].parts.get(cause, 0.0) for r in ranks]))
+            if over > 0:  # else most of its ranks are no later than their peers: one is, not the host
+                found[host] = cause, over
     worst = sorted(found, key=lambda host: (-found[host][1], host))[:REPLAYS]
     for host, (cause, over) in found.items():
         ranks = members[host]

@@ -15,7 +15,9 @@ from advisor.facts.collectives.link_speed import hosts_of, links_of
 from advisor.facts.collectives.parallelism import partition
 
 RANKS_DRAWN = 32
-"""More ranks than this are drawn by stage or host, with the slowest and its peers open."""
+"""More ranks than this are drawn by stage or host, with those that the step waits for and peers of the first open."""
+LEADING = 3
+"""Ranks of the critical path that are open: those with the longest part of it."""
 PEERS = 2
 GROUPS_DRAWN = 64
 BINS = 120
@@ -40,6 +42,8 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
     if length <= 0:
         return None
     path = critical_path(found)
+    if path and path[0][1] > first:  # nobody waits for another here: this rank itself had not begun
+        path.insert(0, (path[0][0], first, path[0][1], "idle"))
     on_path: dict[int, float] = defaultdict(float)
     for rank, begin, end, what in path:
         on_path[rank] += (end - begin) * (what != "communication")
@@ -48,10 +52,10 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
     groups: dict[tuple[str, str], tuple[int, ...]] = {}
     if len(ranks) > RANKS_DRAWN:
         groups = _groups(run, ranks)
-        slowest = max(ranks, key=lambda rank: (on_path[rank], -rank))
-        home = next((members for members in groups.values() if slowest in members), ())
-        beside = sorted((rank for rank in home if rank != slowest), key=lambda rank: abs(rank - slowest))[:PEERS]
-        open_ranks = sorted([slowest, *beside])
+        leading = sorted(on_path, key=lambda rank: (-on_path[rank], rank))[:LEADING] or ranks[:1]
+        home = next((members for members in groups.values() if leading[0] in members), ())
+        beside = sorted((rank for rank in home if rank not in leading), key=lambda rank: abs(rank - leading[0]))[:PEERS]
+        open_ranks = sorted({*leading, *beside})
     rows = [{"rank": rank, **_pieces_of(found, rank, first, length)} for rank in open_ranks]
     rows += [
         {"group": kind, "id": name, "ranks": list(members), "busy": _shares(found, members, first, length)}

@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.basics.units import show
 from advisor.model import Finding, Report, Text
-from advisor.render.report.pictures.svg import Cell
+from advisor.render.report.pictures.svg import Cell, anchor_of
 from advisor.render.wording import both
 
 Series = Any
@@ -31,6 +31,11 @@ class Figure:
     findings: tuple[str, ...] = ()
     """Ids of the findings whose measurements it shows."""
     wide: bool = False
+
+    def points_at(self, finding: str) -> bool:
+        """Whether a mark of this finding stands in the drawing."""
+        boxes = self.graph["boxes"] if self.graph else ()
+        return f'href="#{anchor_of(finding)}"' in self.drawing or any(box["finding"] == finding for box in boxes)
 
 
 _SCALES = {
@@ -56,14 +61,14 @@ def scale(values: Sequence[float | None], unit: str) -> tuple[float, str]:
 
 def showing(report: Report, facts: Sequence[str], kinds: Sequence[str] = ()) -> list[Finding]:
     """The findings that rest on a measurement which the picture shows: a fact whose name begins with one of `facts`,
-    of a subject of one of `kinds` (any, if empty)."""
+    of a subject of one of `kinds` (any, if empty). What a finding tells for context alone it does not rest on."""
     return [
         finding
         for finding in report.findings
         if any(
             item.fact.startswith(tuple(facts))
             and (not kinds or item.subject.kind in kinds or finding.subject.kind in kinds)
-            for item in finding.evidence
+            for item in [item for item in finding.evidence if item.condition] or finding.evidence
         )
     ]
 

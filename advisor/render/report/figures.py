@@ -23,7 +23,7 @@ from advisor.render.report.pictures.of_steps import (
 )
 
 _CLOSEST = (
-    "pipeline", "links-", "memory", "operator-types", "stages", "lateness", "step-ranks", "rank-steps-",
+    "pipeline", "links-", "memory", "operator-types", "stages", "step-ranks", "lateness", "rank-steps-",
     "breakdown-ranks", "timeline-", "breakdown-steps",
 )  # fmt: skip
 """Which picture stands with a finding where several show it: the closest look first."""
@@ -54,12 +54,13 @@ def figures(report: Report) -> list[Figure]:
 
 
 def own_pictures(pictures: Sequence[Figure], findings: Sequence[Finding]) -> dict[str, Figure]:
-    """finding -> the picture that stands with it: the closest look at what it measured, each at one finding only."""
+    """finding -> the picture that stands with it: one that points at its subject, else the closest look at what it
+    measured; each picture stands with one finding only."""
     taken: dict[str, Figure] = {}
     for finding in findings:
         free = [p for p in pictures if finding.id in p.findings and p.id not in {t.id for t in taken.values()}]
         if free:
-            taken[finding.id] = min(free, key=_closeness)
+            taken[finding.id] = min(free, key=lambda picture: (not picture.points_at(finding.id), _closeness(picture)))
     return taken
 
 

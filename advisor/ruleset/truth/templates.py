@@ -323,6 +323,7 @@ def _compiled(source: str, strict: bool) -> tuple[Any, frozenset[str]]:
         raise RuleError("the text's placeholders cannot be read") from None
 
 
+@lru_cache(maxsize=5000)
 def placeholders(source: str) -> frozenset[str]:
     """The dotted names a text mentions, without `.value` and `.unit`, and without the variable of its `for`."""
     tree = check_template(source)

@@ -77,15 +77,15 @@ def columns(bars: Bars, caption: str, wide: bool = False) -> str:
     if bars.line is not None:
         y = bottom - tall * bars.line[0] / largest
         drawing.line(_LEFT, y, width - 14, y, "limit")
-        drawing.text(width - 14, 13, bars.line[1], "small", "end")
+        drawing.text(width - 14, 13, bars.line[1], "small over", "end")
     drawing.text(_LEFT + room / 2, height - 6, bars.title, anchor="middle")
     return drawing.markup(caption)
 
 
 def rows(bars: Bars, caption: str, told: Sequence[str] = (), wide: bool = False) -> str:
-    """Lying bars, one a label, with `told` at their ends: for names that are long."""
+    """Lying bars, one a label, with `told` at their ends and marks before the labels: for names that are long."""
     width = WIDE if wide else NARROW
-    left, right = 190, 150
+    left, right = 216, max([max(map(len, told), default=0) * 6.2 + 12, 60.0])
     height = 26 + _ROW * len(bars.labels) + 22
     drawing = Drawing(width, height)
     largest = max((value for _, values in bars.series for value in values), default=0.0) or 1.0
@@ -107,12 +107,10 @@ def rows(bars: Bars, caption: str, told: Sequence[str] = (), wide: bool = False)
             drawing.rect(left, top + thick * number, max(long, 1.0), thick, css)
         drawing.text(left - 8, top + 13, _label(label), "label", "end")
         long = room * max(values[index] for _, values in bars.series) / largest
-        end = left + long + 6
         if told:
-            drawing.text(end, top + 13, told[index])
-            end += 7 * len(told[index]) + 8
+            drawing.text(left + long + 6, top + 13, told[index])
         if index in bars.marks:
-            drawing.mark(end, top + 13, bars.marks[index], "start")
+            drawing.mark(4, top + 13, bars.marks[index], "start")
     return drawing.markup(caption)
 
 

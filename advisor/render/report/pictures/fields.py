@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from advisor.model import Text
 from advisor.render.escaping import printable, shorten
-from advisor.render.report.pictures.svg import NARROW, Cell, Drawing, shown
+from advisor.render.report.pictures.svg import NARROW, Cell, Drawing, rounded
 
 LABELS = 12
 
@@ -15,7 +15,8 @@ def heat_map(
     rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], low: float, high: float,
     unit: str, factor: float, words: tuple[Cell, Cell], marks: Mapping[int, str], identity: str, caption: str,
 ) -> str:  # fmt: skip
-    """A cell for each row and column, its shade from `low` to `high`; what is below 0 was not measured."""
+    """A cell for each row and column, its shade from `low` to `high`, darkest beyond; what is below 0 was not
+    measured."""
     left, top, width = 62, 22, NARROW
     tall = min(max(len(rows) * 14, 90), 420)
     wide = width - left - 96
@@ -39,7 +40,8 @@ def heat_map(
             drawing.text(x, top + tall + 15, shorten(printable(name), 10), anchor="middle")
     drawing.text(left - 6, 13, words[0], anchor="end")
     drawing.text(left + wide / 2, top + tall + 32, words[1], anchor="middle")
-    scale(drawing, width - 82, top, min(tall, 160), low * factor, high * factor, unit, identity)
+    beyond = max(max(row) for row in values) > high * (1 + 1e-6)
+    scale(drawing, width - 82, top, min(tall, 160), low * factor, high * factor, unit, identity, beyond=beyond)
     return drawing.markup(caption)
 
 
@@ -51,7 +53,7 @@ def matrix(
     """From (rows) to (columns): bandwidth by shade, hatched where none was measured; `groups` are (name, first place)
     with a line before each, `slow` cells are outlined, `lines` are told on the scale."""
     left, top = 78, 46
-    size = min(max(len(labels) * 26, 130), 330)
+    size = min(max(len(labels) * 26, 130), 310)
     drawing = Drawing(NARROW, top + size + 34)
     pitch = size / len(labels)
     drawing.rect(left, top, size, size, "unmeasured")
@@ -81,16 +83,19 @@ def matrix(
 
 def scale(
     drawing: Drawing, x: float, y: float, height: float, low: float, high: float, unit: str, identity: str,
-    lines: Sequence[tuple[float, Text]] = (),
+    lines: Sequence[tuple[float, Text]] = (), beyond: bool = False,
 ) -> None:  # fmt: skip
-    """What the shades mean: from `high` (top) to `low`, with values to compare with."""
+    """What the shades mean: from `high` (top) to `low`, with values to compare with, told below each other where they
+    lie too close. `beyond`: some values are above `high`."""
     steps = 16
     drawing.field(x, y, 12, height, [[1 - i / (steps - 1)] for i in range(steps)], f"{identity}-scale")
-    drawing.text(x + 17, y + 9, f"{shown(high)} {unit}")
-    drawing.text(x + 17, y + height, f"{shown(low)} {unit}")
-    for value, words in lines:
+    drawing.text(x + 17, y + 9, f"{'≥ ' if beyond else ''}{rounded(high, 3)} {unit}")
+    drawing.text(x + 17, y + height, f"{rounded(low, 3)} {unit}")
+    free = y + 24
+    for value, words in sorted(lines, key=lambda line: -line[0]):
         if low < value <= high and high > low:
             at = y + height * (1 - (value - low) / (high - low))
             drawing.line(x - 4, at, x + 16, at, "limit")
-            if 16 < at - y < height - 10:
-                drawing.text(x + 17, at + 4, words)
+            told = max(at + 4, free)
+            drawing.text(x + 19, told if told < y + height - 12 else y + height + 15, words)
+            free = told + 15

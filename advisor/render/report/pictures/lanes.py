@@ -23,10 +23,11 @@ def lanes(
     scale = (WIDE - _LEFT - 14) / end
     for index, (name, css, spans) in enumerate(rows):
         top = _FIRST + pitch * index
-        drawing.text(_LEFT - 10, top + 22, name, "label", "end")
+        told = marks.get(index, ())
+        drawing.text(_LEFT - 10, top + (16 if told else 23), name, "label", "end")
         drawing.boxes([(_LEFT + a * scale, top + 6, max(b * scale, 0.8), pitch - 12) for a, b in spans], css)
-        for number, finding in enumerate(marks.get(index, ())):
-            drawing.mark(8 + 34 * number, top + 22, finding, "start")
+        for number, finding in enumerate(told):
+            drawing.mark(_LEFT - 10 - 34 * number, top + 33, finding, "end")
     return drawing.markup(caption)
 
 
@@ -89,7 +90,7 @@ def _path(
         points = [(_LEFT + begin * scale, y), (_LEFT + end * scale, y)]
         if before is not None and abs(before[0] - points[0][0]) < 2 and before[1] != y:
             points.insert(0, before)
-        drawing.path(points, "critical waits" if what == "idle" else "critical")
+        drawing.path(points, "way waits" if what == "idle" else "way")
         before = points[-1]
 
 

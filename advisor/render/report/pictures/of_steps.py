@@ -14,6 +14,10 @@ from advisor.render.report.figure import Figure, Series, caption, ids, made_of, 
 from advisor.render.report.pictures import bars, fields, lanes
 from advisor.render.wording import both
 
+OUTLIERS = 3
+FAR_OUT = 1.5
+"""Where the largest value is so many times the third largest, the scale of a heat map ends at the latter: one pause
+leaves the other cells their shades."""
 WIDE_FROM = 40
 """Bars that need the width of the page."""
 _RANK_FACTS = ("step.", "rank.", "getnext.", "data.wait", "lateness.")
@@ -25,8 +29,8 @@ _LANE_FACTS = {
 
 
 _PART_FACTS = {
-    "computing": ("step.computing", "rank.comput", "rank.kernel", "step.time"),
-    "idle": ("step.idle", "step.start_gap", "rank.idle", "rank.data", "getnext.", "dispatch."),
+    "computing": ("step.computing", "rank.comput", "rank.kernel"),
+    "idle": ("step.idle", "step.start_gap", "rank.idle", "rank.data", "data.wait", "getnext.", "dispatch."),
 }
 
 
@@ -128,7 +132,7 @@ def draw_all_ranks(data: Series, report: Report) -> Iterator[Figure]:
         ("p-computing", both("phases.computing")),
         ("p-waiting", both("figures.waiting")),
         ("p-exposed_communication", both("figures.transfer")),
-        ("critical", both("figures.critical_path")),
+        ("way", both("figures.critical_path")),
     )
     title = both("figures.step_ranks", step=printable(data["step"]), ranks=data["ranks"])
     head = (both("kinds.rank"), both("figures.on_path"), both("figures.time"), both("figures.share"))
@@ -150,7 +154,9 @@ def draw_rank_steps(data: Series, report: Report) -> Iterator[Figure]:
         known = values[values >= 0]
         if not known.size or values.shape != (len(ranks), len(steps)):
             continue
-        low, high = float(np.percentile(known, 0.5)), float(np.percentile(known, 99.5))
+        low, high = float(known.min()), float(known.max())
+        most = float(np.sort(known)[-min(OUTLIERS, known.size)])
+        high = most if high > FAR_OUT * most else high
         if high < least / 5 and len(data["parts"]) > 1:
             continue  # a part that is nowhere long enough to see
         if high - low < least:  # noise is not blown up to the whole scale

@@ -138,6 +138,12 @@ def shown(value: float) -> str:
     return f"{value:.4g}"
 
 
+def rounded(value: float, digits: int) -> str:
+    """A number of a scale's end, which need not be round, with so many digits."""
+    places = 0 if not value else max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    return f"{value:.{places}f}"
+
+
 def _png(pixels: Sequence[Sequence[int]], width: int, height: int) -> str:
     """Rows of grey values (0 to 255) as the address of an image."""
     raw = b"".join(b"\0" + bytes(row) for row in pixels)
