@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection
 from advisor.facts.base import FactSet
 from advisor.knowledge.words import both, words
@@ -59,7 +59,7 @@ def summarise(
     defects = facts.value("collection.problem_count", COLLECTION)
     if loss is not None and step_us is not None:
         said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
-        said = _sentences(said, both("summary.step", time=show(step_us, "us")))
+        said = _sentences(said, both("summary.step", time=show(step_us, "us", MEASURED)))
         return Summary(loss.direction, _with_wanted(said, loss.tells), step_us, breakdown)
     doubt = objection(facts, findings, ranks)
     direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, doubt)
@@ -119,7 +119,7 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
 def _headline(top: Finding, step_us: float | None) -> Text:
     said = [both("summary.finding", title=top.title, about=_about(top.subject))]
     if step_us is not None:
-        said.append(both("summary.step", time=show(step_us, "us")))
+        said.append(both("summary.step", time=show(step_us, "us", MEASURED)))
     told = top.saving or top.at_stake
     if told is not None:
         amount = show(told.us, "us")

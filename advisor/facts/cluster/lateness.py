@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, others_median, spread
@@ -183,7 +184,9 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
             total[1] += float(np.median(theirs))
     ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
     return tuple(
-        f"{name} +{(mine / usual - 1) * 100:.0f} %" for name, (mine, usual) in ranked[:most] if mine > 1.005 * usual > 0
+        f"{name} {signed(mine / usual - 1, 'ratio')}"
+        for name, (mine, usual) in ranked[:most]
+        if mine > 1.005 * usual > 0
     )
 
 
