@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import logging
 import multiprocessing
@@ -20,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from advisor.basics.errors import NoVerdict, UsageError
+from advisor.basics.garbage import collect_seldom
 from advisor.model import Problem
 from advisor.sources.base import Profile, Rank
 
@@ -119,11 +119,6 @@ def _local(processes: int) -> Iterator[ProcessPoolExecutor]:
             worker.terminate()
         raise
     pool.shutdown()
-
-
-def collect_seldom() -> None:
-    """Makes the search for cyclic garbage rare: there is next to none, and millions of objects to search."""
-    gc.set_threshold(200_000, 20, 100)
 
 
 def _start_worker() -> None:

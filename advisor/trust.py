@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from advisor.basics.errors import UsageError
+from advisor.basics.files import read_own, write_atomically
 from advisor.config import Config, load_config
 from advisor.yamlfiles.faults import LintError
 
@@ -170,12 +170,10 @@ def trusted_folders() -> frozenset[Path]:
         return frozenset()
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror or error}", place=str(file)) from None
-    if not stat.S_ISREG(state.st_mode) or state.st_size > _LARGEST_FILE:
-        raise UsageError("is no list of trusted folders", place=str(file), hint="remove it; `advisor trust` writes it")
     if os.name != "nt" and (state.st_uid not in (os.getuid(), 0) or state.st_mode & 0o022):
         raise UsageError("others can write to it", place=str(file), hint=f"chmod 600 {file}")
     try:
-        entries = json.loads(file.read_text(encoding="utf-8"))
+        entries = json.loads(read_own(file, _LARGEST_FILE))
     except (OSError, ValueError, RecursionError):
         entries = None
     if not isinstance(entries, list) or not all(isinstance(each, str) and Path(each).is_absolute() for each in entries):
@@ -196,8 +194,6 @@ def trust(folder: str | Path, *, withdraw: bool = False) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror or error}", place=str(file.parent)) from None
-    from advisor.basics.files import write_atomically
-
     write_atomically(file, json.dumps(sorted(map(str, after)), ensure_ascii=False, indent=1) + "\n")
     file.chmod(0o600)
     return chosen

@@ -24,7 +24,7 @@ from random import Random
 from benchmarks.mutants import cells, databases, folders, meaning, rawbytes, trees  # noqa: F401  (they register mutations)
 from benchmarks.mutants.base import MUTATIONS, OTHER, Mutation
 from benchmarks.mutants.judging import HARD, SOFT, accusations, flaws
-from benchmarks.mutants.profiles import TRUE, write_originals
+from benchmarks.mutants.profiles import TRUE, what_to_judge, write_originals
 from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
 
 LIMIT_S = 40.0
@@ -111,7 +111,7 @@ def run_mutant(mutant: Mutant | None, original: Path, folder: Path, control: str
         done = mutant.mutation.apply(profile / mutant.file if mutant.file else profile, mutant.draw())
     if done is None:
         return Outcome(exit=0)
-    outcome = advise(profile, report)
+    outcome = advise(what_to_judge(profile), report)
     outcome.done = done
     return outcome
 

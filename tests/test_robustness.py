@@ -50,6 +50,7 @@ KEYS = st.sampled_from([
     "device_info", "process_info", "cpu_processor_num", "traceEvents", "ph", "ts", "dur", "name", "args", "(0, 1)",
     "config", "common_config", "experimental_config", "schedule", "rank_id", "parallel_group_info", "global_ranks",
     "distributed_args", "ms_profiler_info", "profiler_parameters", "user_utilization",
+    "bottleneck_warning", "bottleneck_suggestion", "pipeline_ops", "queue_utilization_pct",
 ])  # fmt: skip
 SHAPED = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-5, 10**20), st.floats(), st.text(max_size=6)),
@@ -92,6 +93,13 @@ def test_a_selection_of_mutants_breaks_nothing() -> None:
     command = [sys.executable, "-m", "benchmarks.mutations", "--count", "45", "--seed", "7", "--jobs", "2"]
     environment = {name: value for name, value in os.environ.items() if name != "ADVISOR_CORPUS"}
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-2000:]
+
+
+def test_what_lies_beside_profiles_breaks_nothing() -> None:
+    """Damaged caches, lists of trusted folders and messages to a server: no other rules, no program run, no end."""
+    command = [sys.executable, "-m", "benchmarks.surroundings", "--count", "12", "--targets", "cache,trust,mcp"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=400)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-2000:]
 
 

@@ -102,9 +102,10 @@ def read_otherwise(path: Path) -> list[LintError]:
     """Values that tools of YAML 1.1 (editors, CI) read as something else: on, yes, 5e4, dates."""
     import yaml
 
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         document = read_document(path)
-        theirs = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        theirs = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=loader)
     except (RuleError, yaml.YAMLError, OSError, ValueError, RecursionError):
         return []
     faults = Faults(document)

@@ -1,9 +1,10 @@
-"""Writing results: whole or not at all."""
+"""Writing results whole or not at all, and reading what the advisor itself wrote, which somebody may have replaced."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -41,6 +42,19 @@ def write_atomically(path: str | Path, text: str) -> None:
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
+
+
+def read_own(path: str | Path, most_bytes: int) -> bytes:
+    """A file of the advisor's own, whole. Never waits for a pipe or device under its name, and takes no more memory
+    than it may: raises OSError where it is no plain file or larger than `most_bytes`."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(handle, "rb") as file:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError("is no plain file")
+        if state.st_size > most_bytes:
+            raise OSError(f"has {state.st_size} bytes: too many for such a file")
+        return file.read(most_bytes)
 
 
 def copy_folder(source: Path, target: Path) -> None:

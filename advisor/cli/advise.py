@@ -32,10 +32,12 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
     PROFILE is a rank folder, a folder of rank folders, a cluster output, or single files of them.
     """
-    from advisor.execution import collect_seldom, prepare
-    from advisor.pipeline import advise as run_advise
+    from advisor.basics.garbage import collect_seldom
 
     collect_seldom()
+    from advisor.execution import prepare
+    from advisor.pipeline import advise as run_advise
+
     start_log(given["verbose"], given["quiet"])
     wanted = outputs(given["formats"], "report")
     prepare(profiles, given["jobs"], given["cluster"])

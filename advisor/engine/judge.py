@@ -64,7 +64,7 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     kinds = known_facts()
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
-    missing = missing_evidence(verdicts.checks, kinds, measured.tables)
+    missing = missing_evidence(verdicts.checks, kinds, measured.tables, measured.info.framework)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
     try:
         joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from advisor.basics.resources import resource
+from advisor.basics.resources import document
 from advisor.gate.judging.statistics import Limits
 from advisor.model import Text
 
@@ -28,9 +28,7 @@ class Metric:
 @cache
 def defaults() -> Mapping[str, Any]:
     """The parsed knowledge_base/gate.yaml."""
-    import yaml
-
-    return dict(yaml.safe_load(resource("knowledge_base", "gate.yaml").read_text(encoding="utf-8")))
+    return dict(document("knowledge_base", "gate.yaml"))
 
 
 def facts_of(name: str) -> tuple[str, ...]:

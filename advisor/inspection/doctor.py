@@ -83,7 +83,9 @@ def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
         framework=profile.framework,
         ranks=ranks,
         world_size=profile.world_size,
-        missing=waiting_for(((rule.id, rule_needs(rule)) for rule in rules.rules), catalogue(), tables),
+        missing=waiting_for(
+            ((rule.id, rule_needs(rule)) for rule in rules.rules), catalogue(), tables, profile.framework
+        ),
         problems=[{"file": p.file, "problem": p.problem, "also": list(p.also)} for p in say_once(problems)],
         unparsed=_unparsed(profile),
         passed_over=[] if profile.ranks else _passed_over(given.paths),

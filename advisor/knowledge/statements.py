@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from advisor.basics.resources import document as read
 from advisor.basics.resources import resource
 from advisor.model import Text
 
@@ -26,9 +27,7 @@ class Statement:
 
 def document(*parts: str) -> Any:
     """A YAML file of the knowledge base, as it stands."""
-    import yaml
-
-    return yaml.safe_load(resource("knowledge_base", *parts).read_text(encoding="utf-8"))
+    return read("knowledge_base", *parts)
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from advisor.basics.resources import resource
+from advisor.basics.resources import document, resource
 from advisor.model import LANGUAGES, Text
 
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -16,12 +16,10 @@ _SLOT = re.compile(r"\{(\w+)\}")
 @cache
 def words(lang: str) -> dict[str, dict[str, Any]]:
     """All words of a language by group, those of every file of its folder; English where the language is unknown."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: dict[str, dict[str, Any]] = {}
-    for path in sorted(resource("reports", "locales", lang if lang in LANGUAGES else "en").glob("*.yaml")):
-        for group, entries in yaml.load(path.read_text(encoding="utf-8"), Loader=loader).items():
+    folder = ("reports", "locales", lang if lang in LANGUAGES else "en")
+    for path in sorted(resource(*folder).glob("*.yaml")):
+        for group, entries in document(*folder, path.name).items():
             found.setdefault(group, {}).update(entries)
     return found
 

@@ -167,7 +167,7 @@ class Rule:
         for use in self.remedies:
             yield from use.values.values()
 
-    @property
+    @cached_property
     def looks_at_peers(self) -> bool:
         """Whether any expression or count compares the subject with its peers."""
         counts = (part for each in self.conditions() for part in parts(each) if isinstance(part, CountOf))
@@ -184,19 +184,22 @@ class Rule:
 
     def uses_facts(self, remedies: Mapping[str, RemedySpec] | None = None) -> frozenset[str]:
         """Names of all facts the rule mentions: conditions, texts, and those of its remedies where they are given."""
-        names = {part.fact for expr in self.expressions() for part in walk(expr) if isinstance(part, FactRef)}
-        templates = list(self.templates())
+        names = set(self._own_facts)
         for use in self.remedies:
             spec = (remedies or {}).get(use.id)
             if spec is not None:
-                templates.extend(spec.templates())
+                names.update(name for template in spec.templates() for name in mentioned(template))
                 if spec.verify is not None:
                     names.add(spec.verify.fact)
-        for template in templates:
-            names.update(mentioned(template))
+        return frozenset(name for name in names if not name.startswith(_OWN_NAMES))
+
+    @cached_property
+    def _own_facts(self) -> frozenset[str]:
+        names = {part.fact for expr in self.expressions() for part in walk(expr) if isinstance(part, FactRef)}
+        names.update(name for template in self.templates() for name in mentioned(template))
         if self.looks_at_peers:
             names.add(f"{self.subject_kind}.peer_group")
-        return frozenset(name for name in names if not name.startswith(("subject.", "param.")))
+        return frozenset(names)
 
     @cached_property
     def builds_on_findings(self) -> bool:
@@ -206,6 +209,10 @@ class Rule:
     def findings(self) -> tuple[FindingIs, ...]:
         """The rule's conditions on verdicts of other rules, in `applies` and `when`."""
         return tuple(part for part in parts(All((*self.applies, self.when))) if isinstance(part, FindingIs))
+
+
+_OWN_NAMES = ("subject.", "param.")
+"""Beginnings of names in texts that are no facts."""
 
 
 def mentioned(template: str) -> Iterator[str]:

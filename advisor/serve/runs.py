@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from advisor.basics.errors import UsageError
+from advisor.basics.files import read_own
 from advisor.model import Report, Text
 from advisor.render.report.outline import causes_and_symptoms
 
@@ -103,7 +104,7 @@ class RunFolder:
         if found is None or run is None:
             return None
         with suppress(UsageError, OSError):
-            return run, report_from_json(_read(found.path))
+            return run, report_from_json(read_own(found.path, LARGEST_BYTES))
         return None
 
     def _candidates(self) -> Iterator[Found]:
@@ -131,15 +132,6 @@ class RunFolder:
                 run = _summed_up(found)
             known = self._briefs[found.key] = (found.version, run)
         return known[1]
-
-
-def _read(path: Path) -> bytes:
-    """The file, where it still is a plain one: nothing waits for a pipe that took its place."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("no plain file")
-        return file.read(LARGEST_BYTES + 1)
 
 
 # --- what a list needs of a report, and nothing else ------------------------------------------------------------------
@@ -211,7 +203,7 @@ class _Brief(msgspec.Struct):
 
 
 def _summed_up(found: Found) -> SavedRun | None:
-    text = _read(found.path)
+    text = read_own(found.path, LARGEST_BYTES)
     if _MARK not in text[-_HEAD:]:  # keys are sorted: a report ends with its tool
         return None
     brief = msgspec.json.decode(text, type=_Brief)

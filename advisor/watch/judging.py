@@ -88,7 +88,7 @@ def _work(pipe: Connection, settings: Settings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError, AttributeError):
         os.nice(10)
-    from advisor.execution import collect_seldom
+    from advisor.basics.garbage import collect_seldom
 
     collect_seldom()
     rules: dict[str, Any] = {}

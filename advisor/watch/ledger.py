@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import UsageError
-from advisor.basics.files import write_atomically
+from advisor.basics.files import read_own, write_atomically
 from advisor.watch.settings import number
 
 _VERSION = 1
@@ -42,13 +42,15 @@ class Ledger:
         """The memory there, a new one where there is none. Raises UsageError where it cannot be read or written."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            text = (folder / "state.json").read_text(encoding="utf-8")
+            text = read_own(folder / "state.json", int(number("largest_memory")))
         except FileNotFoundError:
             ledger = cls(folder)
             ledger._catch_up()
             return ledger
         except OSError as error:
-            raise UsageError(f"cannot be used: {error.strerror or error}", place=str(folder)) from None
+            raise UsageError(
+                f"cannot be used as a watcher's memory: {error.strerror or error}", place=str(folder / "state.json")
+            ) from None
         try:
             ledger = cls(folder, **_checked(json.loads(text)))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -74,17 +76,26 @@ class Ledger:
         write_atomically(self.folder / "state.json", json.dumps(document, ensure_ascii=True) + "\n")
 
     def note(self, line: dict[str, Any]) -> None:
-        """Appends one line to runs.jsonl."""
+        """Appends one line to runs.jsonl. Raises UsageError where that is nothing that can be written to."""
         text = json.dumps(line, ensure_ascii=True, allow_nan=False, sort_keys=True) + "\n"
-        with (self.folder / "runs.jsonl").open("ab+") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(size - 1, 0))
-            torn = size > 0 and stream.read(1) != b"\n"
-            stream.write(b"\n" * torn + text.encode("ascii"))
+        path = self.folder / "runs.jsonl"
+        try:
+            if path.exists() and not path.is_file():
+                raise OSError("is no plain file")
+            with path.open("ab+") as stream:
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(size - 1, 0))
+                torn = size > 0 and stream.read(1) != b"\n"
+                stream.write(b"\n" * torn + text.encode("ascii"))
+        except OSError as error:
+            raise UsageError(f"cannot be written: {error.strerror or error}", place=str(path)) from None
 
     def _catch_up(self) -> None:
         """The last line may have been written without the memory, where the watcher was killed in between."""
-        with suppress(OSError, ValueError, KeyError, TypeError), (self.folder / "runs.jsonl").open("rb") as stream:
+        path = self.folder / "runs.jsonl"
+        if not path.is_file():
+            return
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError), path.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(size - _LONGEST_LINE, 0))
             last = json.loads(stream.read().rstrip(b"\n").rpartition(b"\n")[2])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from benchmarks.mutants.base import LESS, MEANING, OTHER, SAME, Mutation
+from benchmarks.mutants.profiles import ARCHIVES
 from benchmarks.mutants.runs import Outcome
 
 SLOWEST_S = 30.0
@@ -51,6 +52,8 @@ def flaws(
     if mutant.exit not in (0, 3):
         yield "status", f"{mutant.exit}: {mutant.stderr.strip()[:200]}"
         return
+    if mutant.exit == 3 and file.endswith(ARCHIVES) and file in mutant.stderr:
+        return  # an archive that cannot be unpacked is named; there is nothing to report on
     if not mutant.readable:
         yield "report", f"no strict JSON (exit {mutant.exit}) {mutant.stderr.strip()[:200]}"
     known = {text for _, text in intact.problems}

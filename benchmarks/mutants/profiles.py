@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.simulator import Fault, Scenario, Simulation, simulate, write_profile
+from benchmarks.simulator.recordings import RECORDINGS
 
 EPOCH_NS = 1_700_000_000_000_000_000
 CORPUS_LIMIT = 8_000_000
@@ -37,6 +39,8 @@ TRUE = {
     "pt-trace": {("host-dispatch-bound", "rank 1")},
     "db": {("slow-compute-rank", "rank 1")},
     "cluster": {("slow-compute-rank", "rank 2")},
+    "archive-gz": {("slow-compute-rank", "rank 2")},
+    "archive-zip": {("slow-link", "link 1-2"), ("slow-link", "link 2-1")},
 }
 """(verdict, subject) of the faults that the originals were given."""
 
@@ -215,6 +219,36 @@ def _write_legacy(folder: Path) -> None:
         (folder / name).write_text(text)
 
 
+def _recorded(kind: str) -> Callable[[Path], None]:
+    """A recording that is no whole training with steps."""
+    return lambda folder: void(RECORDINGS[kind](folder, 0))
+
+
+def _packed(name: str, form: str) -> Callable[[Path], None]:
+    """A folder with nothing but an archive of another original in it."""
+
+    def write(folder: Path) -> None:
+        inner = folder / "packing" / name
+        inner.mkdir(parents=True)
+        _WRITERS[name](inner)
+        shutil.make_archive(str(folder / "run"), form, inner.parent, name)
+        shutil.rmtree(inner.parent)
+
+    return write
+
+
+ARCHIVES = (".gz", ".tar", ".zip")
+
+
+def what_to_judge(profile: Path) -> Path:
+    """The folder of an original or mutant; for an original that is an archive, the archive in it."""
+    if profile.name.startswith("archive-"):
+        for suffix in ARCHIVES:
+            for path in profile.glob(f"run*{suffix}"):
+                return path
+    return profile
+
+
 _WRITERS: dict[str, Callable[[Path], None]] = {
     "ms": _simulated(Scenario(data=4, steps=4, layers=2, faults=(Fault("slow_compute", 2, 0.5),))),
     "ms-healthy": _simulated(Scenario(data=4, steps=4, layers=2)),
@@ -230,4 +264,8 @@ _WRITERS: dict[str, Callable[[Path], None]] = {
     "db": _write_database,
     "cluster": _write_cluster,
     "legacy": _write_legacy,
+    **{f"recording-{kind.replace(' ', '-').replace(',', '')}": _recorded(kind)
+       for kind in ("kernel benchmark", "decoding", "training without marks", "set-up, then training",
+                    "only trace_view.json", "kernels cut in half")},
+    "archive-gz": _packed("ms", "gztar"), "archive-tar": _packed("legacy", "tar"), "archive-zip": _packed("pt", "zip"),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from advisor.basics.resources import resource
+from advisor.basics.resources import document
 from advisor.basics.units import show
 from advisor.facts.base import FactKind
 from advisor.model import Fact
@@ -49,6 +49,4 @@ def bounds_of(name: str, unit: str) -> Bounds:
 
 @cache
 def _document() -> dict[str, Any]:
-    import yaml
-
-    return dict(yaml.safe_load(resource("knowledge_base", "bounds.yaml").read_text(encoding="utf-8")))
+    return dict(document("knowledge_base", "bounds.yaml"))

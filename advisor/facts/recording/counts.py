@@ -42,10 +42,13 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     types, type_of = types_of(kernels)
     at_hand = Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True)))
     lost, total = sum((counted - at_hand).values()), sum(counted.values())
+    tell_totals(rank, frame, "operator_types")
+    own = dict(zip(types, np.bincount(type_of, kernels.duration).tolist(), strict=True))
     if not lost:
-        tell_totals(rank, frame, "operator_types")
-        _tell_times(rank, frame, dict(zip(types, np.bincount(type_of, kernels.duration).tolist(), strict=True)))
+        _tell_times(rank, frame, own, section("contradiction")["statistic_share"])
         return False
+    whole = {name: us * counted[name] / at_hand[name] for name, us in own.items() if at_hand[name] and counted[name]}
+    _tell_times(rank, frame[frame["type"].isin(list(whole))], whole, section("contradiction")["sampled_share"])
     file = rank.relative(rank.tables["kernels"].paths[0])
     statistic = rank.tables["operator_types"].paths[0].name
     cut = lost > section("witness")["cut_share"] * total
@@ -58,13 +61,13 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     return cut
 
 
-def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float]) -> None:
-    """The kernels of the types that the statistic knows take the same time in both, or one holds another unit or run.
-    `own` is the time of the kernels by type."""
+def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float], share: float) -> None:
+    """The kernels of the types that the statistic knows take the same time in both up to this share, or one holds
+    another unit or run. `own` is the time of the kernels by type; of a cut table, what the rest makes of all calls."""
     if "total_us" not in frame or not frame["total_us"].notna().all():
         return
     told, listed = float(frame["total_us"].sum()), sum(own.get(name, 0.0) for name in set(frame["type"].dropna()))
-    if abs(told - listed) > section("contradiction")["statistic_share"] * max(told, listed):
+    if abs(told - listed) > share * max(told, listed):
         statistic, place = rank.tables["operator_types"].paths[0].name, rank.relative(rank.tables["kernels"].paths[0])
         text = f"contradicts {statistic}: these kernels take {show(listed, 'us')}, there {show(told, 'us')}"
         rank.note(place, text, ("kernels", "operator_types"))

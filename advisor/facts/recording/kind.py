@@ -38,6 +38,8 @@ KINDS = (
          formula="marks of steps, names of kernels, and what repeats (knowledge_base/recording.yaml)"),
     kind("recording.has_steps", "bool", "run", "something marks steps: facts `step.*` are about one step, "
          "else about the whole recording that is judged"),
+    kind("recording.is_set_up", "bool", "run", "much of it lies before first launches of kernels, and nothing repeats: "
+         "no steady part is there to judge", needs="kernels"),
     kind("recording.set_up_us", "us", "run", "before it, up to the last first launch after a long gap: not judged",
          needs="kernels"),
     kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
@@ -74,6 +76,8 @@ class Recording:
     type_count: int = 0
     types: int = 0
     """… and how many types there are."""
+    loads: bool = False
+    """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
     executions: int = 0
     execution_kernels: int = 0
@@ -85,7 +89,7 @@ class Recording:
     blocks: int = 0
     unit: str = ""
     unit_share: float = 0.0
-    """How long that took, on how many blocks, and which unit was busy for most of it."""
+    """How long a launch of it took, on how many blocks, and which unit was busy for most of that."""
     kernels: int = 0
     """How many kernels there are to judge; 0 where they do not stand one by one, or only in part."""
     framework: str = ""
@@ -115,13 +119,13 @@ def reduce(rank: Rank) -> Recording | None:
         )
         if there
     )
-    cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole))
-    told: dict[str, object] = {"cut": cut, "marks": marks}
+    steady = None if timeline is None or timeline.placed is None else timeline.placed.steady
+    loads = steady is not None and not steady.idle_told
+    cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole and not loads))
+    told: dict[str, object] = {"cut": cut, "marks": marks, "loads": loads}
     told["kernels"] = 0 if every is None or cut else len(every.duration)
     told["timed"] = rank.has("steps") or (timeline is not None and not cut)
-    if every is not None and rank.tables["kernels"].reader == "kernels.opprof":
-        told["alone"] = True
-        told |= _of_one(every)
+    alone = every is not None and rank.tables["kernels"].reader == "kernels.opprof"
     names: set[str] = set()
     if every is not None:
         names = {*every.names, *(s.type for s in every.signatures)}
@@ -130,6 +134,8 @@ def reduce(rank: Rank) -> Recording | None:
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told |= _of_time(timeline)
+    if every is not None and alone:
+        told |= {"alone": True} | _of_one(every)
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
@@ -156,17 +162,23 @@ def reduce(rank: Rank) -> Recording | None:
 
 
 def _of_one(kernels: Kernels) -> dict[str, object]:
-    """What `msprof op` says of its operator."""
-    shares = {
-        PIPE_NAMES[pipe]: float(kernels.pipes[pipe].sum() / known)
-        for pipe in PIPE_NAMES
-        if (known := float(kernels.piped[pipe].sum())) > 0
-    }
+    """What `msprof op` says of its operator; of several, of the one that takes most time."""
+    types, of = types_of(kernels)
+    us = np.bincount(of, kernels.duration, len(types))
+    top = int(us.argmax())
+    mine = of == top
+    signatures = np.unique(kernels.signature[mine])
+    shares: dict[str, float] = {}
+    for pipe, name in PIPE_NAMES.items():
+        known = float(kernels.piped[pipe][signatures].sum())
+        if known > 0:
+            shares[name] = max(shares.get(name, 0.0), float(kernels.pipes[pipe][signatures].sum()) / known)
     unit = max(shares, key=shares.__getitem__, default="")
-    blocks = kernels.block[np.isfinite(kernels.block)]
+    blocks = kernels.block[mine & np.isfinite(kernels.block)]
     return {
-        "length_us": float(kernels.duration.sum()), "blocks": int(blocks.max()) if blocks.size else 0,
-        "unit": unit, "unit_share": shares.get(unit, 0.0),
+        "type": types[top], "types": int((us > 0).sum()), "type_count": int(mine.sum()),
+        "type_share": float(us[top] / us.sum()) if us.sum() else 0.0, "length_us": float(kernels.duration[mine].mean()),
+        "blocks": int(blocks.max()) if blocks.size else 0, "unit": unit, "unit_share": shares.get(unit, 0.0),
     }  # fmt: skip
 
 
@@ -274,11 +286,13 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     again = first.type_count >= section("repetition")["executions"]
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
     if first.alone:
-        blocks = both("recording.blocks", count=first.blocks) if first.blocks else Text("", "")
+        count = "blocks" if first.blocks > 1 else "block"
+        blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")
         share = show(first.unit_share, "ratio")
         unit = both("recording.unit", unit=first.unit, share=share) if first.unit else Text("", "")
         took = show(first.length_us, "us")
-        told = both("recording.one_operator", type=first.type, time=took, blocks=blocks, unit=unit)
+        said = "one_operator" if first.types < 2 else "operators"
+        told = both(f"recording.{said}", type=first.type, types=first.types, time=took, blocks=blocks, unit=unit)
         return "kernel_benchmark", [told]
     if not steps and not trains and again and alone:
         share = show(first.type_share, "ratio")
@@ -286,6 +300,8 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         return "kernel_benchmark", [because]
     if not steps and not any(one.timed for one in found):
         return "fragment", [both("recording.cut" if any(one.cut for one in found) else "recording.no_course")]
+    if not steps and any(one.loads for one in found):
+        return "unmarked", [both("recording.loads")]
     repeats = (
         [both("recording.repeats", length=str(first.execution_kernels), count=str(first.executions))]
         if first.executions and not steps
@@ -313,6 +329,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
     if told.has_steps or not found:
         return
+    yield from fact("recording.is_set_up", RUN, any(one.loads for one in found) or None)
     yield from fact("recording.set_up_us", RUN, float(np.median([one.set_up_us for one in found])) or None)
     yield from fact("recording.executions", RUN, found[0].executions or None)
     yield from fact("recording.execution_us", RUN, found[0].execution_us or None)

@@ -61,9 +61,9 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
         whole = float(free[-1] - start[0]) / 1000
         behind = behind[gap[behind - 1] >= limits["unjudged_share"] * whole]
         first = int(behind[-1]) if behind.size else 0
-    inside = launches[launches > first]
+    unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either
     recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
-    told = float(gap[inside - 1].sum()) < limits["unjudged_share"] * recorded
+    told = float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
     found = find_repetition(kinds[first:], end[first:] - start[first:])
     if found is not None:
         found = Repetition(found.first + first, found.last + first, found.length)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import line, telling
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
@@ -58,7 +58,7 @@ def _breakdown(report: Report, lang: str) -> str:
     step = report.summary.step_time_us
     label = "report.step_time" if step is not None else "report.recording_time"
     length = step if step is not None else report.summary.recording_us
-    lead = f"{_say(word(lang, label))} **{show(length, 'us')}**: " if length is not None else ""
+    lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**: " if length is not None else ""
     told = spent(report, lang)
     return lead + " · ".join(parts) + (f"\n\n{_say(' · '.join(told))}" if told else "")
 

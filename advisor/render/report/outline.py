@@ -55,7 +55,7 @@ def _causes(findings: Sequence[Claim]) -> dict[str, str]:
             claimed.get(symptom, []).append(identity)
     cause_of: dict[str, str] = {}
     for identity, role in {identity: role for identity, role, _, _ in findings}.items():
-        if role == Role.ROOT_CAUSE.value:
+        if role != Role.SYMPTOM.value:  # what is explained in part loses time of its own, too
             continue
         for cause in claimed[identity]:
             if cause in claimed and cause != identity and not _reaches(cause, identity, cause_of):

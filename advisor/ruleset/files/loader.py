@@ -39,6 +39,10 @@ class RuleSet:
 
     def uses_facts(self) -> frozenset[str]:
         """Names of all facts that the rules, their texts and their remedies mention."""
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> frozenset[str]:
         return frozenset(name for rule in self.rules for name in rule.uses_facts(self.remedies))
 
     def broken(self) -> dict[str, str]:

@@ -163,6 +163,12 @@ def started(rank: Rank) -> tuple[int, int, str]:
     return stamp, int(dynamic.group("start")) if dynamic else collected or 0, str(rank.root)
 
 
+def process_of(root: Path) -> tuple[str, str] | None:
+    """(host, process) that the name of a rank's folder tells; a process drives one device."""
+    name = _NAME.fullmatch(root.name)
+    return (name.group("host"), name.group("pid")) if name else None
+
+
 def find_host_tables(root: Path, rank: int | None, note: Callable[[str, str], None]) -> dict[str, TableRef]:
     """Tables of the host in a rank folder: its data pipeline, and operators that ran on its processor."""
     from advisor.sources.layouts.legacy import find_host_operators

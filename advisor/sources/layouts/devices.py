@@ -4,7 +4,7 @@ by a column. Each device is a rank of its own: their kernels run side by side, n
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,27 +65,32 @@ def devices_of(paths: Iterable[Path]) -> set[str]:
 
 
 def _sampled(path: Path) -> set[str]:
+    return {cell for (cell,) in sample_cells(path, (HEADING,)) if cell.isdecimal()}
+
+
+def sample_cells(path: Path, headings: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The cells under these headings (in small letters) in rows from all over the file; nothing where one is absent."""
     if not path.is_file():
-        return set()
+        return
     size = path.stat().st_size
     with path.open("rb") as stream:
         first = stream.read(BLOCK)
-        heading = _cells(first.partition(b"\n")[0])
-        at = next((i for i, cell in enumerate(heading) if cell.strip("\ufeff \t").lower() == HEADING), None)
-        if at is None:
-            return set()
+        names = [cell.strip("\ufeff \t").lower() for cell in _cells(first.partition(b"\n")[0])]
+        if not set(headings) <= set(names):
+            return
         blocks = [first]
-        step = max(size // BLOCKS, BLOCK)
-        for place in range(BLOCK, size, step):
+        for place in range(BLOCK, size, max(size // BLOCKS, BLOCK)):
             stream.seek(place)
             blocks.append(stream.read(BLOCK))
-    found = set()
+        stream.seek(max(size - BLOCK, 0))
+        blocks.append(stream.read(BLOCK) if size > BLOCK else b"")
+    at = [names.index(heading) for heading in headings]
     for block in blocks:
-        for line in block.splitlines()[1:-1]:
+        lines = block.splitlines()
+        for line in lines[1:] if block.endswith(b"\n") else lines[1:-1]:
             cells = _cells(line)
-            if len(cells) == len(heading) and cells[at].strip().isdecimal():
-                found.add(cells[at].strip())
-    return found
+            if len(cells) == len(names):
+                yield tuple(cells[place].strip() for place in at)
 
 
 def _cells(line: bytes) -> list[str]:

@@ -15,6 +15,7 @@ from advisor.sources.older import device_timelines
 from advisor.sources.text import tablefiles
 
 OUTPUT = "mindstudio_profiler_output"
+_RECORDING = r"PROF_.+|OPPROF_.+|.+_ascend_(?:ms|pt)"
 
 
 def judge(listing: Listing) -> Judgement:
@@ -24,6 +25,8 @@ def judge(listing: Listing) -> Judgement:
     if OUTPUT in listing.folders:
         return Judgement("msprof", True, f"it contains {OUTPUT}")
     if re.match(r"PROF_.", listing.name):
+        if inner := listing.find_folders(_RECORDING):
+            return Judgement("msprof", False, f"it is called PROF_* and gathers recordings such as {inner[0].name}")
         return Judgement("msprof", True, "it is a PROF_* folder")
     return Judgement("msprof", False, f"its name is not PROF_*, and it contains no {OUTPUT}")
 
@@ -35,7 +38,7 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     root = listing.path
     if older := _older(listing, base):
         return older
-    export = listing if listing.name == OUTPUT else list_folder(root / OUTPUT)
+    export = list_folder(root / OUTPUT) if OUTPUT in listing.folders else listing
     rank = Rank(0, root, base=base, rank_known=False, layout="msprof")
     note = ascend.noter(rank)
     if export.problem:

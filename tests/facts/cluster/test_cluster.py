@@ -11,7 +11,7 @@ from advisor.facts.cluster.lateness import extra_work, type_speeds
 from advisor.facts.device.course import Course
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, measure
-from benchmarks.simulator import Fault, simulate
+from benchmarks.simulator import Fault, simulate, write_profile
 
 
 def rank(number: int) -> Subject:
@@ -140,6 +140,16 @@ def test_one_slow_rank_of_two_is_no_slow_host(tmp_path):
     hosts = facts.of("host.late_rank_share")
     assert hosts
     assert all(fact.value <= 0.5 for fact in hosts.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_advisor_measures_itself_is_never_impossible(tmp_path, seed):
+    """Consistent files of hosts without a fault give no number that makes them look damaged."""
+    scenario = replace(SMALL, data=6, ranks_per_host=3, seed=seed)
+    write_profile(simulate(scenario), tmp_path)
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert [problem.problem for problem in measured.problems] == []
+    assert not measured.facts.doubted
 
 
 def test_a_first_stage_that_waits_for_data_as_a_whole_is_the_data_pipeline(tmp_path):

@@ -1,0 +1,123 @@
+"""Recordings of one device, made one after the other: they are no ranks of a job, which run side by side.
+
+A profiler called three times, or `msprof` run once for every group of counters, leaves several folders that name no
+rank. Those of one process, and those of one device whose kernels do not overlap in time, tell of one device. What
+`msprof op` measured one by one, operator by operator or launch by launch, is one collection.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from advisor.sources.base import Rank
+from advisor.sources.layouts import ascend, opprof
+from advisor.sources.layouts.devices import devices_of, sample_cells
+
+_STARTS = ("task start time(us)", "start time(us)")
+_COUNTERS = ("aic_mac_ratio", "mac_ratio", "aiv_vec_ratio", "vec_ratio")
+_SHOWN = 3
+
+
+def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], others: Sequence[Rank]) -> list[Rank]:
+    """These ranks with all results of `msprof op` as one; without them where a program was recorded beside them."""
+    alone = [rank for rank in ranks if rank.has("kernels") and rank.tables["kernels"].reader == opprof.READER]
+    rest = [rank for rank in ranks if all(rank is not one for one in alone)]
+    if not alone:
+        return rest
+    if recorded := [*others, *rest]:
+        names = ", ".join(relative(rank) for rank in alone[:_SHOWN])
+        text = f"lies beside {len(alone)} results of msprof op ({names}), which were left out: judge them by themselves"
+        recorded[0].note(relative(recorded[0]), text)
+        return rest
+    first = alone[0]
+    if len(alone) > 1:
+        parents = [set(rank.root.parents) for rank in alone]
+        first.root = max(set.intersection(*parents), key=lambda folder: len(folder.parts), default=first.root)
+        opprof.refer(first, [path for rank in alone for path in rank.tables["kernels"].paths])
+    return [first]
+
+
+def without_earlier(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> list[Rank]:
+    """These ranks, of which none has a number, with one recording of each device: the one that tells most, the newest
+    of several that tell alike."""
+    chosen: set[int] = set()
+    groups = _recordings(ranks)
+    for group in groups:
+        best = max(group, key=_worth)
+        chosen.add(id(best))
+        others = [relative(rank) for rank in group if rank is not best]
+        more = f" and {len(others) - _SHOWN} more" if others[_SHOWN:] else ""
+        text = (
+            f"is one of {len(group)} recordings of one device, made one after the other; this one is judged, left out: "
+            f"{', '.join(others[:_SHOWN])}{more} (judge them one by one, or two with `advisor compare`)"
+        )
+        best.note(relative(best), text)
+    grouped = {id(rank) for group in groups for rank in group}
+    return [rank for rank in ranks if id(rank) not in grouped or id(rank) in chosen]
+
+
+def _recordings(ranks: Sequence[Rank]) -> list[list[Rank]]:
+    """Ranks that are one device's, in groups of two and more."""
+    if len(ranks) < 2:
+        return []
+    by_process = _grouped(ranks, lambda rank: ascend.process_of(rank.root))
+    rest = [rank for rank in ranks if all(rank not in group for group in by_process)]
+    by_device = [group for group in _grouped(rest, _device) if _one_by_one(group)]
+    return [*by_process, *by_device]
+
+
+def _grouped(ranks: Iterable[Rank], key: Callable[[Rank], object]) -> list[list[Rank]]:
+    groups: dict[object, list[Rank]] = {}
+    for rank in ranks:
+        if (name := key(rank)) is not None:
+            groups.setdefault(name, []).append(rank)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _device(rank: Rank) -> tuple[str, str] | None:
+    found = {rank.device} if rank.device else devices_of(rank.tables["kernels"].paths) if rank.has("kernels") else set()
+    return (rank.host or "", found.pop() or "") if len(found) == 1 else None
+
+
+def _one_by_one(group: Sequence[Rank]) -> bool:
+    """Whether all tell when their kernels ran, and no two ran at once."""
+    spans = [_span(rank) for rank in group]
+    known = sorted(span for span in spans if span is not None)
+    return len(known) == len(group) and all(first[1] <= second[0] for first, second in pairwise(known))
+
+
+def _span(rank: Rank) -> tuple[float, float] | None:
+    """From the first to the last start of a kernel, as far as samples of the table show; microseconds."""
+    if not rank.has("kernels"):
+        return None
+    starts: list[float] = []
+    for path in rank.tables["kernels"].paths:
+        for heading in _STARTS:
+            try:
+                starts += [time for (cell,) in sample_cells(path, (heading,)) if (time := _number(cell)) is not None]
+            except (OSError, csv.Error):
+                return None
+    return (min(starts), max(starts)) if starts else None
+
+
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _worth(rank: Rank) -> tuple[bool, bool, int, float, tuple[int, int, str]]:
+    """Sort key: kernels at all, counters of what limits them, how many tables, how late."""
+    counted = rank.has("kernels") and any(
+        next(sample_cells(path, (heading,)), None) is not None
+        for path in rank.tables["kernels"].paths
+        if path.is_file()
+        for heading in _COUNTERS
+    )
+    span = _span(rank)
+    return rank.has("kernels"), counted, len(rank.tables), span[1] if span else 0.0, ascend.started(rank)
