@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from advisor.model import Finding, Report
 from benchmarks.simulator import Fault, Scenario, Truth, random_scenario, simulate, truths, write_profile
-from benchmarks.simulator.scenario import FAULTS, IN_TURN, PARTIAL
+from benchmarks.simulator.scenario import FAULTS, IN_TURN, PARTIAL, RUN_UP
 
 OBVIOUS = 0.05
 PAIRS = (
@@ -77,7 +77,8 @@ def draw(kind: str, seed: int, noise: float) -> tuple[Scenario, float] | None:
 def _short(scenario: Scenario) -> Scenario:
     """The same with as few steps as tell its length."""
     partial = any(fault.kind in (*PARTIAL, *IN_TURN) for fault in scenario.faults)
-    return replace(scenario, steps=scenario.steps if partial else 3, warm_up=False)
+    run_up = 0 if scenario.synchronous else RUN_UP  # a host that runs ahead is gained from once it has fallen behind
+    return replace(scenario, steps=scenario.steps if partial else 3, run_up=run_up, warm_up=False)
 
 
 def _length(scenario: Scenario) -> float:

@@ -50,6 +50,7 @@ KEYS = st.sampled_from([
     "device_info", "process_info", "cpu_processor_num", "traceEvents", "ph", "ts", "dur", "name", "args", "(0, 1)",
     "config", "common_config", "experimental_config", "schedule", "rank_id", "parallel_group_info", "global_ranks",
     "distributed_args", "ms_profiler_info", "profiler_parameters", "user_utilization",
+    "bottleneck_warning", "bottleneck_suggestion", "pipeline_ops", "queue_utilization_pct",
 ])  # fmt: skip
 SHAPED = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-5, 10**20), st.floats(), st.text(max_size=6)),

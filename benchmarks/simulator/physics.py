@@ -325,7 +325,7 @@ class _Course:
             usual = self.healthy_step()
             for rank, size in slow_loaders.items():
                 data_us[rank] = (1 + size) * usual
-        for index in range(s.steps):
+        for index in range(-s.run_up, s.steps):
             step = s.first_step + index
             joints: dict[str, Joint] = {}
             programs = [self.program(rank, step, joints) for rank in range(world)]
@@ -341,17 +341,18 @@ class _Course:
                     launch_cost += (1 + size) * busy / len(ops)
                 if s.warm_up and index == 0:
                     launch_cost *= 12
-                step_speed *= 1 + stalls["uneven_work"][index, rank]
-                launch_cost[len(ops) // 3] += stalls["host_stalls"][index, rank]
+                step_speed *= 1 + stalls["uneven_work"][index + s.run_up, rank]
+                launch_cost[len(ops) // 3] += stalls["host_stalls"][index + s.run_up, rank]
                 noise = float(rng.normal(0, 0.1))
                 ready = batch_ready[rank] + data_us[rank] * max(0.2, 1 + 0.05 * s.noise * noise)
                 host = float(begin[rank])
-                wait = max(0.0, ready - host) if index else 0.0
-                wait += stalls["data_stalls"][index, rank]
-                batch_ready[rank] = max(ready, host) if index else host
+                begun = index > -s.run_up
+                wait = max(0.0, ready - host) if begun else 0.0
+                wait += stalls["data_stalls"][index + s.run_up, rank]
+                batch_ready[rank] = max(ready, host) if begun else host
                 waits.append(wait)
                 host += wait + 60.0 + float(rng.exponential(30.0 * s.noise))
-                slower, loading, pause = partial[index][rank]
+                slower, loading, pause = partial[index + s.run_up][rank]
                 step_speed, wait, host = step_speed * slower, wait + loading, host + loading + pause
                 for op, factor, cost in zip(ops, factors, launch_cost, strict=True):
                     op.work_us *= step_speed * factor
@@ -373,7 +374,7 @@ class _Course:
             spans.append(step_spans)
         offsets = [float(x) for x in rng.normal(0, 3000, s.world_size)]
         by_host = [offsets[s.host(rank)] for rank in range(world)]
-        return Simulation(s, all_ops, spans, self.groups, by_host)
+        return Simulation(s, all_ops[s.run_up :], spans[s.run_up :], self.groups, by_host)
 
     def stalls(self) -> dict[str, np.ndarray]:
         """Fault -> step by rank: what hits another rank each time, microseconds; for uneven work the share it adds."""
@@ -382,7 +383,7 @@ class _Course:
         found = {}
         for kind in IN_TURN:
             fault = s.fault(kind)
-            hit = own.random((s.steps, s.world_size)) < STALL_CHANCE
+            hit = own.random((s.run_up + s.steps, s.world_size)) < STALL_CHANCE
             size = fault.size * (1.0 if kind == "uneven_work" else self.healthy_step()) if fault else 0.0
             found[kind] = hit * size
         return found
@@ -406,11 +407,11 @@ class _Course:
                     loading += fault.size * usual
             return slower, loading, pause
 
-        return [[at(index, rank) for rank in range(s.world_size)] for index in range(s.steps)]
+        return [[at(index, rank) for rank in range(s.world_size)] for index in range(-s.run_up, s.steps)]
 
     def healthy_step(self) -> float:
         """Step time without faults: what one batch lasts."""
-        return simulate(replace(self.s, faults=(), steps=3, warm_up=False, seed=0)).step_us
+        return simulate(replace(self.s, faults=(), steps=3, run_up=0, warm_up=False, seed=0)).step_us
 
     def execute(self, programs: list[list[Op]], free: list[dict[str, float]]) -> None:
         """Runs one step: every stream in order, an operation after its launch and its dependencies."""

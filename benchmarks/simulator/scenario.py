@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 FAULTS = (
     "slow_compute", "slow_data", "slow_host", "slow_link", "slow_card", "slow_sending", "slow_node_network",
@@ -15,6 +15,9 @@ NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 
 PARTIAL = ("failing_card", "pauses", "checkpoints", "slow_storage")
 """Faults of a part of the steps, or of all ranks at once; their cost is that of the mean step."""
+
+RUN_UP = 6
+"""Steps after which a host that launches a quarter too slowly has used up the step it was ahead."""
 
 IN_TURN = ("data_stalls", "uneven_work", "host_stalls")
 """Faults that hit another rank in each step."""
@@ -58,6 +61,8 @@ class Scenario:
     buckets: int = 4
     steps: int = 6
     first_step: int = 10
+    run_up: int = 0
+    """Steps before the first recorded one: a host that runs ahead and is slow falls behind over several."""
     noise: float = 1.0
     """1 is a quiet cluster, 2 twice that."""
     synchronous: bool = True
@@ -215,12 +220,12 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
         pairwise=draw.random() < 0.3,
         local_copies=draw.random() < 0.5,
     )  # fmt: skip
+    if not scenario.synchronous and scenario.first_step > 1:
+        scenario = replace(scenario, run_up=RUN_UP)
     return _with_faults(scenario, kinds, draw)
 
 
 def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> Scenario:
-    from dataclasses import replace
-
     faults = []
     ranks = list(range(scenario.world_size))
     draw.shuffle(ranks)

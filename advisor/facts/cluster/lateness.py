@@ -6,11 +6,13 @@ communication than its peers: the others wait for it. What it has more of is why
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, others_median, spread
@@ -18,6 +20,8 @@ from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 
+APART = 3.0
+"""A stage is slow as a whole where all its ranks are slower by this many times what ranks of a stage usually differ."""
 ALIKE = 2.0
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
 
@@ -59,13 +63,14 @@ def latenesses(run: Run) -> dict[int, Lateness]:
     if balance is None:
         return {}
     speeds = kernel_speeds(run)
+    usual = APART * _differing(speeds, layout.peers().values())
     row = {rank: i for i, rank in enumerate(balance.ranks)}
     above = {p: balance.part(p) - others_median(balance.part(p)) for p in ("data", "host")}
     waiting = excess(balance.part("data"))
     found: dict[int, Lateness] = {}
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
-        slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1
+        slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1 + usual
         if not balance.synchronous(rows):
             continue
         # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
@@ -152,6 +157,13 @@ def kernel_speeds(run: Run) -> dict[int, float]:
     return found
 
 
+def _differing(speeds: dict[int, float], stages: Iterable[Sequence[int]]) -> float:
+    """How far a rank's kernels usually are from the median of its stage, as a share."""
+    known = [[speeds[rank] for rank in members if rank in speeds] for members in stages]
+    apart = [abs(speed / float(np.median(stage)) - 1) for stage in known if len(stage) > 1 for speed in stage]
+    return float(np.median(apart)) if apart else 0.0
+
+
 def _weight(entry: tuple[float, float] | None) -> float:
     return 0.0 if entry is None else entry[0] * entry[1]
 
@@ -172,8 +184,36 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
             total[1] += float(np.median(theirs))
     ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
     return tuple(
-        f"{name} +{(mine / usual - 1) * 100:.0f} %" for name, (mine, usual) in ranked[:most] if mine > 1.005 * usual > 0
+        f"{name} {signed(mine / usual - 1, 'ratio')}"
+        for name, (mine, usual) in ranked[:most]
+        if mine > 1.005 * usual > 0
     )
+
+
+def type_speeds(run: Run, rank: int, others: list[int]) -> tuple[float, float] | None:
+    """(least, most): how many times as long as on its peers the operator types of a rank take for the same calls, each
+    type weighted by its time, without the twentieth at either end. Alike: the card is slow, not its work."""
+    courses = run.each(COURSE)
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    if own is None or not peers:
+        return None
+    totals: dict[str, tuple[float, float]] = {}
+    for key, (count, lasts) in own.speed.items():
+        theirs = [p.speed[key][1] for p in peers if key in p.speed]
+        if theirs:
+            mine, usual = totals.get(key[0], (0.0, 0.0))
+            totals[key[0]] = mine + count * lasts, usual + count * float(np.median(theirs))
+    ranked = sorted((mine / usual, usual) for mine, usual in totals.values() if usual > 0)
+    if not ranked:
+        return None
+    mass = np.cumsum([usual for _, usual in ranked])
+    low, high = (int(np.searchsorted(mass, mass[-1] * part)) for part in (EDGE, 1 - EDGE))
+    return ranked[low][0], ranked[min(high, len(ranked) - 1)][0]
+
+
+EDGE = 0.05
+"""Part of the kernel time left out at either end of what its types take: one odd type does not speak for a card."""
 
 
 def extra_work(run: Run, rank: int, others: list[int], most: int = 3) -> tuple[float, tuple[str, ...]]:

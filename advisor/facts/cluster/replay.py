@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Change:
-    """What is put right on one rank: factors on segments (one for all, or one for each event of the chain) and on gaps,
-    microseconds off its first wait."""
+    """What is put right on one rank: factors on segments (one for all, or one for each event of the chain) and on gaps
+    (between kernels, and between what released a kernel or a collective and its start: a late launch delays all of
+    these), microseconds off its first wait."""
 
     compute: float | Floats = 1.0
     gap: float = 1.0
@@ -84,7 +85,8 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
             )
             released = worked if awaited < 0 else max(worked, float(end[awaited]))
             if chain.name[i]:
-                start = released + float(chain.lag[i])
+                lag = float(chain.lag[i])
+                start = released + (lag * own.gap if own and lag > 0 else lag)
                 number = found.joint[rank][i]
                 if number < 0:
                     end[i] = start + float(chain.busy[i])
@@ -98,7 +100,7 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
                             ready.extend(blocked.pop((member, event), ()))
                 i += 1
                 continue
-            lag = float(chain.lag[i]) * (own.gap if own and awaited < 0 else 1.0)
+            lag = float(chain.lag[i]) * (own.gap if own else 1.0)
             end[i] = (released if i == opening[rank] else released + lag) + _length(chain, i, own)
             computed[rank] = end[i]
             i += 1

@@ -95,6 +95,15 @@ def split(times: Floats) -> Mask | None:
     return mask
 
 
+def _split(times: Floats) -> Mask | None:
+    """The same of a recording: its first step is shorter where a pipeline's stages had not been waiting for each other
+    yet, which tells nothing of how far the usual steps differ."""
+    if len(times) > FEWEST and times[0] < times[1:].min():
+        rest = split(times[1:])
+        return None if rest is None else np.concatenate(([False], rest))
+    return split(times)
+
+
 def pattern_of(slow: Mask) -> tuple[str, int | None, int | None]:
     """(since, until, periodic, once or scattered; where it starts; the period)."""
     at = np.flatnonzero(slow)
@@ -122,7 +131,7 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
     if balance is None or not balance.synchronous(list(range(len(balance.ranks)))):
         return None
     times = np.nanmedian(balance.time, axis=0)
-    slow = split(times)
+    slow = _split(times)
     if slow is None:
         return None
     usual = float(np.median(times[~slow]))

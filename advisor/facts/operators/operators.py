@@ -222,7 +222,9 @@ def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step
     for rank, o in found.items():
         steps = 1.0 if o.averaged else max(float(len(o.steps)), scales[rank].steps)
         for row in o.operators:
-            rows.setdefault(row.operator, []).append((rank, row.total_us / steps, row.calls, row.type))
+            us = scales[rank].per_step(row.by_step_us) if row.by_step_us.size else row.total_us / steps
+            if us > 0:  # what ran in the warm-up alone is none of the steps that are judged
+                rows.setdefault(row.operator, []).append((rank, us, row.calls, row.type))
     most = sorted(rows, key=lambda name: -max(us for _, us, _, _ in rows[name]))[:20]
     for name in most:
         rank, us, calls, type_name = max(rows[name], key=lambda row: row[1])

@@ -29,6 +29,7 @@ def hear_witnesses(run: Run) -> None:
             _steps_and_kernels(rank, steps, course)
         if steps is not None and exchange is not None:
             _steps_and_collectives(rank, steps, exchange)
+            _steps_and_starts(rank, steps, exchange)
         if exchange is not None:
             _collectives(rank, exchange)
         if course is not None and exchange is not None:
@@ -111,6 +112,27 @@ def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) ->
         _contradict(rank, text, "steps", "collectives")
 
 
+def _steps_and_starts(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
+    """Steps follow each other, so that they are no longer than from the first collective of one to that of the next;
+    what runs between steps makes that distance longer, never shorter."""
+    limits = section("contradiction")
+    first = np.full(len(exchange.steps), np.inf)
+    known = exchange.start_ns > 0
+    np.minimum.at(first, exchange.step[known], exchange.start_ns[known] / 1000)
+    begins = dict(zip(exchange.steps, first.tolist(), strict=True))
+    length = apart = pairs = 0.0
+    for row, (step, after) in enumerate(zip(steps.steps, steps.steps[1:], strict=False)):
+        distance = begins.get(after, np.inf) - begins.get(step, np.inf)
+        if np.isfinite(distance) and distance > 0:
+            length, apart, pairs = length + float(steps.time[row]), apart + distance, pairs + 1
+    if pairs >= limits["compared"] and length > limits["one_job_factor"] * apart and steps.table in rank.tables:
+        text = (
+            f"tells steps of {show(length / pairs, 'us')}, whose first collectives start {show(apart / pairs, 'us')} "
+            "after each other"
+        )
+        _contradict(rank, text, steps.table, "collectives")
+
+
 def _collectives(rank: Rank, exchange: Exchanges) -> None:
     """A collective's transfer and waiting are parts of it."""
     limits = section("contradiction")
@@ -152,9 +174,10 @@ def _contradict(rank: Rank, text: str, *tables: str) -> None:
 
 
 def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
-    """Ranks that communicate wait for each other: their steps are of one length."""
+    """Ranks that communicate wait for each other: their steps are of one length on average. One by one they need not
+    be: whoever is ready first at a step's end waits in the next one, most of all behind a warm-up."""
     factor = section("contradiction")["one_job_factor"]
-    lengths = {rank: float(np.median(one.time)) for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
+    lengths = {rank: float(np.mean(one.time)) for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
     if len(lengths) < 2:
         return
     usual = float(np.median(list(lengths.values())))

@@ -190,7 +190,26 @@ def steady(run: Run) -> dict[int, StepTimes]:
     for reason in sorted(set(odd.values())):
         names = [name for name, why in odd.items() if why == reason]
         times = {rank: t.without(names, reason) for rank, t in times.items()}
-    return dict(sorted(times.items()))
+    return dict(sorted(_met_again(times).items()))
+
+
+def _met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """The step behind a warm-up that ended at different times: the ranks that were ready first wait in it for the
+    others, which is a part of the warm-up. What it is longer than on the last of them is taken off its exposed
+    communication; where that is less, the step is left out."""
+    warmed = any(reason == "warm-up" for t in times.values() for _, reason, _ in t.excluded)
+    shared = {t.steps for t in times.values()}
+    if not warmed or len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) < 2:
+        return times
+    lengths = np.array([t.time for t in times.values()])
+    apart = lengths.max(axis=0) > section("contradiction")["one_job_factor"] * lengths.min(axis=0)
+    if not apart[0] or apart[1:].any():
+        return times
+    shortest = float(lengths[:, 0].min())
+    trimmed = {rank: t.shortened(float(t.time[0]) - shortest) for rank, t in times.items()}
+    kept = {rank: t for rank, t in trimmed.items() if t is not None}
+    first = next(iter(shared))[:1]
+    return kept if len(kept) == len(times) else {r: t.without(first, "behind the warm-up") for r, t in times.items()}
 
 
 def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:

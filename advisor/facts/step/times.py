@@ -47,6 +47,15 @@ class StepTimes:
         """Steps of the recording, those left out with them."""
         return self.covers * len(self.steps) + len(self.excluded)
 
+    def shortened(self, us: float) -> StepTimes | None:
+        """The same with so much less exposed communication in its first step; None where there is less of it."""
+        exposed = self.phases.get("exposed")
+        if exposed is None or not exposed[0] >= us:
+            return None
+        first = np.zeros(len(self.steps))
+        first[0] = us
+        return replace(self, time=self.time - first, phases={**self.phases, "exposed": exposed - first})
+
     def without(self, names: Iterable[str], reason: str) -> StepTimes:
         """The same without these steps, which are noted as excluded."""
         drop = {name for name in names if name in self.places}

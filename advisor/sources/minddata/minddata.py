@@ -212,8 +212,11 @@ def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, no
         if not isinstance(document, dict) or not isinstance(document.get("op_ids"), list):
             note(str(path), "holds no data pipeline summary")
             continue
-        warned = {str(name) for name in document.get("bottleneck_warning") or ()}
-        advice = "; ".join(map(str, document.get("bottleneck_suggestion") or ()))
+        warned, advised = (
+            [str(each) for each in said] if isinstance(said := document.get(key), list) else []
+            for key in ("bottleneck_warning", "bottleneck_suggestion")
+        )
+        advice = "; ".join(advised)
         rows = []
         for index, op_id in enumerate(document["op_ids"]):
             if _number(op_id) is None:

@@ -149,7 +149,8 @@ def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note
     if not isinstance(document, dict):
         return None
     _tell_odd(document, reference.paths[0], note)
-    times = [to_number(t) for t in document.get("time_stamp") or ()]
+    stamps = document.get("time_stamp")
+    times = [to_number(t) for t in stamps] if isinstance(stamps, list) else []
     machine = {name: _series(document.get("device_info"), *keys) for name, keys in _DEVICE.items()}
     step = 2 if _every_second(machine, len(times)) else 1
     process = document.get("process_info")

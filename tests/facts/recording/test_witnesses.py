@@ -18,6 +18,7 @@ from advisor.model import RUN, Confidence, Fact, Report
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.mutants.cells import load, store
+from benchmarks.mutants.profiles import write_originals
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 STEPS, KERNELS = "step_trace_time.csv", "kernel_details.csv"
@@ -102,6 +103,18 @@ def test_ranks_that_stand_in_no_mean_are_no_all_clear(slow_rank: Path, tmp_path:
     sound = {(fact.name, fact.subject.id): fact.value for fact in _report(slow_rank).facts}
     assert facts["step.time_us", "run"] == pytest.approx(sound["step.time_us", "run"], rel=0.05)
     assert report.summary.direction != "healthy"
+
+
+@pytest.mark.parametrize("column", ["Computing", "Free"])
+def test_steps_are_no_longer_than_from_collective_to_collective(column: str, tmp_path: Path) -> None:
+    """Where only a step table and collectives are at hand, the collectives' starts tell how long a step may be."""
+    write_originals(tmp_path / "originals", corpus=False)
+    folder = tmp_path / "originals" / "cluster"
+    assert not [p for p in _report(folder).problems if "contradicts" in p.problem]
+    _scale(folder, "cluster_step_trace_time.csv", column, 1000)
+    report = _report(folder)
+    assert any("start" in p.problem and "contradicts" in p.problem for p in report.problems)
+    assert all(f.confidence == Confidence.LOW for f in report.findings if f.direction.value != "evidence")
 
 
 def test_what_is_left_of_the_kernels_is_held_against_the_statistic(slow_rank: Path, tmp_path: Path) -> None:
