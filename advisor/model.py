@@ -141,6 +141,8 @@ class Problem:
 
     file: str
     problem: str
+    also: tuple[str, ...] = field(default=(), compare=False)
+    """Further files with the same problem."""
     lost: tuple[str, ...] = field(default=(), compare=False)
     """Tables that the file was to give and of which nothing could be used."""
     doubted: tuple[str, ...] = field(default=(), compare=False)

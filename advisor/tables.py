@@ -51,7 +51,8 @@ class Table:
     @property
     def framework(self) -> str:
         """The framework whose profiler alone can write it; empty where several do."""
-        return "mindspore" if self.setting in (_DATA_PROCESS, _LEGACY) else ""
+        alone = self.setting == _DATA_PROCESS or self.setting.startswith("mindspore.") or self.name == "dataset_stages"
+        return "mindspore" if alone else ""
 
 
 def _c(name: str, dtype: str, *headings: str, scale: float = 1.0, required: bool = False) -> Column:
@@ -450,6 +451,26 @@ L2_CACHE = Table(
     "l2_cache=True",
 )
 
+OPERATOR_ACCESS = Table(
+    "operator_access",
+    "operators measured alone: blocks, traffic with memory, hits in the second-level cache; one row a launch",
+    (
+        _c("name", "str", "Op Name"),
+        _c("type", "str", "Op Type"),
+        _c("core", "str"),
+        _c("duration_us", "float", "Task Duration(us)"),
+        _c("blocks", "float", "Block Dim"),
+        _c("slowest_us", "float"),
+        _c("mean_us", "float"),
+        _c("read_kb", "float", "read_main_memory_datas(KB)"),
+        _c("write_kb", "float", "write_main_memory_datas(KB)"),
+        _c("hits", "float"),
+        _c("misses", "float"),
+    ),
+    "msprof op",
+)
+"""`slowest_us` and `mean_us` are times of blocks; hits and misses are those of reads."""
+
 FLOPS = Table(
     "flops",
     "work of the model per rank",
@@ -553,6 +574,7 @@ TABLES: dict[str, Table] = {
         OPERATOR_MEMORY,
         MODULE_MEMORY,
         L2_CACHE,
+        OPERATOR_ACCESS,
         FLOPS,
         CLUSTER_PHASES,
         CLUSTER_PHASES_AVERAGE,
@@ -576,7 +598,8 @@ FILES = {
     "data_queue": "minddata_aicpu_*.txt", "aicpu": "data_preprocess.csv",
     "host_cpu": "minddata_cpu_utilization_*.json", "pipeline_cpu": "minddata_cpu_utilization_*.json",
     "memory": "memory_record.csv", "operator_memory": "operator_memory.csv", "module_memory": "npu_module_mem.csv",
-    "l2_cache": "l2_cache.csv", "flops": "flops_summary_*.json", "cluster_phases": "ascend_cluster_analyse_*.csv",
+    "l2_cache": "l2_cache.csv", "operator_access": "OPPROF_*/Memory.csv",
+    "flops": "flops_summary_*.json", "cluster_phases": "ascend_cluster_analyse_*.csv",
     "cluster_phases_average": "ascend_cluster_analyse_*.csv",
     "trace": "trace_view.json", "host_stages": "host_info/timeline_*.json",
     "host_memory": "host_info/host_memory_*.csv",

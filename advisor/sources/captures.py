@@ -1,7 +1,8 @@
 """Recordings of one device, made one after the other: they are no ranks of a job, which run side by side.
 
 A profiler called three times, or `msprof` run once for every group of counters, leaves several folders that name no
-rank. Those of one process, and those of one device whose kernels do not overlap in time, tell of one device.
+rank. Those of one process, and those of one device whose kernels do not overlap in time, tell of one device. What
+`msprof op` measured one by one, operator by operator or launch by launch, is one collection.
 """
 
 from __future__ import annotations
@@ -12,12 +13,31 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from advisor.sources.base import Rank
-from advisor.sources.layouts import ascend
+from advisor.sources.layouts import ascend, opprof
 from advisor.sources.layouts.devices import devices_of, sample_cells
 
 _STARTS = ("task start time(us)", "start time(us)")
 _COUNTERS = ("aic_mac_ratio", "mac_ratio", "aiv_vec_ratio", "vec_ratio")
 _SHOWN = 3
+
+
+def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], others: Sequence[Rank]) -> list[Rank]:
+    """These ranks with all results of `msprof op` as one; without them where a program was recorded beside them."""
+    alone = [rank for rank in ranks if rank.has("kernels") and rank.tables["kernels"].reader == opprof.READER]
+    rest = [rank for rank in ranks if all(rank is not one for one in alone)]
+    if not alone:
+        return rest
+    if recorded := [*others, *rest]:
+        names = ", ".join(relative(rank) for rank in alone[:_SHOWN])
+        text = f"lies beside {len(alone)} results of msprof op ({names}), which were left out: judge them by themselves"
+        recorded[0].note(relative(recorded[0]), text)
+        return rest
+    first = alone[0]
+    if len(alone) > 1:
+        parents = [set(rank.root.parents) for rank in alone]
+        first.root = max(set.intersection(*parents), key=lambda folder: len(folder.parts), default=first.root)
+        opprof.refer(first, [path for rank in alone for path in rank.tables["kernels"].paths])
+    return [first]
 
 
 def without_earlier(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> list[Rank]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
-from advisor.sources.captures import without_earlier
+from advisor.sources.captures import with_one_collection, without_earlier
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose
@@ -25,7 +25,7 @@ from advisor.sources.topology import resolve_groups
 log = logging.getLogger("advisor")
 
 _LOOKED_FOR = (
-    "rank folders (*_ascend_ms, *_ascend_pt or ASCEND_PROFILER_OUTPUT), PROF_*/mindstudio_profiler_output, "
+    "rank folders (*_ascend_ms, *_ascend_pt or ASCEND_PROFILER_OUTPUT), PROF_*/mindstudio_profiler_output, OPPROF_*, "
     "cluster_analysis_output, files of older MindSpore (step_trace_raw_*, minddata_pipeline_raw_*, …), "
     "or single files of these"
 )
@@ -177,6 +177,10 @@ def _relative(path: Path, base: Path) -> str:
         return str(path)
 
 
+def _shown(rank: Rank) -> str:
+    return _relative(rank.root, rank.base)
+
+
 def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
     """One entry a rank: the newest of several captures; a cluster analysis fills what rank folders lack."""
     known: dict[int, list[Rank]] = {}
@@ -189,7 +193,6 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
             known.setdefault(rank.rank, []).append(rank)
         else:
             unknown.append(rank)
-    unknown = without_earlier(_without_copies(unknown, profile), lambda rank: _relative(rank.root, rank.base))
     merged: list[Rank] = []
     for number in sorted(known):
         captures = sorted(known[number], key=ascend.started, reverse=True)
@@ -204,6 +207,8 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
             text = f"rank {number} is there {len(older) + 1} times; this newest one is used, left out: {names}{more}"
             profile.problems.append(Problem(_relative(captures[0].root, captures[0].base), text))
         merged.append(captures[0])
+    unknown = with_one_collection(_without_copies(unknown, profile), _shown, merged)
+    unknown = without_earlier(unknown, _shown)
     for number, extra in analysed.items():
         own = next((rank for rank in merged if rank.rank == number), None)
         if own is None and not (len(unknown) == 1 and len(analysed) == 1):

@@ -29,6 +29,7 @@ _MODULES = {
     "legacy": "advisor.sources.older.legacy_readers",
     "minddata": "advisor.sources.minddata.minddata",
     "kernels": "advisor.sources.streams.kernels",
+    "opprof": "advisor.sources.streams.one_operator",
     "timelines": "advisor.sources.older.device_timelines",
     "cluster": "advisor.sources.layouts.cluster_output",
 }

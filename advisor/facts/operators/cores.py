@@ -75,18 +75,19 @@ def _count(value: object) -> int:
 
 
 def reduce(rank: Rank) -> CoreUse | None:
-    """None where cores or blocks are not told."""
+    """None where blocks are not told. Where the card's cores are not, blocks alone are."""
     cube, vector = core_counts(rank)
-    timeline = timeline_of(rank) if cube or vector else None
+    timeline = timeline_of(rank)
     if timeline is None:
         return None
     kernels = timeline.kernels
     per_signature = [cube if s.core in _CUBE else vector if s.core in _VECTOR else 0 for s in kernels.signatures]
     cores = np.array(per_signature)[kernels.signature]
-    usable = (cores > 0) & np.isfinite(kernels.block) & (kernels.block >= 1) & ~timeline.communication
+    told = cube > 0 or vector > 0
+    usable = ((cores > 0) | (not told)) & np.isfinite(kernels.block) & (kernels.block >= 1) & ~timeline.communication
     signature, blocks, of = kernels.signature[usable], kernels.block[usable], cores[usable]
     lasts = np.nan_to_num(kernels.duration[usable])
-    idle = lasts * (1 - blocks / (np.ceil(blocks / of) * of))
+    idle = lasts * (1 - blocks / (np.ceil(blocks / of) * of)) if told else np.zeros(len(lasts))
     size = len(kernels.signatures)
     time_by, idle_by = np.bincount(signature, lasts, size), np.bincount(signature, idle, size)
     types: dict[str, _Use] = {}
@@ -116,11 +117,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         subject, sources = Subject("operator_type", name), parts[0][0].sources
         idle = sum(use.idle_us for _, use in parts)
         top = max((use for _, use in parts), key=lambda use: use.longest_us)
+        yield from fact("operator_type.blocks", subject, top.blocks, *sources)
+        if not top.cores:
+            continue
         yield from fact("operator_type.core_idle_share", subject, idle / time, *sources)
         per_step = sum(use.idle_us / n for n, (_, use) in zip(steps, parts, strict=True)) / len(found)
         yield from fact("operator_type.core_idle_us", subject, per_step, *sources)
         yield from fact("operator_type.core_count", subject, top.cores, *sources)
-        yield from fact("operator_type.blocks", subject, top.blocks, *sources)
 
 
 FAMILIES = (Family("cores", KINDS, measure, CORE_USE.by(reduce), ("kernels",), uses=(STEPS,)),)

@@ -32,6 +32,7 @@ from advisor.facts.operators.patterns import (
 )
 from advisor.facts.operators.work import FULL, SlowCase, UnalignedRows, float32_ratio, matmul, slow_case, unaligned
 from advisor.facts.recording.counts import is_cut, types_of
+from advisor.facts.recording.limits import section
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import PIPES
@@ -242,6 +243,7 @@ def _row(
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
     pipe, ratio, mac = _pipes(kernels, members)
+    multiplies = (mac or 0.0) >= section("counters")["cube_ratio"]
     known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
     macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
     share = None
@@ -250,7 +252,7 @@ def _row(
         share = _framework_share(kernels, members, ours)
     return TypeRow(
         name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
-        communication, is_conversion(name), any(is_cube(s) for s in signatures) or bool(mac), aicpu,
+        communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         None if communication or aicpu else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,

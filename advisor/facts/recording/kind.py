@@ -89,7 +89,7 @@ class Recording:
     blocks: int = 0
     unit: str = ""
     unit_share: float = 0.0
-    """How long that took, on how many blocks, and which unit was busy for most of it."""
+    """How long a launch of it took, on how many blocks, and which unit was busy for most of that."""
     kernels: int = 0
     """How many kernels there are to judge; 0 where they do not stand one by one, or only in part."""
     framework: str = ""
@@ -125,9 +125,7 @@ def reduce(rank: Rank) -> Recording | None:
     told: dict[str, object] = {"cut": cut, "marks": marks, "loads": loads}
     told["kernels"] = 0 if every is None or cut else len(every.duration)
     told["timed"] = rank.has("steps") or (timeline is not None and not cut)
-    if every is not None and rank.tables["kernels"].reader == "kernels.opprof":
-        told["alone"] = True
-        told |= _of_one(every)
+    alone = every is not None and rank.tables["kernels"].reader == "kernels.opprof"
     names: set[str] = set()
     if every is not None:
         names = {*every.names, *(s.type for s in every.signatures)}
@@ -136,6 +134,8 @@ def reduce(rank: Rank) -> Recording | None:
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told |= _of_time(timeline)
+    if every is not None and alone:
+        told |= {"alone": True} | _of_one(every)
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
@@ -162,17 +162,23 @@ def reduce(rank: Rank) -> Recording | None:
 
 
 def _of_one(kernels: Kernels) -> dict[str, object]:
-    """What `msprof op` says of its operator."""
-    shares = {
-        PIPE_NAMES[pipe]: float(kernels.pipes[pipe].sum() / known)
-        for pipe in PIPE_NAMES
-        if (known := float(kernels.piped[pipe].sum())) > 0
-    }
+    """What `msprof op` says of its operator; of several, of the one that takes most time."""
+    types, of = types_of(kernels)
+    us = np.bincount(of, kernels.duration, len(types))
+    top = int(us.argmax())
+    mine = of == top
+    signatures = np.unique(kernels.signature[mine])
+    shares: dict[str, float] = {}
+    for pipe, name in PIPE_NAMES.items():
+        known = float(kernels.piped[pipe][signatures].sum())
+        if known > 0:
+            shares[name] = max(shares.get(name, 0.0), float(kernels.pipes[pipe][signatures].sum()) / known)
     unit = max(shares, key=shares.__getitem__, default="")
-    blocks = kernels.block[np.isfinite(kernels.block)]
+    blocks = kernels.block[mine & np.isfinite(kernels.block)]
     return {
-        "length_us": float(kernels.duration.sum()), "blocks": int(blocks.max()) if blocks.size else 0,
-        "unit": unit, "unit_share": shares.get(unit, 0.0),
+        "type": types[top], "types": int((us > 0).sum()), "type_count": int(mine.sum()),
+        "type_share": float(us[top] / us.sum()) if us.sum() else 0.0, "length_us": float(kernels.duration[mine].mean()),
+        "blocks": int(blocks.max()) if blocks.size else 0, "unit": unit, "unit_share": shares.get(unit, 0.0),
     }  # fmt: skip
 
 
@@ -280,11 +286,13 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     again = first.type_count >= section("repetition")["executions"]
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
     if first.alone:
-        blocks = both("recording.blocks", count=first.blocks) if first.blocks else Text("", "")
+        count = "blocks" if first.blocks > 1 else "block"
+        blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")
         share = show(first.unit_share, "ratio")
         unit = both("recording.unit", unit=first.unit, share=share) if first.unit else Text("", "")
         took = show(first.length_us, "us")
-        told = both("recording.one_operator", type=first.type, time=took, blocks=blocks, unit=unit)
+        said = "one_operator" if first.types < 2 else "operators"
+        told = both(f"recording.{said}", type=first.type, types=first.types, time=took, blocks=blocks, unit=unit)
         return "kernel_benchmark", [told]
     if not steps and not trains and again and alone:
         share = show(first.type_share, "ratio")

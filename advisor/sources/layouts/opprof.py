@@ -1,7 +1,7 @@
 """What `msprof op` writes about one operator: OPPROF_* with OpBasicInfo.csv, PipeUtilization.csv, L2Cache.csv, ….
 
 One operator launched alone: how long it took, on how many cores, and which of their units were busy. There are no
-steps, no gaps and no other operators in it.
+steps, no gaps and no other operators in it. Several launches lie in numbered folders, and their files carry a stamp.
 """
 
 from __future__ import annotations
@@ -11,20 +11,29 @@ from pathlib import Path
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.reference import TableRef
-from advisor.sources.streams.one_operator import BASIC
+from advisor.sources.streams.one_operator import kind_of, main_files
+
+READER = "kernels.opprof"
 
 
 def judge(listing: Listing) -> Judgement:
     """Whether the folder is a result of `msprof op`."""
-    if BASIC in listing.files:
-        return Judgement("msprof", True, f"it holds {BASIC}: one operator measured by msprof op")
-    return Judgement("msprof", False, f"it holds no {BASIC}")
+    if main := main_files([listing.path / name for name in listing.files if kind_of(name)]):
+        return Judgement("msprof", True, f"it holds {main[0].name}: one operator measured by msprof op")
+    return Judgement("msprof", False, "it holds no OpBasicInfo.csv and no other table of msprof op")
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
-    """The operator of this folder as a rank with one kernel."""
-    if not judge(listing).recognised:
+    """The operator of this folder as a rank with one kernel for each launch."""
+    main = main_files([listing.path / name for name in listing.files if kind_of(name)])
+    if not main:
         return []
     rank = Rank(0, listing.path, base=base, rank_known=False, layout="msprof")
-    rank.tables["kernels"] = TableRef("kernels", (listing.path / BASIC,), "kernels.opprof")
+    refer(rank, main)
     return [rank]
+
+
+def refer(rank: Rank, paths: list[Path]) -> None:
+    """Makes these launches the rank's kernels."""
+    rank.tables["kernels"] = TableRef("kernels", tuple(paths), READER)
+    rank.tables["operator_access"] = TableRef("operator_access", tuple(paths), "opprof.access")

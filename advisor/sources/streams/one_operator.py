@@ -1,4 +1,8 @@
-"""One operator as `msprof op` measured it: OpBasicInfo.csv, and the shares of its units in PipeUtilization.csv."""
+"""Operators as `msprof op` measured them, each by itself: OpBasicInfo.csv, PipeUtilization.csv and their kin.
+
+A row of these files is one block on one core; an operator lasts as long as its slowest block. Files carry the time of
+the launch in their names where several launches were measured.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,25 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.sources.reference import Note
+from advisor.sources.folders import file_paths
+from advisor.sources.readers import reader
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import read_text
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
-BASIC, PIPES = "OpBasicInfo.csv", "PipeUtilization.csv"
+BASIC, PIPES, MEMORY, CACHE = "OpBasicInfo", "PipeUtilization", "Memory", "L2Cache"
+_BY_BLOCK = (PIPES, MEMORY, CACHE, "ArithmeticUtilization", "MemoryL0", "MemoryUB", "ResourceConflictRatio")
+"""Files with a row a block, the most telling first."""
+_AMBIGUOUS = (MEMORY, CACHE)
+"""Names that mean something in these folders alone."""
+_FILE = re.compile(rf"({'|'.join((BASIC, *_BY_BLOCK))})(?:_[0-9]{{8,20}})?\.csv", re.IGNORECASE)
 _CORES = {"cube": "AI_CORE", "aicore": "AI_CORE", "vector": "AI_VECTOR_CORE", "mix": "MIX_AIC"}
 _RATIOS = {
     "mac_ratio": ("aic_cube_ratio", "aic_mac_ratio"), "scalar_ratio": ("aic_scalar_ratio",),
@@ -23,37 +36,171 @@ _RATIOS = {
     "vec_ratio": ("aiv_vec_ratio",), "aiv_scalar_ratio": ("aiv_scalar_ratio",),
     "aiv_mte2_ratio": ("aiv_mte2_ratio",), "aiv_mte3_ratio": ("aiv_mte3_ratio",),
 }  # fmt: skip
-"""Shares of a unit by canonical name, and how versions of the file call them. A row is one block on one core."""
+"""Shares of a unit by canonical name, and how versions of the file call them."""
+_TIMES = ("aic_time(us)", "aiv_time(us)")
+_AS_SLOW = 0.95
+"""A block that takes this part of the slowest one's time is one of those that the operator waits for."""
+_GENERIC = re.compile(r"[0-9]+|OPPROF_.*|raw|default|reports?|op|profile?|output|artifacts", re.IGNORECASE)
+
+_ADDED = re.compile(r"(_[0-9]+)?(_mix_ai[cv])?$")
+
+Row = dict[str, str]
 
 
-def operator_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
-    """The operator as one kernel without a start, with the shares of its units over all blocks."""
-    import polars as pl
+def kind_of(name: str) -> str | None:
+    """OpBasicInfo, PipeUtilization, …, by the name of a file; None where it is none of them."""
+    found = _FILE.fullmatch(name)
+    return None if found is None else next(k for k in (BASIC, *_BY_BLOCK) if k.lower() == found.group(1).lower())
 
-    rows = _rows(path, note)
-    pipes = _rows(path.with_name(PIPES), note) if path.with_name(PIPES).is_file() else []
-    for row in rows:
+
+def main_files(paths: Sequence[Path]) -> list[Path]:
+    """Of the files of one folder, those that stand for a launch each: OpBasicInfo, else the most telling other one."""
+    for kind in (BASIC, *_BY_BLOCK):
+        found = [path for path in paths if kind_of(path.name) == kind]
+        if found:
+            lone = kind in _AMBIGUOUS and not any(_heading(path).startswith("block_id") for path in found)
+            return [] if lone else found
+    return []
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of one operator: its time, and the rows of each of its files, slowest block first."""
+
+    name: str
+    core: str
+    duration_us: float
+    blocks: int | None
+    rows: dict[str, list[Row]]
+
+    @property
+    def type(self) -> str:
+        """The name without the number of the tiling and the core that the compiler adds."""
+        return _ADDED.sub("", self.name) or self.name
+
+
+def read_launches(path: Path, note: Note) -> Iterator[Launch]:
+    """The launch that a main file stands for, with what lies beside it."""
+    rows = {kind: _slowest_first(_rows(file, note)) for kind, file in _beside(path).items()}
+    told = next((rows[kind] for kind in _BY_BLOCK if rows.get(kind)), [])
+    blocks = len({row.get("block_id") for row in told}) or None
+    if kind_of(path.name) != BASIC:
+        slowest = max((_time(row) for row in told), default=0.0)
+        if slowest <= 0:
+            note(str(path), "tells no time of any block: how long the operator took is unknown")
+            return
+        note(str(path), f"{BASIC}.csv is missing: the operator's name is unknown, and its slowest block tells its time")
+        cores = {str(row.get("sub_block_id", ""))[:4].lower() for row in told}
+        core = "MIX_AIC" if {"cube", "vect"} <= cores else "AI_CORE" if "cube" in cores else "AI_VECTOR_CORE"
+        yield Launch(_name_of(path), core, slowest, blocks, rows)
+        return
+    for row in _rows(path, note):
         duration = _number(row.get("Task Duration(us)"))
         if duration is None:
             note(str(path), "tells no Task Duration(us): how long the operator took is unknown")
             continue
-        kind = row.get("Op Type", "").strip().lower()
-        name = row.get("Op Name", "").strip()
+        dealt = _number(row.get("Block Dim") or row.get("Block Num"))
+        name, kind = row.get("Op Name", "").strip(), row.get("Op Type", "").strip().lower()
+        yield Launch(name, _CORES.get(kind, ""), duration, blocks if dealt is None else int(dealt), rows)
+
+
+def operator_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
+    """The operator as one kernel without a start, with the shares of its units in its slowest blocks."""
+    import polars as pl
+
+    for launch in read_launches(path, note):
         told: dict[str, list[object]] = {
-            "name": [name], "type": [re.sub(r"_[0-9]+$", "", name)], "core": [_CORES.get(kind, "")],
-            "duration_us": [duration], "block_num": [_number(row.get("Block Dim"))],
+            "name": [launch.name], "type": [launch.type], "core": [launch.core],
+            "duration_us": [launch.duration_us], "block_num": [launch.blocks],
         }  # fmt: skip
-        told |= {pipe: [_mean(pipes, names)] for pipe, names in _RATIOS.items()}
+        pipes = launch.rows.get(PIPES, [])
+        told |= {pipe: [_of_slowest(pipes, names)] for pipe, names in _RATIOS.items()}
         texts = {"name": pl.String, "type": pl.String, "core": pl.String}
         yield pl.DataFrame(told, schema={key: texts.get(key, pl.Float64) for key in told})
 
 
-def _mean(rows: Sequence[dict[str, str]], names: Sequence[str]) -> float | None:
-    found = [value for row in rows for name in names if (value := _number(row.get(name))) is not None]
+@reader("opprof.access")
+def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """What every launch moved to and from memory, and how its blocks compare; one row a launch."""
+    import pandas as pd
+
+    rows = []
+    for path in reference.paths:
+        for launch in read_launches(path, lambda file, text: None):  # the kernels' reader tells what is wrong
+            memory, cache = launch.rows.get(MEMORY, []), launch.rows.get(CACHE, [])
+            times = [time for each in launch.rows.values() for row in each if (time := _time(row)) > 0]
+            per_core = _times_by_core(next((launch.rows[k] for k in _BY_BLOCK if launch.rows.get(k)), []))
+            rows.append(
+                {
+                    "name": launch.name, "type": launch.type, "core": launch.core,
+                    "duration_us": launch.duration_us, "blocks": launch.blocks,
+                    "slowest_us": max(times, default=math.nan),
+                    "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
+                    "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
+                    "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),
+                    "hits": _sum(cache, tuple(f"{c}_{r}_read_cache_hit" for c in ("aic", "aiv") for r in ("r0", "r1"))),
+                    "misses": _sum(
+                        cache, tuple(f"{c}_{r}_read_cache_miss_allocate" for c in ("aic", "aiv") for r in ("r0", "r1"))
+                    ),
+                }
+            )  # fmt: skip
+    frame = pd.DataFrame(rows)
+    return None if frame.empty else frame if columns is None else frame[[c for c in columns if c in frame]]
+
+
+def _beside(path: Path) -> dict[str, Path]:
+    """The files with rows of blocks that belong to the same launch: of one stamp, where the main file has one."""
+    stamp = path.stem.partition("_")[2]
+    found: dict[str, Path] = {}
+    for other in file_paths(path.parent):
+        kind = kind_of(other.name)
+        if kind in _BY_BLOCK and (not stamp or other.stem.partition("_")[2] == stamp):
+            found.setdefault(kind, other)
+    return found
+
+
+def _name_of(path: Path) -> str:
+    """What the folders call the operator: the nearest whose name is no number and no general word."""
+    names = (folder.name for folder in path.parents if folder.name)
+    return next((name for name in names if not _GENERIC.fullmatch(name)), path.parent.name)
+
+
+def _time(row: Row) -> float:
+    return max((_number(row.get(name)) or 0.0 for name in _TIMES), default=0.0)
+
+
+def _slowest_first(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=_time, reverse=True)
+
+
+def _times_by_core(rows: Sequence[Row]) -> list[float]:
+    """The times of the blocks on the kind of core that takes longest: vector cores that wait are no blocks at work."""
+    cubes = [time for row in rows if (time := _number(row.get(_TIMES[0])) or 0.0) > 0]
+    vectors = [time for row in rows if (time := _number(row.get(_TIMES[1])) or 0.0) > 0]
+    return max(cubes, vectors, key=lambda times: max(times, default=0.0))
+
+
+def _of_slowest(rows: Sequence[Row], names: Sequence[str]) -> float | None:
+    """The mean of a counter over the blocks that the operator waits for; rows of the other cores do not tell it."""
+    told = [(_time(row), value) for row in rows for name in names if (value := _number(row.get(name))) is not None]
+    slowest = max((time for time, _ in told), default=0.0)
+    found = [value for time, value in told if time >= _AS_SLOW * slowest]
     return sum(found) / len(found) if found else None
 
 
-def _rows(path: Path, note: Note) -> list[dict[str, str]]:
+def _sum(rows: Sequence[Row], names: Sequence[str]) -> float:
+    found = [value for row in rows for name in names if (value := _number(row.get(name))) is not None]
+    return sum(found) if found else math.nan
+
+
+def _heading(path: Path) -> str:
+    try:
+        return read_text(path, 1 << 12).lstrip("\ufeff \t")
+    except (OSError, ValueError):
+        return ""
+
+
+def _rows(path: Path, note: Note) -> list[Row]:
     try:
         rows = list(csv.DictReader(read_text(path).splitlines()))
     except csv.Error as error:

@@ -1,0 +1,91 @@
+"""What `msprof op` tells of an operator beyond its time: traffic with memory, cache hits, and how evenly blocks work.
+
+An operator lasts as long as its slowest block, and its blocks begin after its launch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.model import Fact, Source, Subject
+from advisor.sources.base import Rank
+
+_NEEDS = "operator_access"
+
+KINDS = (
+    kind("operator_type.memory_rate", "bytes_per_s", "operator_type", "traffic with device memory while it runs",
+         formula="(bytes read + bytes written) ÷ duration, over its launches", needs=_NEEDS),
+    kind("operator_type.read_hit_share", "ratio", "operator_type", "reads that the second-level cache serves",
+         formula="hits ÷ (hits + misses) over all blocks", needs=_NEEDS),
+    kind("operator_type.slowest_block_factor", "ratio", "operator_type",
+         "time of its slowest block: 1 where the work is dealt evenly",
+         formula="slowest ÷ mean block, on the kind of core that takes longest", needs=_NEEDS),
+    kind("operator_type.outside_blocks_share", "ratio", "operator_type",
+         "part of its duration before and after its blocks run: launching and completing",
+         formula="1 − slowest block ÷ duration", needs=_NEEDS),
+)  # fmt: skip
+
+
+@dataclass
+class _Access:
+    duration_us: float = 0.0
+    bytes: float = 0.0
+    moved_us: float = 0.0
+    hits: float = 0.0
+    misses: float = 0.0
+    slowest_us: float = 0.0
+    mean_us: float = 0.0
+    timed_us: float = 0.0
+
+
+@dataclass(frozen=True)
+class Accesses:
+    types: dict[str, _Access]
+    sources: tuple[Source, ...]
+
+
+ACCESS = Reduction("access", Accesses)
+
+
+def reduce(rank: Rank) -> Accesses | None:
+    """None where no operator was measured alone."""
+    frame = rank.read("operator_access") if rank.has("operator_access") else None
+    if frame is None or frame.empty:
+        return None
+    types: dict[str, _Access] = {}
+    for row in frame.to_dict("records"):
+        one = types.setdefault(str(row["type"]), _Access())
+        duration, moved = float(row["duration_us"]), float(row["read_kb"]) + float(row["write_kb"])
+        one.duration_us += duration
+        if moved == moved:
+            one.bytes, one.moved_us = one.bytes + 1024 * moved, one.moved_us + duration
+        if row["hits"] == row["hits"] and row["misses"] == row["misses"]:
+            one.hits, one.misses = one.hits + float(row["hits"]), one.misses + float(row["misses"])
+        if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
+            one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
+            one.timed_us += duration
+    return Accesses(types, (rank.source("operator_access", "read_kb", "write_kb"),))
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Per operator type, over all launches."""
+    del facts
+    for found in run.each(ACCESS).values():
+        for name, one in found.types.items():
+            subject = Subject("operator_type", name)
+            if one.moved_us > 0:
+                yield from fact("operator_type.memory_rate", subject, 1e6 * one.bytes / one.moved_us, *found.sources)
+            if one.hits + one.misses > 0:
+                share = one.hits / (one.hits + one.misses)
+                yield from fact("operator_type.read_hit_share", subject, share, *found.sources)
+            if one.mean_us > 0:
+                factor = one.slowest_us / one.mean_us
+                yield from fact("operator_type.slowest_block_factor", subject, factor, *found.sources)
+            if one.timed_us > 0:
+                share = max(0.0, 1 - one.slowest_us / one.timed_us)
+                yield from fact("operator_type.outside_blocks_share", subject, share, *found.sources)
+
+
+FAMILIES = (Family("access", KINDS, measure, ACCESS.by(reduce), ("operator_access",)),)

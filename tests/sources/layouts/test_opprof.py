@@ -1,0 +1,107 @@
+"""What `msprof op` wrote: one operator with its blocks, launches with stamps, and files that lack others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.config import load_config
+from advisor.model import Subject
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from advisor.sources.discover import load_profile
+from advisor.sources.streams.kernels import load_kernels
+
+PIPES = "block_id,sub_block_id,aiv_time(us),aiv_vec_ratio,aiv_scalar_ratio,aiv_mte2_ratio,"
+
+
+def _launch(folder: Path, name: str, us: float, blocks: list[tuple[float, float, float]], stamp: str = "") -> Path:
+    """A launch of `us` whose blocks are (time, share of scalar work, share of reading)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"OpBasicInfo{stamp}.csv").write_text(
+        f"Op Name,Op Type,Task Duration(us),Block Dim,Mix Block Dim,\n{name},vector,{us},{len(blocks)},NA,\n"
+    )
+    rows = [f"{n},vector0,{time},0.1,{scalar},{read}," for n, (time, scalar, read) in enumerate(blocks)]
+    (folder / f"PipeUtilization{stamp}.csv").write_text("\n".join([PIPES, *rows]) + "\n")
+    return folder
+
+
+def _value(folder: Path, name: str, operator: str) -> object:
+    return measure([folder], [name], Options(jobs=1)).facts.value(name, Subject("operator_type", operator))
+
+
+def test_launches_with_stamps_in_numbered_folders_are_one_operator(tmp_path: Path) -> None:
+    """OPPROF_*/<operator>/<launch>/OpBasicInfo_<stamp>.csv: several launches of one operator, no ranks of a cluster."""
+    for number in range(3):
+        folder = tmp_path / "OPPROF_1_A" / "scatter_34" / str(number)
+        _launch(folder, "scatter_34", 20.0 + number, [(19.0, 0.5, 0.4)] * 8, f"_2026082320505{number}000")
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and sorted(kernels.duration) == [20.0, 21.0, 22.0]
+    assert {s.type for s in kernels.signatures} == {"scatter"}
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert "21 us on 8 blocks, busiest unit scalar at 50 %" in report.profile.recording_reason.en
+    assert not report.problems
+
+
+def test_the_slowest_block_decides_what_limits_an_operator(tmp_path: Path) -> None:
+    """A vector core that computes addresses for 450 us limits the operator, however long its neighbour only waits."""
+    _launch(tmp_path, "decrypt_0_mix_aic", 454, [(452.0, 0.97, 0.01), (402.0, 0.01, 0.0)])
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and kernels.signatures[0].type == "decrypt"
+    assert float(kernels.pipes["aiv_scalar_ratio"][0] / kernels.piped["aiv_scalar_ratio"][0]) == pytest.approx(0.97)
+
+
+def test_without_the_basic_file_blocks_tell_how_long_it_took(tmp_path: Path) -> None:
+    """PipeUtilization.csv alone: the time of the slowest block, the folder's name, and one sentence about the lack."""
+    folder = _launch(tmp_path / "OPPROF_1_A" / "add_custom" / "0", "x", 9, [(4.2, 0.7, 0.75), (4.5, 0.7, 0.75)])
+    (folder / "OpBasicInfo.csv").unlink()
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert "add_custom alone: 4.5 us on 2 blocks" in report.profile.recording_reason.en
+    (problem,) = report.problems
+    assert "OpBasicInfo.csv is missing" in problem.problem
+
+
+def test_memory_and_cache_tell_what_reading_costs(tmp_path: Path) -> None:
+    """130 KB read and 64 KB written in 8 us by each of two blocks, of whose reads 2 % were in the cache."""
+    _launch(tmp_path, "copy", 8.0, [(5.0, 0.1, 0.6), (5.0, 0.1, 0.6)])
+    memory = "block_id,sub_block_id,aiv_time(us),read_main_memory_datas(KB),write_main_memory_datas(KB),\n"
+    (tmp_path / "Memory.csv").write_text(memory + "0,vector0,5,130,64,\n1,vector0,5,130,64,\n")
+    cache = "block_id,sub_block_id,aiv_r0_read_cache_hit,aiv_r0_read_cache_miss_allocate,aic_r0_read_cache_hit,\n"
+    (tmp_path / "L2Cache.csv").write_text(cache + "0,vector0,10,490,NA,\n1,vector0,10,490,NA,\n")
+    assert _value(tmp_path, "operator_type.memory_rate", "copy") == pytest.approx(2 * 194 * 1024 / 8e-6)
+    assert _value(tmp_path, "operator_type.read_hit_share", "copy") == pytest.approx(0.02)
+    assert _value(tmp_path, "operator_type.outside_blocks_share", "copy") == pytest.approx(3 / 8)
+
+
+def test_a_table_of_memory_that_is_something_else_is_no_operator(tmp_path: Path) -> None:
+    """Memory.csv is a common name: without blocks in its heading it is none of msprof op's."""
+    (tmp_path / "Memory.csv").write_text("time,used\n1,2\n")
+    assert not load_profile([tmp_path]).ranks
+
+
+def test_a_recorded_program_outweighs_operators_measured_beside_it(tmp_path: Path) -> None:
+    """reports/app holds the program, reports/op an operator measured alone: the program is judged."""
+    output = tmp_path / "app" / "PROF_000001_A" / "mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    heading = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)"
+    rows = [f"a,Add,AI_VECTOR_CORE,{1000 + 10 * i}.0,8" for i in range(9)]
+    (output / "op_summary_1.csv").write_text("\n".join([heading, *rows]) + "\n")
+    _launch(tmp_path / "op" / "OPPROF_1", "add", 8.0, [(7.0, 0.1, 0.6)])
+    (rank,) = load_profile([tmp_path]).ranks
+    assert rank.root.name == "PROF_000001_A" and "op/OPPROF_1" in rank.problems[0].problem
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(1.0, 1e4), min_size=1, max_size=50), st.floats(1.0, 3.0))
+def test_shares_of_blocks_are_shares(tmp_path_factory, times: list[float], longer: float) -> None:
+    """However blocks differ, the slowest takes the average's time at least, and no share leaves 0 … 1."""
+    folder = _launch(tmp_path_factory.mktemp("op"), "op", max(times) * longer, [(time, 0.5, 0.5) for time in times])
+    factor = _value(folder, "operator_type.slowest_block_factor", "op")
+    outside = _value(folder, "operator_type.outside_blocks_share", "op")
+    assert isinstance(factor, float) and 1 - 1e-9 <= factor <= len(times) + 1e-6
+    assert isinstance(outside, float) and outside == pytest.approx(1 - 1 / longer, abs=1e-4)
