@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import AdvisorError, RuleError
-from advisor.basics.units import show
+from advisor.basics.units import NBSP, show
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
 from advisor.model import (
@@ -256,7 +256,8 @@ def compare(expect: ExpectModel, rule: Rule, findings: Sequence[Finding], checks
     source = rule.message.en + rule.title.en
     if "unknown" not in source and any("unknown" in f.message.en + f.title.en for f in own):
         yield f"the message needs a fact that the case does not give: {own[0].message.en}"
-    if expect.message is not None and not any(expect.message in m for f in own for m in (f.message.en, f.message.zh)):
+    messages = [text.replace(NBSP, " ") for finding in own for text in (finding.message.en, finding.message.zh)]
+    if expect.message is not None and not any(expect.message in message for message in messages):
         yield f"no message contains {expect.message!r}: {own[0].message.en}"
 
 

@@ -1,4 +1,8 @@
-"""Units of facts and how people read them."""
+"""Units of facts and how people read them: the only place that knows how a number is written.
+
+Two significant digits unless more is known (`MEASURED`) or was written by somebody (`EXACT`); counts are whole; number
+and unit are never torn apart. Words for values (yes, about 3, what a late rank does) are `knowledge/values`.
+"""
 
 from __future__ import annotations
 
@@ -19,57 +23,103 @@ UNITS = {
     "number": "a plain number",
 }
 
-_TIME = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
+DIGITS = 2
+"""Significant digits of what is estimated, divided or told in passing."""
+MEASURED = 3
+"""Significant digits of what was measured directly and is compared: the time of a step, bytes, clocks."""
+EXACT = 6
+"""Significant digits of what somebody wrote: thresholds, budgets, parameters."""
+NBSP = "\u00a0"
+"""Between a number and its unit."""
+
+_OWN_DIGITS = {"bytes": MEASURED, "mhz": 4, "number": MEASURED}
+_TIME = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_LEAST = {"ratio": 0.001, "us": 0.1}
+"""What is smaller is told as smaller than this."""
+_ROUNDING = 0.01
+"""Part of a count by which the mean of several may differ from a whole number and still be told as one."""
+_NEARLY_ALL = (0.995, 0.9995)
+"""Shares that would round to a whole although something is left of it."""
 
 
-def significant(number: float, digits: int = 3) -> str:
-    """`number` with no more digits than evidence carries: 3 significant ones, no exponent."""
-    if number == 0:
-        return "0"
-    magnitude = abs(number)
-    if magnitude >= 100:
-        return f"{number:.0f}"
-    text = f"{number:.{digits}g}"
-    return f"{float(text):.6f}".rstrip("0").rstrip(".") if "e" in text else text
+def significant(number: float, digits: int = DIGITS) -> str:
+    """`number` with so many significant digits, no exponent and no zeros that tell nothing."""
+    text = f"{float(f'{number:.{digits}g}'):.9f}"
+    return text.rstrip("0").rstrip(".") if float(text) else "0"
 
 
-def _scaled(value: float, scale: tuple[tuple[float, str], ...], suffix: str = "") -> str:
-    for size, name in scale:
-        if abs(value) >= size:
-            return f"{significant(value / size)} {name}{suffix}".rstrip()
-    size, name = scale[-1]
-    return f"{significant(value / size)} {name}{suffix}".rstrip()
+def _scaled(value: float, scale: tuple[tuple[float, str], ...], digits: int, suffix: str = "") -> str:
+    value = float(f"{value:.{digits}g}")
+    size, name = next(((size, name) for size, name in scale if abs(value) >= size), scale[-1])
+    return f"{significant(value / size, digits)}{NBSP}{name}{suffix}".rstrip()
 
 
-def show(value: object, unit: str) -> str:
-    """A value in the units people use: `show(1500.0, "us")` is "1.5 ms", `show(0.25, "ratio")` is "25 %"."""
+def is_whole(value: float) -> bool:
+    """A count that is one, not the mean of several."""
+    return abs(value - round(value)) <= _ROUNDING * abs(value)
+
+
+def show(value: object, unit: str, digits: int | None = None) -> str:
+    """A value in the units people use: `show(1500.0, "us")` is "1.5 ms", `show(0.25, "ratio")` is "25 %".
+
+    `digits`: significant ones, where they are not those of the unit.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (tuple, list)):
-        return ", ".join(show(item, "number") for item in value) or "[]"
+        return ", ".join(show(item, "number", digits) for item in value) or "–"
     if not isinstance(value, (int, float)):
         return str(value)
+    return _number(float(value) if unit != "number" else value, unit, digits or _OWN_DIGITS.get(unit, DIGITS))
+
+
+def _number(value: float, unit: str, digits: int) -> str:
+    least = _LEAST.get(unit, 0.0)
+    if 0 < abs(value) < least and digits < EXACT:
+        return f"{'<' if value > 0 else '>'}{NBSP}{_number(least if value > 0 else -least, unit, digits)}"
     if unit == "ratio":
-        return f"{significant(100 * value)} %"
+        if digits == DIGITS and _NEARLY_ALL[0] <= value < _NEARLY_ALL[1]:
+            return f">{NBSP}99{NBSP}%"
+        return f"{significant(100 * value, digits)}{NBSP}%"
     if unit == "us":
-        return _scaled(value, _TIME)
+        return _scaled(value, _TIME, digits)
+    if unit == "count":
+        return f"{value:.0f}" if is_whole(value) else f"≈{NBSP}{round(value) or significant(value, 1)}"
     if unit == "bytes":
-        return _scaled(value, _BYTES)
+        return _scaled(value, _BYTES, digits)
     if unit == "bytes_per_s":
-        return _scaled(value, _BYTES, "/s")
+        return _scaled(value, _BYTES, digits, "/s")
     if unit == "per_s":
-        return f"{significant(value)} /s"
+        return f"{significant(value, digits)}{NBSP}/s"
     if unit == "percent_of_core":
-        return f"{significant(value)} %"
+        return f"{significant(value, digits)}{NBSP}%"
     if unit == "flop":
-        return _scaled(value, _LARGE, "FLOP")
+        return _scaled(value, _LARGE, digits, "FLOP")
     if unit == "flop_per_s":
-        return _scaled(value, _LARGE, "FLOP/s")
+        return _scaled(value, _LARGE, digits, "FLOP/s")
     if unit == "mhz":
-        return f"{significant(value)} MHz"
-    return significant(float(value)) if isinstance(value, float) else str(value)
+        return f"{significant(value, digits)}{NBSP}MHz"
+    if isinstance(value, int) or abs(value) >= 10**digits:
+        return f"{value:.0f}"
+    return significant(value, digits)
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference with its sign: "+1.2 ms", "−4.3 %"."""
+    return ("+" if value > 0 else "−" if value < 0 else "") + show(abs(value), unit, DIGITS)
+
+
+def show_apart(first: float, second: float, unit: str, digits: int | None = None) -> tuple[str, str]:
+    """Two values that differ, with as many digits as it takes to see that they do: a value and its limit, a metric
+    before and after."""
+    digits = digits or _OWN_DIGITS.get(unit, DIGITS)
+    while True:
+        told = show(first, unit, digits), show(second, unit, digits)
+        if told[0] != told[1] or first == second or digits >= EXACT:
+            return told
+        digits += 1
 
 
 def rank_list(ranks: tuple[int, ...], limit: int = 6) -> str:

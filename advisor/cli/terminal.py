@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 import os
 import sys
@@ -137,12 +138,26 @@ def say(message: str, status: int) -> int:
 _POLARS_THREADS = "POLARS_MAX_THREADS"
 
 
+_PLAIN = "advisor-plain"
+_PLAINER = {"\u00a0": " ", "µ": "u", "–": "-", "−": "-", "≈": "~", "→": "->", "…": "..."}
+"""What stands for a character that a terminal of one-byte letters has not."""
+
+
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    told = (_PLAINER.get(letter) or letter.encode("ascii", "backslashreplace").decode() for letter in lost)
+    return "".join(told), error.end
+
+
 def prepare() -> None:
     """Makes the surroundings safe, or raises an error for people."""
     _open_closed_streams()
+    codecs.register_error(_PLAIN, _plainer)
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=_PLAIN)
     threads = os.environ.get(_POLARS_THREADS)
     if threads is not None and not (threads.isascii() and threads.isdecimal() and int(threads) > 0):
         del os.environ[_POLARS_THREADS]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
 
+from advisor.basics.units import show
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
 from advisor.model import RUN, Report, Text
@@ -85,7 +86,7 @@ def next_collection(report: Report) -> Text:
     values = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
     absent, missing = values.get("communication.absent_wait_share"), values.get("run.missing_ranks")
     if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
-        return both("collect.absent_ranks", world=values.get("run.world_size"), share=f"{100 * absent:.0f} %")
+        return both("collect.absent_ranks", world=values.get("run.world_size"), share=show(absent, "ratio"))
     if report.profile.framework == "unknown" and report.profile.layout == "msprof":
         return both("collect.with_framework")
     names = next_evidence(report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from advisor.basics.units import show_apart
 from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
 from advisor.knowledge.comparison import settings
@@ -76,9 +77,9 @@ def _collection(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
 def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     cores = (old.value("host.cores"), new.value("host.cores"))
     yield from _differs("host", *cores, False)
-    clocks = [_highest(table.of("timeline.core_mhz_highest")) for table in (old, new)]
-    if all(clocks) and clocks[0] != clocks[1]:
-        yield from _differs("device", f"{clocks[0]:.0f} MHz", f"{clocks[1]:.0f} MHz", True)
+    before, after = (_highest(table.of("timeline.core_mhz_highest")) for table in (old, new))
+    if before and after and before != after:
+        yield from _differs("device", *show_apart(before, after, "mhz"), True)
     yield from _shapes(old, new)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.basics.errors import UsageError
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.effects import effects, match_findings
 from advisor.compare.facts import FactTable
 from advisor.compare.metrics import accounts, metrics
@@ -90,8 +90,8 @@ def _headline(outcome: str, step: Metric | None, matched: Sequence[Matched], bet
     if step is None or step.before is None or step.after is None:
         return both("comparison.headline_unknown", counts=said)
     return both(
-        f"comparison.headline_{outcome}", times=f"{show(step.before, 'us')} → {show(step.after, 'us')}",
-        change=f"{100 * (step.change or 0.0):+.1f} %", noise=f"{100 * step.noise:.1f} %", counts=said,
+        f"comparison.headline_{outcome}", times=" → ".join(show_apart(step.before, step.after, "us", MEASURED)),
+        change=signed(step.change or 0.0, "ratio"), noise=show(step.noise, "ratio"), counts=said,
     )  # fmt: skip
 
 

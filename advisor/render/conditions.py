@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from advisor.basics.units import show
+from advisor.basics.units import EXACT, NBSP, show, show_apart
+from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import Evidence
 
@@ -50,8 +51,16 @@ def grouped(evidence: Sequence[Evidence]) -> Rest:
 def _is_symptom(item: Evidence, signs: tuple[str, ...]) -> bool:
     if item.unit in _COUNTED or isinstance(item.value, (bool, str, tuple)):
         return False
-    clauses = [match for clause in _clauses(item.condition) if (match := _CLAUSE.match(clause))]
-    return any(match["op"] in signs and not match["what"] for match in clauses)
+    return any(match["op"] in signs and not match["what"] for match in _matches(item.condition))
+
+
+def _matches(condition: str) -> list[re.Match[str]]:
+    return [match for clause in _clauses(condition) if (match := _CLAUSE.match(clause))]
+
+
+def _is_own_limit(match: re.Match[str]) -> bool:
+    """Whether the clause holds the fact itself against a number in its own unit."""
+    return not match["what"] and bool(_NUMBER.match(match["limit"]))
 
 
 def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -62,9 +71,12 @@ def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 def measured(item: Evidence, lang: str) -> str:
     """The value in the units people use."""
-    if isinstance(item.value, bool):
-        return word(lang, f"conditions.{'yes' if item.value else 'no'}")
-    return show(item.value, item.unit)
+    value = item.value
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and item.unit not in _COUNTED:
+        limits = [float(match["limit"]) for match in _matches(item.condition) if _is_own_limit(match)]
+        if limits:
+            return show_apart(value, min(limits, key=lambda limit: abs(limit - value)), item.unit)[0]
+    return say_value(value, item.unit, lang, item.fact)
 
 
 def standing(item: Evidence, lang: str, *, symptom: bool = False) -> str:
@@ -86,14 +98,14 @@ def standing(item: Evidence, lang: str, *, symptom: bool = False) -> str:
 def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str:
     own = not match["what"]
     limit = match["limit"]
-    if own and _NUMBER.match(limit) and isinstance(item.value, (int, float)):
-        limit = show(float(limit), item.unit)
+    if _is_own_limit(match) and isinstance(item.value, (int, float)):
+        limit = show(float(limit), item.unit, None if match["origin"] else EXACT)
     if not _VALUE.match(limit) or (match["op"] == "==" and isinstance(item.value, str)):
         return ""
     if symptom and own and match["op"] not in ("==", "!="):
         return word(lang, "conditions.limit", limit=limit)
     text = word(lang, f"conditions.{_SAID[match['op']]}", limit=limit)
-    if own or match["value"] == show(item.value, item.unit):
+    if own or match["value"].replace(NBSP, " ") == show(item.value, item.unit).replace(NBSP, " "):
         return text
     return word(lang, "conditions.derived", value=match["value"], standing=text) if _VALUE.match(match["value"]) else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from advisor.basics.units import rank_list, show, significant
+from advisor.basics.units import rank_list, show
 from advisor.knowledge.fact_titles import fact_title, fact_titles
 from advisor.knowledge.words import both, word, words
 from advisor.model import LANGUAGES, Finding, Remedy, Report, Saving, Subject, Text
@@ -81,18 +81,17 @@ def gain(saving: Saving | None, lang: str) -> str:
     if saving is None:
         return word(lang, "report.gain_unknown")
     if saving.us <= 0:
-        later = rounded(saving.after_others_us or 0.0, RANGE_DIGITS)
+        later = show(saving.after_others_us or 0.0, "us")
         return word(lang, "report.nothing_alone" if saving.after_others_us else "report.nothing", amount=later)
     told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == "upper_bound" else amount(saving)]
     if saving.range_us is not None and saving.kind != "upper_bound":
-        low, high = (rounded(us, RANGE_DIGITS) for us in saving.range_us)
+        low, high = (show(us, "us") for us in saving.range_us)
         told.append(word(lang, "report.between", low=low, high=high))
     if saving.share is not None:
-        share = f"{significant(100 * saving.share, _digits(saving))} %"
         whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
-        told.append(word(lang, whole, share=share))
+        told.append(word(lang, whole, share=show(saving.share, "ratio")))
     if saving.after_others_us is not None and abs(saving.after_others_us - saving.us) > TELLING * saving.us:
-        told.append(word(lang, "report.after_others", amount=rounded(saving.after_others_us, RANGE_DIGITS)))
+        told.append(word(lang, "report.after_others", amount=show(saving.after_others_us, "us")))
     if len(told) == 1:
         return told[0]
     return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
@@ -104,32 +103,16 @@ def brief_gain(saving: Saving) -> Text:
         return Text(*(gain(saving, lang) for lang in LANGUAGES))
     if saving.share is None:
         return Text(amount(saving), amount(saving))
-    return both("report.gain", amount=amount(saving), more=f"{significant(100 * saving.share, _digits(saving))} %")
+    return both("report.gain", amount=amount(saving), more=show(saving.share, "ratio"))
 
 
 def amount(saving: Saving) -> str:
-    """Its microseconds with no more digits than its range allows."""
-    return rounded(saving.us, _digits(saving))
+    """Its time in people's units."""
+    return show(saving.us, "us")
 
 
 TELLING = 0.1
 """Part of a saving that must be gone, or come on top, after the findings above before that is worth saying."""
-RANGE_DIGITS = 2
-"""Significant digits of the ends of a range, and of an amount whose range is wide."""
-WIDE = 0.05
-"""Half the range ÷ amount, from which the third digit means nothing."""
-
-
-def _digits(saving: Saving) -> int:
-    if saving.range_us is None or saving.us <= 0 or saving.kind == "upper_bound":
-        return 3
-    low, high = saving.range_us
-    return RANGE_DIGITS if high - low > 2 * WIDE * saving.us else 3
-
-
-def rounded(us: float, digits: int) -> str:
-    """Microseconds in people's units with so many significant digits."""
-    return show(float(f"{us:.{digits}g}"), "us")
 
 
 def promise(finding: Finding, lang: str) -> str:

@@ -7,6 +7,8 @@ from unicodedata import category
 from rich.cells import cell_len
 from rich.text import Text as Line
 
+from advisor.basics.units import NBSP
+
 _NOT_FIRST = ("Pe", "Pf", "Po")
 _NOT_LAST = ("Ps", "Pi")
 """Unicode categories of what closes (brackets, quotes, stops) and of what opens."""
@@ -46,5 +48,7 @@ def _breaks(text: str, width: int) -> list[int]:
 def _may_break(before: str, after: str) -> bool:
     if before == " ":
         return after != " "
+    if NBSP in (before, after):
+        return False
     wide = cell_len(before) > 1 or cell_len(after) > 1
     return wide and category(after) not in _NOT_FIRST and category(before) not in _NOT_LAST and after != " "

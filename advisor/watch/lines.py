@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show, signed
 from advisor.knowledge.words import word
 from advisor.render.escaping import printable, shorten
 
@@ -39,4 +39,4 @@ def _step(line: Mapping[str, Any], lang: str) -> str:
     if line.get("step_time_us") is None:
         return word(lang, "watch.no_step")
     change = line.get("change")
-    return show(line["step_time_us"], "us") + ("" if change is None else f" ({100 * change:+.1f} %)")
+    return show(line["step_time_us"], "us", MEASURED) + ("" if change is None else f" ({signed(change, 'ratio')})")

@@ -139,7 +139,7 @@ def test_an_overridden_threshold_says_whose_value_it_is(tmp_path, monkeypatch, c
     for command in (["explain", "COMM070"], ["rules", "show", "COMM070"]):
         assert main([*command, "--config", str(tmp_path / "advisor.toml")]) == 0
         line = next(line for line in capsys.readouterr().out.splitlines() if "share =" in line)
-        assert "7 %" in line and "advisor.toml" in line
+        assert "7\xa0%" in line and "advisor.toml" in line
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_every_format_in_both_languages_says_the_same_numbers():
     comparison = compare(before, after)
     for lang in ("en", "zh"):
         for form in formats_of("comparison"):
-            assert "-40" in render(comparison, form, lang, sides=(before, after)) or form in ("json", "html")
+            assert "−40" in render(comparison, form, lang, sides=(before, after)) or form in ("json", "html")
     document = json.loads(json.dumps(comparison_to_json(comparison), allow_nan=False))
     assert document["outcome"] == "faster"
     assert document["effects"][0]["gained_us_per_step"] == 400.0

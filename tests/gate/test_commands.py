@@ -59,7 +59,7 @@ def test_one_where_the_step_got_slower_and_says_what_accounts_for_it(site, run):
     """A bad change does not, and the log names the culprit."""
     status, out, _ = run("gate", *site[3])
     assert status == 1 and out.startswith("Failed: step time +10")
-    assert "exposed communication: 10 ms → 44 ms" in out
+    assert "exposed communication: 10\xa0ms → 44\xa0ms" in out
 
 
 def test_one_where_a_new_finding_is_severe(site, run):
@@ -168,7 +168,7 @@ def test_baseline_commands(site, run, capsys, tmp_path):
     assert main(["baseline", "list", str(root / "base")]) == 0
     assert "main: 5 runs, 1 kind" in capsys.readouterr().out
     status, out, _ = run("baseline", "show")
-    assert status == 0 and "step time: 100 ms" in out and "fails beyond 103 ms" in out and "commit=1" in out
+    assert status == 0 and "step time: 100\xa0ms" in out and "fails beyond 103\xa0ms" in out and "commit=1" in out
     status, out, _ = run("baseline", "show", "--format", "json")
     assert json.loads(out)["groups"][0]["metrics"][0]["level"] == pytest.approx(100_000, rel=1e-3)
     assert main(["baseline", "promote", f"{base}#next", f"{base}#main", "--reason", "new model"]) == 0

@@ -157,15 +157,15 @@ def test_html_stands_alone_with_both_sides():
     """The page is opened from an artifact, offline, years later."""
     page = render(DECISIONS["fail"], "html")
     assert "http://" not in page and "https://" not in page and "<script" not in page
-    assert "Before" in page and "After" in page and "100 ms" in page and "107 ms" in page
+    assert "Before" in page and "After" in page and "100\xa0ms" in page and "107\xa0ms" in page
     assert len(page) < 200_000
 
 
 def test_text_names_what_failed_by_how_much_and_what_to_do():
     """The log of the job is what people read first."""
     text = render(DECISIONS["fail"], "text")
-    assert "step time" in text and "+7 %" in text and "--confirm" in text
-    assert "computation: 80 ms → 86.9 ms" in text
+    assert "step time" in text and "+7\xa0%" in text and "--confirm" in text
+    assert "computation: 80\xa0ms → 86.9\xa0ms" in text
     assert "--confirm" not in render(DECISIONS["confirmed"], "text")
 
 

@@ -88,7 +88,7 @@ def test_two_batch_sizes_are_two_histories(call):
     assert (status == 1 and "step time +29" in out) or "step time +30" in out
     assert call("gate", *names("slow"))[0] == 1
     _, out, _ = call("baseline show")
-    assert "step time: 100 ms" in out and "step time: 133 ms" in out and "kind 2, against kind 1: batch" in out
+    assert "step time: 100\xa0ms" in out and "step time: 133\xa0ms" in out and "kind 2, against kind 1: batch" in out
 
 
 def test_key_fields_part_histories_and_promote_replaces_its_own_kind_only(call, tmp_path):
@@ -225,7 +225,7 @@ def test_a_new_finding_fails_where_the_policy_says_so_and_shows_evidence(call):
     """Gated, with what was measured; a finding that the baseline has stays a note."""
     call("baseline add", *names("good"))
     status, out, _ = call("gate", *names("exposed"), policy='fail_on = "medium"')
-    assert status == 1 and "40 %" in out and "limit" in out
+    assert status == 1 and "40\xa0%" in out and "limit" in out
     call("baseline add", *names("exposed"), "--key", "model=b")
     status, out, _ = call("gate", *names("slow"), "--key", "model=b")
     assert "1 new finding" not in out
@@ -389,7 +389,7 @@ def test_trend_shows_levels_changes_findings_and_unsteady_runs(call, tmp_path, s
     first, second = out.partition("kind 2")[::2]
     assert "new level accepted: fused kernels" in first and "new: Communication is exposed" in first
     assert "abc123" in first and "unsteady: +9" in first and "fails beyond" in first
-    assert "173 ms" in second and "173 ms" not in first and "model" in second
+    assert "173\xa0ms" in second and "173\xa0ms" not in first and "model" in second
     document = json.loads(call("baseline trend", "--format", "json")[1])
     points = document["kinds"][0]["metrics"][0]["points"]
     assert len(document["kinds"][0]["runs"]) == len(points) == 16
@@ -420,7 +420,7 @@ def test_runs_that_disagree_are_named_with_what_differs(call, tmp_path):
     odd = write_run(tmp_path / "odd", 130.0, exposed=0.3)
     status, out, _ = call("gate", *names("same", 4), str(odd))
     assert status == 0 and "Runs that disagree with the others" in out
-    assert f"{odd}: step time 130 ms" in out and "it differs most in exposed communication" in out
+    assert f"{odd}: step time 130\xa0ms" in out and "it differs most in exposed communication" in out
 
 
 # 7. A gate on step times only.

@@ -19,7 +19,7 @@ def test_shows_both_sides_with_pictures_and_findings():
     """What moved, what is new and what is gone stand on one page."""
     after = replace(healthy(), profile=replace(data_bound().profile, path="after"))
     text = _page(data_bound(), after)
-    assert "59.7 ms" in text and "84.2 ms" in text and "figure-breakdown" in text
+    assert "59.7\xa0ms" in text and "84.2\xa0ms" in text and "figure-breakdown" in text
     assert "runs/data_bound_ascend_ms" in text and ">after<" in text
 
 
@@ -33,7 +33,7 @@ def test_operator_types_change_side_by_side():
     after = replace(cluster(), facts=(Fact("step.time_us", RUN, 1.3e3), facts[0], replace(facts[1], value=300.0)))
     text = _page(before, after)
     table = text[text.index('id="figure-operator-types"') :]
-    assert table.index("Cast") < table.index("MatMul") and "+290 us" in table
+    assert table.index("Cast") < table.index("MatMul") and "+290\xa0µs" in table
 
 
 def test_hostile_names_are_inert():

@@ -20,30 +20,30 @@ from advisor.render.wording import change, where
         ("== 0", "count", "is 0"),
         (">= 80 %", "ratio", "at least 80 %"),
         ("> 1.42 ms ($gain * pipeline_op.step_us)", "us", "above 1.42 ms"),
-        ("> 1.48 ms ($gain * a.step_us), >= 0 us ($b * or_else(a.b, 0))", "us", "above 1.48 ms, at least 0 us"),
+        ("> 1.48 ms ($gain * a.step_us), >= 0 µs ($b * or_else(a.b, 0))", "us", "above 1.48 ms, at least 0 µs"),
         ("lost = 76.3 % > 10 %", "ratio", "derived value: 76.3 %, above 10 %"),
         ("or_else(queue.host_empty_share, 1) = 100 % >= 30 %", "ratio", "at least 30 %"),
-        ("or_else(rank.extra_work_us, 0) = 0 us < 5.24 ms ($more * rank.computing_excess_us)", "us",
-         "derived value: 0 us, below 5.24 ms"),
+        ("or_else(rank.extra_work_us, 0) = 0 µs < 5.24 ms ($more * rank.computing_excess_us)", "us",
+         "derived value: 0 µs, below 5.24 ms"),
         ("odd(a, b)", "us", ""),
         ("", "us", ""),
     ],
 )  # fmt: skip
 def test_a_condition_that_held_is_said_as_it_held(condition, unit, text):
     """What had to be small is told as small: turned round it would read as a demand for more of it."""
-    assert standing(Evidence("a.b", 1.0, unit, condition), "en") == text
+    assert standing(Evidence("a.b", 1.0, unit, condition), "en").replace("\xa0", " ") == text
 
 
 def test_a_quantity_above_its_limit_is_the_symptom_and_the_rest_points_to_the_cause():
     """Readers look for what is wrong first; what rules other causes out is another list."""
     share = Evidence("rank.computing_excess_share", 0.21, "ratio", ">= 0.03")
-    more = Evidence("rank.extra_work_us", 0.0, "us", "or_else(rank.extra_work_us, 0) = 0 us < 5.24 ms ($more * a.b)")
+    more = Evidence("rank.extra_work_us", 0.0, "us", "or_else(rank.extra_work_us, 0) = 0 µs < 5.24 ms ($more * a.b)")
     busiest = Evidence("stage.is_busiest", True, "bool", "is true")
     beside = Evidence("rank.computing_excess_us", 10.0, "us")
     rest = grouped((more, busiest, share, beside))
     assert (rest.symptoms, rest.grounds, rest.context) == ((share,), (more, busiest), (beside,))
-    assert line(share, (share,), "en") == "21 % (limit 3 %)"
-    assert line(more, (share, more), "en") == "0 us (below 5.24 ms)"
+    assert line(share, (share,), "en") == "21\xa0% (limit 3\xa0%)"
+    assert line(more, (share, more), "en") == "0\xa0µs (below 5.24 ms)"
     assert line(busiest, (share, busiest), "zh") == "是"
 
 
@@ -52,7 +52,7 @@ def test_a_quantity_below_its_limit_is_the_symptom_where_none_is_above():
     slow = Evidence("link.bandwidth_ratio", 0.4, "ratio", "< 0.7")
     peers = Evidence("link.peer_count", 7, "count", ">= 3")
     assert grouped((peers, slow)).symptoms == (slow,)
-    assert line(slow, (peers, slow), "en") == "40 % (limit 70 %)"
+    assert line(slow, (peers, slow), "en") == "40\xa0% (limit 70\xa0%)"
 
 
 def test_texts_are_shortened_at_the_ends_of_sentences():

@@ -154,7 +154,7 @@ def test_the_trace_shows_silent_clauses_too() -> None:
     made = rule("when: [step.time_us > 5e6, run.world_size > 2]")
     clauses = trace(Scope(made, RUN, _RANKS, CATALOGUE))
     assert [(c.text, c.truth, c.threshold) for c in clauses if c.part == "when"] == [
-        ("step.time_us > 5000000", False, "> 5 s"),
+        ("step.time_us > 5000000", False, "> 5\xa0s"),
         ("run.world_size > 2", True, "> 2"),
     ]
 

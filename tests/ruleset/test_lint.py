@@ -92,7 +92,7 @@ def test_the_sample_cases_hold() -> None:
     ("old", "new", "failure"),
     [
         ("severity: critical", "severity: low", "severity is critical, expected low"),
-        ("saving_us: 5.0e+4", "saving_us: 6.0e+4", "saving is 50 ms, expected 60 ms"),
+        ("saving_us: 5.0e+4", "saving_us: 6.0e+4", "saving is 50\xa0ms, expected 60\xa0ms"),
         ("message: 50 %", "message: 60 %", "no message contains"),
         ("outcome: fail", "outcome: pass", "outcome is fail, expected pass"),
         ("step.exposed_share: 0.5, step.time", "step.exposed_shar: 0.5, step.time", "there is no fact"),
@@ -111,7 +111,7 @@ def test_a_failed_case_shows_what_came_near(pack: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("outcome: pass", "outcome: fail", 1), encoding="utf-8")
     remedies, _ = load_remedies([pack])
     failed = [r for r in run_cases(rule_files(pack), catalogue=CATALOGUE, remedies=remedies) if not r.passed]
-    assert any("step.exposed_share > $share: false  [step.exposed_share = 10 %]" in line for line in failed[0].near)
+    assert any("step.exposed_share > $share: false  [step.exposed_share = 10\xa0%]" in line for line in failed[0].near)
 
 
 @pytest.mark.parametrize(("fact", "op", "threshold"), [("step.idle_share", ">", 0.2), ("link.bandwidth", "<=", 1e9)])

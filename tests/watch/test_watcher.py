@@ -59,8 +59,8 @@ def test_each_profile_gets_one_line(folder, capsys):
     shutil.copytree(SLOW_DATA, folder / "run2")
     assert watch(folder, "--lang", "zh") == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert "48.9 ms" in first and "Computation" in first and "(rank 1)" in first
-    assert "29.5 ms (-39.6 %)" in second and "新增：" in second and "消失：slow-compute-rank 1" in second
+    assert "48.9\xa0ms" in first and "Computation" in first and "(rank 1)" in first
+    assert "29.5\xa0ms (−40\xa0%)" in second and "新增：" in second and "消失：slow-compute-rank 1" in second
     told = lines(folder)
     assert [line["direction"] for line in told] == ["computation", "scheduling"]
     assert told[1]["cause"]["verdict"] == "data-processing-bottleneck" and told[1]["change"] < -0.3
@@ -258,7 +258,7 @@ def test_calls_that_fail_end_nothing(folder, healthy, capsys):
     shutil.copytree(EXAMPLE, folder / "run1")
     assert watch(folder, "--exec", "/no/such/command", "--webhook", "http://127.0.0.1:9/x") == 0
     told = capsys.readouterr()
-    assert "48.9 ms" in told.out and "--exec" in told.err and "--webhook" in told.err
+    assert "48.9\xa0ms" in told.out and "--exec" in told.err and "--webhook" in told.err
     for wrong in (["--exec", "'"], ["--webhook", "file:///etc/passwd"], ["--webhook", "ftp://x"]):
         assert watch(folder, *wrong) == 2
 

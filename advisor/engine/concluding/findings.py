@@ -4,25 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from advisor.basics.errors import RuleError
+from advisor.basics.units import NBSP
 from advisor.engine.concluding.allclear import some
 from advisor.engine.concluding.doubted import doubted_files
 from advisor.engine.concluding.partial import is_partial, reservations
 from advisor.engine.concluding.roots import lower
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
-from advisor.knowledge.statements import document
+from advisor.knowledge.savings import materiality
 from advisor.knowledge.verdicts import verdict_words
 from advisor.knowledge.words import both
-from advisor.model import RUN, Confidence, Direction, Finding, Remedy, Role, Saving, Severity, Subject, Text, Value
+from advisor.model import (
+    LANGUAGES,
+    RUN,
+    Confidence,
+    Direction,
+    Finding,
+    Remedy,
+    Role,
+    Saving,
+    Severity,
+    Subject,
+    Text,
+    Value,
+)
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import RemedyUse, Rule
 from advisor.ruleset.truth.board import Reached
 from advisor.ruleset.truth.evaluate import Scope
-from advisor.ruleset.truth.templates import Variables, render
+from advisor.ruleset.truth.templates import CODE, Variables, render
 from advisor.ruleset.truth.trace import evidence
 
 
@@ -32,13 +45,6 @@ class Draft:
 
     rule: Rule
     subject: Subject
-
-
-@lru_cache(maxsize=1)
-def materiality() -> dict[Severity, float]:
-    """Least share of the step that must be at stake for each severity (knowledge_base/materiality.yaml)."""
-    least = document("materiality.yaml")["least_share_of_step"]
-    return {Severity(name): float(entry["value"]) for name, entry in least.items()}
 
 
 def build(
@@ -90,9 +96,9 @@ def _subject(rule: Rule, subject: Subject) -> Subject:
 def _text(text: Text, variables: Variables) -> Text:
     """The text with its values; one that a damaged file has lost is "unknown", and the verdict stands all the same."""
     try:
-        return Text(render(text.en, variables), render(text.zh, variables))
+        return Text(*(render(text.get(lang), variables, lang) for lang in LANGUAGES))
     except RuleError:
-        return Text(render(text.en, variables, lenient=True), render(text.zh, variables, lenient=True))
+        return Text(*(render(text.get(lang), variables, lang, lenient=True) for lang in LANGUAGES))
 
 
 def _number(value: Value | None) -> float | None:
@@ -165,7 +171,7 @@ def _remedies(
     remedies = []
     for use in rule.remedies:
         spec = known.get(use.id)
-        if spec is not None:
+        if spec is not None and all(scope.truth(condition) is True for condition in use.when):
             remedies.append(_remedy(spec, use, scope, framework, variables))
     return remedies
 
@@ -177,11 +183,8 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
     )
     snippet = spec.snippet.get(framework) or spec.snippet.get("any") or ""  # never another framework's
 
-    def lenient(text: str) -> str:
-        return render(text, scope_variables, lenient=True)
-
     def both(text: Text) -> Text:
-        return Text(lenient(text.en), lenient(text.zh))
+        return Text(*(render(text.get(lang), scope_variables, lang, lenient=True) for lang in LANGUAGES))
 
     return Remedy(
         id=spec.id,
@@ -190,7 +193,7 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
         parameter=spec.parameter,
         current=_whole(values.get("current")),
         proposed=_whole(values.get("proposed")),
-        snippet=lenient(snippet),
+        snippet=render(snippet, scope_variables, CODE, lenient=True).replace(NBSP, " "),
         verify=spec.verify,
         effort=spec.effort,
         risk=both(spec.risk) if spec.risk is not None else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection
 from advisor.facts.base import FactSet
 from advisor.knowledge.words import both, words
@@ -59,7 +59,7 @@ def summarise(
     defects = facts.value("collection.problem_count", COLLECTION)
     if loss is not None and step_us is not None:
         said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
-        said = _sentences(said, both("summary.step", time=show(step_us, "us")))
+        said = _sentences(said, both("summary.step", time=show(step_us, "us", MEASURED)))
         return Summary(loss.direction, _with_wanted(said, loss.tells), step_us, breakdown)
     doubt = objection(facts, findings, ranks)
     direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, doubt)
@@ -81,10 +81,17 @@ def summarise(
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
     """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it."""
     share = top.saving.share_of_step if top.saving is not None else None
-    if loss.direction == top.direction.value or share is None or loss.share <= share:
+    if loss.direction == top.direction.value or share is None:
         return False
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
-    return bool(shown) and all(finding.role != Role.SYMPTOM for finding in shown)
+    return bool(shown) and all(f.role != Role.SYMPTOM and _without_owner(f, loss) > share for f in shown)
+
+
+def _without_owner(finding: Finding, loss: Loss) -> float:
+    """The part of the loss that no cause accounts for, as a share of the step."""
+    if not finding.because or finding.at_stake is None or finding.at_stake.share is None:
+        return loss.share
+    return min(finding.at_stake.share, loss.share)
 
 
 def step_time(facts: FactSet) -> float | None:
@@ -112,7 +119,7 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
 def _headline(top: Finding, step_us: float | None) -> Text:
     said = [both("summary.finding", title=top.title, about=_about(top.subject))]
     if step_us is not None:
-        said.append(both("summary.step", time=show(step_us, "us")))
+        said.append(both("summary.step", time=show(step_us, "us", MEASURED)))
     told = top.saving or top.at_stake
     if told is not None:
         amount = show(told.us, "us")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, others_median, spread
@@ -183,8 +184,36 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
             total[1] += float(np.median(theirs))
     ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
     return tuple(
-        f"{name} +{(mine / usual - 1) * 100:.0f} %" for name, (mine, usual) in ranked[:most] if mine > 1.005 * usual > 0
+        f"{name} {signed(mine / usual - 1, 'ratio')}"
+        for name, (mine, usual) in ranked[:most]
+        if mine > 1.005 * usual > 0
     )
+
+
+def type_speeds(run: Run, rank: int, others: list[int]) -> tuple[float, float] | None:
+    """(least, most): how many times as long as on its peers the operator types of a rank take for the same calls, each
+    type weighted by its time, without the twentieth at either end. Alike: the card is slow, not its work."""
+    courses = run.each(COURSE)
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    if own is None or not peers:
+        return None
+    totals: dict[str, tuple[float, float]] = {}
+    for key, (count, lasts) in own.speed.items():
+        theirs = [p.speed[key][1] for p in peers if key in p.speed]
+        if theirs:
+            mine, usual = totals.get(key[0], (0.0, 0.0))
+            totals[key[0]] = mine + count * lasts, usual + count * float(np.median(theirs))
+    ranked = sorted((mine / usual, usual) for mine, usual in totals.values() if usual > 0)
+    if not ranked:
+        return None
+    mass = np.cumsum([usual for _, usual in ranked])
+    low, high = (int(np.searchsorted(mass, mass[-1] * part)) for part in (EDGE, 1 - EDGE))
+    return ranked[low][0], ranked[min(high, len(ranked) - 1)][0]
+
+
+EDGE = 0.05
+"""Part of the kernel time left out at either end of what its types take: one odd type does not speak for a card."""
 
 
 def extra_work(run: Run, rank: int, others: list[int], most: int = 3) -> tuple[float, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from advisor.basics.units import show
+from advisor.basics.units import signed
 from advisor.model import Report, Text
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure, caption, or_dash, scale
@@ -88,4 +88,4 @@ def _operator_types(before: Report, after: Report) -> Iterator[Figure]:
 
 def _row(before: float | None, after: float | None) -> tuple[str, str, str]:
     change = (after or 0.0) - (before or 0.0)
-    return or_dash(before, "us"), or_dash(after, "us"), f"{'+' if change > 0 else ''}{show(change, 'us')}"
+    return or_dash(before, "us"), or_dash(after, "us"), signed(change, "us")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from advisor.basics.jsonout import shield_json
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle
 from advisor.knowledge.words import both, word
 from advisor.model import Finding, Value
@@ -38,17 +38,17 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def _value(value: Value | None, unit: str) -> str:
-    return "-" if value is None else show(value, unit)
+    return "–" if value is None else show(value, unit, MEASURED)
 
 
 def _change(metric: Metric, lang: str) -> str:
     if metric.before is None or metric.after is None:
-        return "-"
+        return "–"
     if not metric.moved:
         return word(lang, "comparison.within_noise")
     if metric.change is None:
         return _value(metric.after, metric.unit)
-    return f"{100 * metric.change:+.1f} %"
+    return signed(metric.change, "ratio")
 
 
 def _rows(comparison: Comparison, lang: str) -> list[tuple[str, str, str, str]]:
@@ -68,17 +68,13 @@ def _account_line(account: Account, lang: str) -> str:
     elif account.after is None:
         moved = word(lang, "comparison.gone", time=show(account.before, "us"))
     else:
-        moved = f"{show(account.before, 'us')} → {show(account.after, 'us')}"
+        moved = " → ".join(show_apart(account.before, account.after, "us", MEASURED))
     line = word(
-        lang, "comparison.account", subject=account.subject, change=_signed(account.change_us), fact=account.fact,
-        moved=moved, part=account.part.removesuffix("_us"), part_change=_signed(account.part_change_us),
+        lang, "comparison.account", subject=account.subject, change=signed(account.change_us, "us"), fact=account.fact,
+        moved=moved, part=account.part.removesuffix("_us"), part_change=signed(account.part_change_us, "us"),
         share=show(account.share or 0.0, "ratio"),
     )  # fmt: skip
     return line + (f" [{', '.join(account.findings)}]" if account.findings else "")
-
-
-def _signed(us: float) -> str:
-    return ("+" if us > 0 else "−") + show(abs(us), "us")
 
 
 def _finding_line(match: Matched, lang: str) -> str:
@@ -89,7 +85,7 @@ def _finding_line(match: Matched, lang: str) -> str:
     if old is not None and new is not None:
         line += f", {_pair(old.severity.value, new.severity.value)}"
         if old.saving is not None and new.saving is not None:
-            line += f", {show(old.saving.us, 'us')} → {show(new.saving.us, 'us')}"
+            line += ", " + " → ".join(show_apart(old.saving.us, new.saving.us, "us"))
     else:
         line += f", {finding.severity.value}"
     return line + ")" + (f": {match.reason}" if match.reason else "")
@@ -119,7 +115,7 @@ def _sections(comparison: Comparison, lang: str) -> Iterator[tuple[str, list[str
         yield word(lang, f"comparison.{state}"), [_finding_line(m, lang) for m in comparison.of(state)]
     told = [_effect_line(e, lang) for e in comparison.effects]
     if told and comparison.unattributed_us is not None:
-        told.append(word(lang, "comparison.unattributed", change=_signed(comparison.unattributed_us)))
+        told.append(word(lang, "comparison.unattributed", change=signed(comparison.unattributed_us, "us")))
     yield word(lang, "comparison.effects"), told
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import NoVerdict, UsageError
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show
 from advisor.gate.history.baselines import Added, Baseline, Reference, load_baseline, names_in, require_baseline
 from advisor.gate.history.histories import History, apart
 from advisor.gate.judging.readings import value_of
@@ -188,16 +188,16 @@ def _metric_line(metric: dict[str, Any], lang: str) -> str:
     level, unit = metric["level"], metric["unit"]
     spread = say(lang, "spread", sigma=show(metric["sigma"] / abs(level), "ratio")) if level else ""
     few = metric["runs"] < metric["needed"]
-    beyond = say(lang, "fails_beyond", limit=show(metric["fails_beyond"], unit))
+    beyond = say(lang, "fails_beyond", limit=show(metric["fails_beyond"], unit, MEASURED))
     return say(
-        lang, "metric_line", name=metric["title"][lang], level=show(level, unit), spread=spread,
+        lang, "metric_line", name=metric["title"][lang], level=show(level, unit, MEASURED), spread=spread,
         limit=beyond if metric["gates"] else say(lang, "watched"),
         few=say(lang, "few", runs=metric["runs"], needed=metric["needed"]) if few else "",
     )  # fmt: skip
 
 
 def _run_line(run: dict[str, Any], lang: str) -> str:
-    step = "–" if run["step_time_us"] is None else show(run["step_time_us"], "us")
+    step = "–" if run["step_time_us"] is None else show(run["step_time_us"], "us", MEASURED)
     told = "  ".join(f"{name}={value}" for name, value in run["metadata"].items())
     return say(
         lang,

@@ -78,8 +78,10 @@ def _row(judgement: Judgement) -> dict[str, Any]:
     found = judgement.comparison
     return {
         "name": _two(lambda code: shorten(wording.name_of(judgement, code), 200)),
-        "before": show(found.before, judgement.unit) if found is not None else "–",
-        "after": wording.amount(judgement.value, judgement.unit),
+        "before": wording.both_sides(found.before, found.after, judgement.unit)[0] if found is not None else "–",
+        "after": wording.amount(judgement.value, judgement.unit)
+        if found is None
+        else wording.both_sides(found.before, found.after, judgement.unit)[1],
         "change": wording.change(judgement),
         "threshold": wording.threshold(judgement),
         "result": _two(lambda code: wording.result(judgement, code)),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.basics.units import show
 from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.render.decision.phrases import (
     about,
     amount,
+    both_sides,
     causes,
     change,
     details,
@@ -89,7 +89,7 @@ def _row(judgement: Judgement, lang: str) -> str:
     if judgement.result is not Result.PASS:
         told = f"{_MARKS[judgement.result]} {_say(outcome(judgement, lang))}"
     if found is not None:
-        before, now, moved = show(found.before, judgement.unit), show(found.after, judgement.unit), change(judgement)
+        (before, now), moved = both_sides(found.before, found.after, judgement.unit), change(judgement)
         bound = threshold(judgement)
     else:
         before, now, moved, bound = "–", amount(judgement.value, judgement.unit), "–", limit(judgement)

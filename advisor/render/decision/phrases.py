@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from advisor.basics.units import show, significant
+from advisor.basics.units import EXACT, MEASURED, show, show_apart, signed, significant
 from advisor.gate.changes import Change, Role, is_rounding
 from advisor.gate.metrics import title_of
 from advisor.gate.model import Decision, Judgement, Result, Unsteady, Verdict
@@ -105,23 +105,19 @@ def about(name: str, what: str, lang: str) -> str:
 
 
 def amount(value: float | None, unit: str) -> str:
-    return "–" if value is None else show(value, unit)
+    return "–" if value is None else show(value, unit, MEASURED)
 
 
 def limit(judgement: Judgement) -> str:
     """A budget's limit: "≤ 58 GB"."""
     sign = "≤" if judgement.at_most else "≥"
-    return f"{sign} {amount(judgement.limit, judgement.unit)}"
+    limit = "–" if judgement.limit is None else show(judgement.limit, judgement.unit, EXACT)
+    return f"{sign} {limit}"
 
 
-def signed(value: float, unit: str) -> str:
-    """A difference with its sign: "+1.2 ms"."""
-    return ("+" if value > 0 else "−" if value < 0 else "") + _size(abs(value), unit)
-
-
-def _size(value: float, unit: str) -> str:
-    """Small percentages with two digits: a difference carries no more."""
-    return f"{significant(100 * value, 2)} %" if unit == "ratio" and value < _SMALL else show(value, unit)
+def both_sides(before: float, after: float, unit: str) -> tuple[str, str]:
+    """A metric before and now, with as many digits as their difference takes."""
+    return show_apart(before, after, unit, MEASURED)
 
 
 def change(judgement: Judgement) -> str:
@@ -154,7 +150,7 @@ def reason(judgement: Judgement, lang: str) -> str:
     if found is not None and judgement.reason in ("worse", "better"):
         effect = found.effect
         moved = signed(found.after - found.before, judgement.unit)
-        relative = None if found.change is None else _size(abs(found.change), "ratio")
+        relative = None if found.change is None else show(abs(found.change), "ratio")
         values["change"] = moved if relative is None else say(lang, "aside", first=relative, second=moved)
         values["effect"] = (
             say(lang, "no_noise") if effect is None else say(lang, "effect", sigmas=significant(effect, 2))
@@ -217,9 +213,10 @@ def cause(item: Change, lang: str) -> str:
         name = title_of(item.fact).get(lang)
     else:
         name = where(item.subject, lang)
+    before, after = both_sides(item.before, item.after, "us")
     values = {
-        "name": name, "before": show(item.before, "us"), "after": show(item.after, "us"),
-        "difference": signed(item.difference, "us"), "share": f"{significant(100 * item.share, 2)} %".replace("-", "−"),
+        "name": name, "before": before, "after": after,
+        "difference": signed(item.difference, "us"), "share": show(item.share, "ratio").replace("-", "−"),
     }  # fmt: skip
     return say(lang, "seen_line" if item.role is Role.SEEN_AT else "part_line", **values)
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from advisor.basics.units import show
 from advisor.exchange import tool_version
 from advisor.gate.changes import Change
 from advisor.gate.model import Decision, Judgement, Recorded, Result, Unsteady, Verdict
@@ -15,6 +14,7 @@ from advisor.model import LANGUAGES
 from advisor.render.decision.phrases import (
     about,
     amount,
+    both_sides,
     cause,
     causes,
     change,
@@ -106,7 +106,7 @@ def _table(judgements: Sequence[Judgement], lang: str, paint: Any) -> list[str]:
 def _row(judgement: Judgement, lang: str) -> tuple[str, str, str, str]:
     found = judgement.comparison
     if found is not None:
-        values = f"{show(found.before, judgement.unit)} → {show(found.after, judgement.unit)}"
+        values = " → ".join(both_sides(found.before, found.after, judgement.unit))
         bound = say(lang, "aside", first=change(judgement), second=f"{say(lang, 'threshold')} {threshold(judgement)}")
         bound = change(judgement) if judgement.result is Result.WATCHED else bound
     elif judgement.kind == "budget":

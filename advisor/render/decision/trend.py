@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.basics.errors import UsageError
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show, signed
 from advisor.gate.history.baselines import Baseline, Reference
 from advisor.gate.history.trend import Event, Line, Point, Trend, follow, metrics_of
 from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
 from advisor.model import LANGUAGES, Finding, Text
 from advisor.render.decision.history import alike, heading, load, say
-from advisor.render.decision.phrases import counted, placed, signed
+from advisor.render.decision.phrases import counted, placed
 from advisor.render.escaping import printable
 from advisor.render.report.html import render_page
 from advisor.render.wording import word
@@ -51,15 +51,16 @@ def trend_text(reference: Reference, policy: Policy, form: str, lang: str, metri
 
 def _head(line: Line, lang: str) -> str:
     unit, name = line.metric.unit, line.metric.title.get(lang)
-    limit = say(lang, "fails_beyond", limit=show(line.limit, unit)) if line.metric.gates else say(lang, "watched")
-    return say(lang, "metric_line", name=name, level=show(line.level, unit), spread="", limit=limit, few="")
+    beyond = say(lang, "fails_beyond", limit=show(line.limit, unit, MEASURED))
+    limit = beyond if line.metric.gates else say(lang, "watched")
+    return say(lang, "metric_line", name=name, level=show(line.level, unit, MEASURED), spread="", limit=limit, few="")
 
 
 def _rows(line: Line, trend: Trend, lang: str) -> list[str]:
     shown = [
         (run, point, event) for run, point, event in zip(trend.runs, line.points, trend.events, strict=True) if point
     ]
-    texts = [show(point.value, line.metric.unit) for _, point, _ in shown]
+    texts = [show(point.value, line.metric.unit, MEASURED) for _, point, _ in shown]
     width = max(map(len, texts), default=0)
     low = min(min(point.value, point.level or point.value) for _, point, _ in shown)
     high = max(max(point.value, point.limit or point.value) for _, point, _ in shown)
@@ -187,7 +188,7 @@ def _kind(trend: Trend, baseline: Baseline) -> dict[str, Any]:
         "rows": [
             {
                 "when": when(run), "run": name_of(run),
-                "value": "–" if point is None else show(point.value, trend.lines[0].metric.unit),
+                "value": "–" if point is None else show(point.value, trend.lines[0].metric.unit, MEASURED),
                 "told": Text(*("; ".join(rows[index]) for rows in told)),
             }
             for index, (run, point) in reversed(list(enumerate(zip(trend.runs, first, strict=True))))
@@ -201,12 +202,12 @@ def _drawing(line: Line, trend: Trend) -> Drawing:
     values = [v for _, point in points for v in (point.value, point.level, point.limit) if v is not None]
     frame = _Frame(len(line.points), min(values), max(values))
     dots = [
-        (frame.x(index), frame.y(p.value), p.unsteady, f"{name_of(trend.runs[index])}: {show(p.value, unit)}")
+        (frame.x(index), frame.y(p.value), p.unsteady, f"{name_of(trend.runs[index])}: {show(p.value, unit, MEASURED)}")
         for index, p in points
     ]
     return Drawing(
         title=line.metric.title,
-        level=show(line.level, unit),
+        level=show(line.level, unit, MEASURED),
         width=_WIDTH,
         height=_HEIGHT,
         dots=tuple(dots),

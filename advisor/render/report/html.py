@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from advisor.basics.resources import resource
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import MEASURED, rank_list, show, show_apart
 from advisor.exchange import tool_version
 from advisor.model import LANGUAGES, Evidence, Finding, Outcome, Report, Text
 from advisor.render import conditions, wording
@@ -112,9 +112,9 @@ def _place_of(report: Report, finding: Finding) -> Text | None:
     try:
         pieces = [p for p in course["path"] if p[0] in finding.subject.ranks and p[3] != "communication"]
         rank, begin, end, _ = max(pieces, key=lambda piece: piece[2] - piece[1])
+        start, stop = show_apart(float(begin), float(end), "us", MEASURED)
         return wording.both(
-            "figures.place", rank=int(rank), step=printable(course["step"]), start=show(float(begin), "us"),
-            end=show(float(end), "us"),
+            "figures.place", rank=int(rank), step=printable(course["step"]), start=start, end=stop,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, IndexError):
         return None

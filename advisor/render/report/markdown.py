@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import line, telling
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
-from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.report.outline import Branch, branches, checks, next_collection, problems_together
 from advisor.render.report.whatif import ladder, spent
 from advisor.render.wording import about_recording, breakdown, change, check, gain, promise, where, word
 
@@ -58,7 +58,7 @@ def _breakdown(report: Report, lang: str) -> str:
     step = report.summary.step_time_us
     label = "report.step_time" if step is not None else "report.recording_time"
     length = step if step is not None else report.summary.recording_us
-    lead = f"{_say(word(lang, label))} **{show(length, 'us')}**: " if length is not None else ""
+    lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**: " if length is not None else ""
     told = spent(report, lang)
     return lead + " · ".join(parts) + (f"\n\n{_say(' · '.join(told))}" if told else "")
 
@@ -132,8 +132,11 @@ def _foot(report: Report, lang: str) -> str:
     if collection is not None:
         waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
         paragraphs.append(_say(word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang))))
-    shown = report.problems[:10]
-    bullets = [f"- {_code(problem.file)}: {markdown(shorten(problem.problem, 300))}" for problem in shown]
-    if len(report.problems) > len(shown):
-        bullets.append(f"- {_say(word(lang, 'report.more', count=len(report.problems) - len(shown)))}")
+    problems = problems_together(report)
+    bullets = []
+    for problem, files in problems[:10]:
+        more = f" {_say(word(lang, 'report.more', count=len(files) - 1))}" if len(files) > 1 else ""
+        bullets.append(f"- {_code(files[0])}{more}: {markdown(shorten(problem, 300))}")
+    if len(problems) > 10:
+        bullets.append(f"- {_say(word(lang, 'report.more', count=len(problems) - 10))}")
     return "\n\n".join([*paragraphs, "\n".join(bullets)]).rstrip()

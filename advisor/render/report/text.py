@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text as Line
 
-from advisor.basics.units import show
+from advisor.basics.units import MEASURED, show
 from advisor.knowledge.fact_titles import fact_title
 from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import line as told_line
@@ -130,7 +130,7 @@ def _ladder(report: Report, lang: str) -> list[Line]:
     if not rows:
         return []
     steps = " → ".join(f"{then} ({names})" for names, then, _ in rows)
-    now = show(report.whatif.step_time_us[""], "us") if report.whatif else ""
+    now = show(report.whatif.step_time_us[""], "us", MEASURED) if report.whatif else ""
     return [_line(""), _line((f"{word(lang, 'whatif.together')} ", "bold"), f"{now} → {steps}")]
 
 
@@ -157,11 +157,12 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
     edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
     bar, legend = Line(), Line()
     if report.summary.recording_us is not None:
-        length = show(report.summary.recording_us, "us")
+        length = show(report.summary.recording_us, "us", MEASURED)
         legend.append(f"{word(lang, 'report.recording_time')} {length}   ")
     if report.summary.step_time_us is not None:
         summed = f" ({made_of(report, lang)})" if made_of(report, lang) else ""
-        legend.append(f"{word(lang, 'report.step_time')} {show(report.summary.step_time_us, 'us')}{summed}   ")
+        length = show(report.summary.step_time_us, "us", MEASURED)
+        legend.append(f"{word(lang, 'report.step_time')} {length}{summed}   ")
     for index, (name, share) in enumerate(parts):
         style = PHASE_STYLES.get(name, "blue")
         fill = _UNKNOWN if name == "unknown" else _FILLS[index % len(_FILLS)]
@@ -263,7 +264,9 @@ def _foot(report: Report, lang: str, width: int) -> list[Line]:
         if len(files) == 1:
             lines.append(_line(("! ", "red"), f"{shorten(printable(files[0]), width // 2)}: {problem}"))
             continue
-        named = shorten(printable(", ".join(files[:2]) + ("" if len(files) == 2 else ", …")), width)
+        bare = word(lang, "report.problem_files", problem=problem, count=len(files), files="")
+        first = ", ".join(files[:2]) + ("" if len(files) == 2 else ", …")
+        named = shorten(printable(first), max(width - len(bare), 24))
         together = word(lang, "report.problem_files", problem=problem, count=len(files), files=named)
         lines.append(_line(("! ", "red"), together))
     if len(problems) > 3:

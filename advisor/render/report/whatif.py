@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.basics.jsonout import shield_json
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import MEASURED, rank_list, show, show_apart
 from advisor.engine.concluding.joint import Repaired
-from advisor.model import Report
+from advisor.model import Accounting, Report
 from advisor.plain import to_plain
 from advisor.render.escaping import printable
-from advisor.render.wording import rounded, where, word
+from advisor.render.wording import where, word
 
 MOST_RANKS = 16
 """Ranks whose shares are told one by one: those that change most; a group of thousands fits no screen."""
@@ -41,10 +41,11 @@ def render_whatif_json(repaired: Repaired) -> str:
 
 def _lines(repaired: Repaired, lang: str) -> Iterator[str]:
     gained = repaired.before_us - repaired.after_us
+    before, after = show_apart(repaired.before_us, repaired.after_us, "us", MEASURED)
     yield word(
         lang, "whatif.answer", causes=word(lang, "report.separator").join(repaired.without),
-        before=show(repaired.before_us, "us"), after=show(repaired.after_us, "us"), gained=rounded(gained, 3),
-        low=rounded(repaired.range_us[0], 2), high=rounded(repaired.range_us[1], 2),
+        before=before, after=after, gained=show(gained, "us"),
+        low=show(repaired.range_us[0], "us"), high=show(repaired.range_us[1], "us"),
         share=show(gained / repaired.before_us, "ratio"),
     )  # fmt: skip
     for finding in repaired.causes:
@@ -53,8 +54,8 @@ def _lines(repaired: Repaired, lang: str) -> Iterator[str]:
         yield ""
         yield word(lang, "whatif.shares")
         moved = sorted(repaired.shares.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))
-        for rank, (before, after) in sorted(moved[:MOST_RANKS]):
-            yield f"  {word(lang, 'kinds.rank')} {rank}: {show(before, 'ratio')} → {show(after, 'ratio')}"
+        for rank, shares in sorted(moved[:MOST_RANKS]):
+            yield f"  {word(lang, 'kinds.rank')} {rank}: {' → '.join(show_apart(*shares, 'ratio'))}"
         rest = tuple(rank for rank, _ in moved[MOST_RANKS:])
         if rest:
             yield "  " + word(lang, "whatif.rest", ranks=rank_list(rest))
@@ -62,7 +63,7 @@ def _lines(repaired: Repaired, lang: str) -> Iterator[str]:
     if repaired.next is not None:
         yield word(
             lang, "whatif.next", title=repaired.next.title.get(lang), where=where(repaired.next.subject, lang),
-            id=repaired.next.id, amount=rounded(repaired.next_us, 2),
+            id=repaired.next.id, amount=show(repaired.next_us, "us"),
         )  # fmt: skip
     else:
         yield word(lang, "whatif.no_next")
@@ -78,7 +79,7 @@ def ladder(report: Report, lang: str) -> list[tuple[str, str, str]]:
     for count in range(1, len(told.causes) + 1):
         then = told.step_time_us[",".join(told.causes[:count])]
         name = told.causes[count - 1]
-        rows.append((name if count == 1 else f"+ {name}", rounded(then, 3), f"−{rounded(now - then, 2)}"))
+        rows.append((name if count == 1 else f"+ {name}", show(then, "us", MEASURED), f"−{show(now - then, 'us')}"))
     return rows
 
 
@@ -94,5 +95,11 @@ def spent(report: Report, lang: str) -> list[str]:
     parts = [(word(lang, "account.useful"), told.useful_us)]
     parts += [(word(lang, "account.avoidable", id=name), us) for name, us in told.avoidable_us.items()]
     parts += [(word(lang, f"account.{name}"), us) for name, us in told.unavoidable_us.items()]
-    parts.append((word(lang, "account.unexplained"), told.unexplained_us))
-    return [f"{name} {rounded(us, 3)}" for name, us in parts if us >= SMALL * told.step_us]
+    rest = told.unexplained_parts_us or {"unexplained": told.unexplained_us}
+    left = _worth([(word(lang, f"account_parts.{name}"), us) for name, us in rest.items()], told)
+    said = [word(lang, "account.open", parts=word(lang, "report.separator").join(left))] if left else []
+    return _worth(parts, told) + said
+
+
+def _worth(parts: Sequence[tuple[str, float]], told: Accounting) -> list[str]:
+    return [f"{name} {show(us, 'us')}" for name, us in parts if us >= SMALL * told.step_us]

@@ -14,7 +14,10 @@ from jinja2 import StrictUndefined, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from advisor.basics.errors import RuleError
-from advisor.basics.units import show
+from advisor.basics.units import EXACT
+from advisor.knowledge.values import say_value
+from advisor.knowledge.words import word
+from advisor.model import LANGUAGES
 from advisor.ruleset.language.expression import ExpressionError, FactRef
 from advisor.ruleset.language.scopes import IDENTITY
 from advisor.ruleset.truth.evaluate import Scope
@@ -32,16 +35,33 @@ _FILTERS = ("join", "length", "first", "last", "upper", "lower", "show", "digits
 _TESTS = ("known", "even", "odd", "string", "number")
 
 
+CODE = ""
+"""The language of snippets: numbers as a program reads them."""
+_WRITTEN = ("number", "count", "list", "bool", "text")
+"""Units without a sign of their own, of which a snippet wants the bare value."""
+
+
 class Measured:
-    """A value with its unit. Compares and calculates as the number, prints as people read it."""
+    """A value with its unit. Compares and calculates as the number, prints as people read it.
 
-    __slots__ = ("unit", "value")
+    `fact`: whose value it is, which may have words for it. `digits`: significant ones, where not the usual.
+    """
 
-    def __init__(self, value: Any, unit: str = "number") -> None:
-        self.value, self.unit = value, unit
+    __slots__ = ("digits", "fact", "lang", "unit", "value")
+
+    def __init__(
+        self, value: Any, unit: str = "number", lang: str = CODE, fact: str = "", digits: int | None = None
+    ) -> None:
+        self.value, self.unit, self.lang, self.fact, self.digits = value, unit, lang, fact, digits
 
     def __str__(self) -> str:
-        return show(self.value, self.unit)
+        if self.lang == CODE and self.unit in _WRITTEN:
+            return _written(self.value)
+        return say_value(self.value, self.unit, self.lang or LANGUAGES[0], self.fact, self.digits)
+
+    def _as(self, value: Any, unit: str | None = None) -> Measured:
+        """Another value that is said like this one."""
+        return Measured(value, unit or self.unit, self.lang, digits=self.digits)
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -50,10 +70,10 @@ class Measured:
         return len(self.value)
 
     def __iter__(self) -> Iterator[Measured]:
-        return iter([Measured(item) for item in self.value])
+        return iter([Measured(item, lang=self.lang, fact=self.fact) for item in self.value])
 
     def __getitem__(self, index: Any) -> Measured:
-        return Measured(self.value[index])
+        return Measured(self.value[index], lang=self.lang, fact=self.fact)
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -74,20 +94,20 @@ class Measured:
         return bool(self.value >= _bare(other))
 
     def __add__(self, other: Any) -> Measured:
-        return Measured(_number(self.value) + _number(other), self.unit)
+        return self._as(_number(self.value) + _number(other))
 
     def __sub__(self, other: Any) -> Measured:
-        return Measured(_number(self.value) - _number(other), self.unit)
+        return self._as(_number(self.value) - _number(other))
 
     def __mul__(self, other: Any) -> Measured:
-        return Measured(_number(self.value) * _number(other), self.unit)
+        return self._as(_number(self.value) * _number(other))
 
     def __truediv__(self, other: Any) -> Measured:
         same = isinstance(other, Measured) and other.unit == self.unit
-        return Measured(_number(self.value) / _number(other), "ratio" if same else self.unit)
+        return self._as(_number(self.value) / _number(other), "ratio" if same else self.unit)
 
     def __rsub__(self, other: Any) -> Measured:
-        return Measured(_number(other) - _number(self.value), self.unit)
+        return self._as(_number(other) - _number(self.value))
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -96,10 +116,10 @@ class Measured:
 class Unknown:
     """A value that was not measured."""
 
-    __slots__ = ("name",)
+    __slots__ = ("lang", "name")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, lang: str) -> None:
+        self.name, self.lang = name, lang
 
     def __bool__(self) -> bool:
         return False
@@ -108,10 +128,10 @@ class Unknown:
 class Namespace:
     """Facts of one subject by the parts of their dotted names."""
 
-    __slots__ = ("_prefix", "_scope")
+    __slots__ = ("_lang", "_prefix", "_scope")
 
-    def __init__(self, scope: Scope, prefix: str) -> None:
-        self._scope, self._prefix = scope, prefix
+    def __init__(self, scope: Scope, prefix: str, lang: str) -> None:
+        self._scope, self._prefix, self._lang = scope, prefix, lang
 
     def __getitem__(self, name: str) -> Any:
         full = f"{self._prefix}{name}"
@@ -122,9 +142,9 @@ class Namespace:
                 fact = self._scope.fact(FactRef(full))
             except ExpressionError as error:
                 raise TemplateError(error.message) from None
-            return Unknown(full) if fact is None else Measured(fact.value, kind.unit)
+            return Unknown(full, self._lang) if fact is None else Measured(fact.value, kind.unit, self._lang, full)
         if full in _prefixes(self._scope):
-            return Namespace(self._scope, full + ".")
+            return Namespace(self._scope, full + ".", self._lang)
         raise KeyError(full)
 
 
@@ -153,32 +173,40 @@ class Group:
 class Variables:
     """What the texts of one finding may mention: facts, `let` names, parameters and the subject."""
 
-    def __init__(self, scope: Scope, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, scope: Scope, values: Mapping[str, tuple[Any, str]] | None = None) -> None:
         self._scope, self._values = scope, dict(values or {})
 
     def with_values(self, values: Mapping[str, Any], units: Mapping[str, str]) -> Variables:
         """The same, with the values a rule hands to a remedy."""
-        shown = {
-            name: Unknown(name) if value is None else Measured(value, units.get(name, "number"))
-            for name, value in values.items()
-        }
-        return Variables(self._scope, {**self._values, **shown})
+        given = {name: (value, units.get(name, "number")) for name, value in values.items()}
+        return Variables(self._scope, {**self._values, **given})
 
-    def find(self, name: str) -> Any:
-        """The variable of this name; KeyError where there is none."""
-        if name in self._values:
-            return self._values[name]
+    def find(self, name: str, lang: str) -> Any:
+        """The variable of this name as the language says it; KeyError where there is none."""
         scope = self._scope
+        if name in self._values:
+            return _measured(name, *self._values[name], lang)
         if name in scope.rule.let:
-            value = scope.value(scope.rule.let[name])
-            return Unknown(name) if value is None else Measured(value, scope.rule.units.get(name, "number"))
+            return _measured(name, scope.value(scope.rule.let[name]), scope.rule.units.get(name, "number"), lang)
         if name == "param":
-            return Group({key: Measured(each.value, each.unit) for key, each in scope.rule.params.items()})
+            params = scope.rule.params.items()
+            return Group({key: Measured(each.value, each.unit, lang, digits=EXACT) for key, each in params})
         if name == "subject":
-            return Namespace(scope, "subject.")
+            return Namespace(scope, "subject.", lang)
         if name in _prefixes(scope):
-            return Namespace(scope, name + ".")
+            return Namespace(scope, name + ".", lang)
         raise KeyError(name)
+
+
+def _measured(name: str, value: Any, unit: str, lang: str) -> Measured | Unknown:
+    return Unknown(name, lang) if value is None else Measured(value, unit, lang)
+
+
+def _written(value: Any) -> str:
+    """A bare value in a program's own notation: 12, 0.9, True, 85, 160."""
+    if isinstance(value, (tuple, list)):
+        return ", ".join(_written(item) for item in value)
+    return f"{value:.{EXACT}g}" if isinstance(value, float) else str(value)
 
 
 def _bare(value: Any) -> Any:
@@ -197,10 +225,10 @@ def _finalize(strict: bool) -> Any:
         if isinstance(value, Unknown):
             if strict:
                 raise TemplateError(f"{value.name} is unknown")
-            return "unknown"
+            return word(value.lang or LANGUAGES[0], "values.unknown")
         if not isinstance(value, (str, int, float, tuple, Measured, StrictUndefined)):
             raise TemplateError("a placeholder names a group of facts, or nothing that can be shown")
-        return show(value, "number") if isinstance(value, (float, tuple)) else value
+        return str(Measured(value)) if isinstance(value, (float, tuple)) else value
 
     return finalize
 
@@ -220,7 +248,7 @@ def _environment(strict: bool) -> _Sandbox:
     environment = _Sandbox(undefined=StrictUndefined, finalize=_finalize(strict), autoescape=False, cache_size=0)
     environment.globals.clear()
     environment.filters = {name: environment.filters[name] for name in _FILTERS if name in environment.filters}
-    environment.filters.update(show=lambda value, unit: Measured(_bare(value), unit), digits=_digits, join=_join)
+    environment.filters.update(show=_show, digits=_digits, join=_join)
     environment.tests = {name: environment.tests[name] for name in _TESTS if name in environment.tests}
     environment.tests["known"] = lambda value: not isinstance(value, Unknown)
     return environment
@@ -230,12 +258,17 @@ def _join(values: Any, separator: str = "") -> str:
     """The values in a row. Grows no further than a text may: a join of a join multiplies lengths before it is shown."""
     pieces, length = [], 0
     for value in values:
-        piece = str(show(value, "number") if isinstance(value, float) else value)
+        piece = str(Measured(value) if isinstance(value, float) else value)
         length += len(piece) + len(str(separator))
         if length > MAX_OUTPUT:
             raise TemplateError(f"a join of more than {MAX_OUTPUT} characters")
         pieces.append(piece)
     return str(separator).join(pieces)
+
+
+def _show(value: Any, unit: str) -> Measured:
+    """The value in another unit."""
+    return value._as(value.value, unit) if isinstance(value, Measured) else Measured(value, unit)
 
 
 def _digits(value: Any, count: int = 0) -> str:
@@ -310,8 +343,8 @@ def _dotted(node: nodes.Node) -> str:
     return ""
 
 
-def render(source: str, variables: Variables, *, lenient: bool = False) -> str:
-    """The text with its placeholders filled in.
+def render(source: str, variables: Variables, lang: str = LANGUAGES[0], *, lenient: bool = False) -> str:
+    """The text with its placeholders filled in, with numbers and words as the language `lang` (or `CODE`) has them.
 
     Raises RuleError for a name that does not exist, for an unknown value (unless `lenient`), and for a text that is
     not a permitted template or grows beyond `MAX_OUTPUT` characters.
@@ -322,7 +355,7 @@ def render(source: str, variables: Variables, *, lenient: bool = False) -> str:
     context = {}
     for name in names:
         try:
-            context[name] = variables.find(name)
+            context[name] = variables.find(name, lang)
         except KeyError:
             continue
     pieces, length = [], 0

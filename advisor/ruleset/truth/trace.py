@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from advisor.basics.units import show
+from advisor.basics.units import EXACT, show
 from advisor.model import Evidence, Subject
 from advisor.ruleset.language.conditions import All, AnyOf, Condition, CountOf, FindingIs, Leaf, Negation, push_down
 from advisor.ruleset.language.dimensions import Dimensions
@@ -164,12 +164,9 @@ def _threshold(scope: Scope, op: str, left: Expr, right: Expr) -> str:
     unit = unit_of(scope, right)
     if unit == "number":
         unit = unit_of(scope, left)
-    shown = "unknown" if value is None else show(value, unit)
-    return (
-        f"{op} {shown}"
-        if isinstance(right, (Literal, Param)) or op in ("in", "not in")
-        else f"{op} {shown} ({text_of(right)})"
-    )
+    written = isinstance(right, (Literal, Param)) or op in ("in", "not in")
+    shown = "unknown" if value is None else show(value, unit, EXACT if written else None)
+    return f"{op} {shown}" if written else f"{op} {shown} ({text_of(right)})"
 
 
 def unit_of(scope: Scope, expr: Expr) -> str:
