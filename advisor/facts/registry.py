@@ -15,7 +15,7 @@ MODULES = (
     "operators.compilation", "collectives.parallelism", "collectives.communication", "cluster.replay", "cluster.ranks",
     "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links", "cluster.stages",
     "collectives.allreduce", "step.environment", "collectives.transfers", "operators.cores", "operators.access",
-    "compat.mindinsight",
+    "compat.mindinsight", "account.spending",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 
