@@ -15,7 +15,7 @@ from advisor.facts.device.course import COURSE, ROUNDING_US, Chain
 from advisor.facts.step.steps import steady
 
 MOST_MISSED = 0.1
-"""Where more of the point-to-point operations or of the collectives find no partner, who waited for whom is not known."""
+"""Where more of the point-to-point operations, or of the collectives, have no partner, nobody knows who waited."""
 PURE_SLACK = 0.5
 """Transfer times differ by this much between members and repetitions; more than that is waiting."""
 
