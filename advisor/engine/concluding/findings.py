@@ -171,7 +171,7 @@ def _remedies(
     remedies = []
     for use in rule.remedies:
         spec = known.get(use.id)
-        if spec is not None:
+        if spec is not None and all(scope.truth(condition) is True for condition in use.when):
             remedies.append(_remedy(spec, use, scope, framework, variables))
     return remedies
 

@@ -112,7 +112,7 @@ def problems_together(report: Report) -> list[tuple[str, list[str]]]:
     """(problem, files that have it) in the order of the report."""
     found: dict[str, list[str]] = {}
     for problem in report.problems:
-        found.setdefault(problem.problem, []).append(problem.file)
+        found.setdefault(problem.problem, []).extend((problem.file, *problem.also))
     return list(found.items())
 
 
