@@ -73,7 +73,8 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
 
 def critical_path(found: Model) -> list[_Piece]:
     """From the event that ends last back to the start: what each event had to wait for. [rank, from, to, what], with
-    what computing, communication or idle, microseconds on the common clock, in order of time."""
+    what computing, communication, idle or absent (a member without files is awaited), microseconds on the common clock,
+    in order of time."""
     rank, event = max(
         ((r, i) for r, chain in found.chains.items() for i in range(len(chain.name))),
         key=lambda at: _end(found, *at),
@@ -89,7 +90,10 @@ def critical_path(found: Model) -> list[_Piece]:
                 members = found.members[number]
                 last = max(members, key=lambda r: (_start(found, r, members[r]), r == rank))
                 begin = min(_start(found, last, members[last]), now)
-                path.append((rank, begin, now, "communication"))
+                met = min(max(begin, _absent(found, number)), now)
+                path.append((rank, met, now, "communication"))
+                if met > begin:
+                    path.append((last, begin, met, "absent"))
                 rank, event = last, members[last]
             else:
                 path.append((rank, begin, now, "communication"))
@@ -126,6 +130,12 @@ def _end(found: Model, rank: int, event: int) -> float:
     return _start(found, rank, event) + own
 
 
+def _absent(found: Model, number: int) -> float:
+    """When the last member without files came to this meeting, as far as that is known; else long ago."""
+    arrived = found.absent[number] if 0 <= number < len(found.absent) else None
+    return float("-inf") if arrived is None else arrived
+
+
 def _pieces(found: Model, rank: int) -> dict[str, list[tuple[float, float]]]:
     """[from, to] of computing, of waiting for the last to come to a collective, and of its transfer."""
     pieces: dict[str, list[tuple[float, float]]] = {"computing": [], "waiting": [], "communication": []}
@@ -136,7 +146,7 @@ def _pieces(found: Model, rank: int) -> dict[str, list[tuple[float, float]]]:
             continue
         number = found.joint[rank][i]
         members = found.members[number] if number >= 0 else {rank: i}
-        met = min(max(_start(found, r, n) for r, n in members.items()), end)
+        met = min(max(_absent(found, number), *(_start(found, r, n) for r, n in members.items())), end)
         pieces["waiting"].append((begin, max(met, begin)))
         pieces["communication"].append((max(met, begin), end))
     return pieces
