@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.basics.jsonout import shield_json
 from advisor.engine.concluding.evidence import waiting_for
@@ -38,7 +38,7 @@ class Diagnosis:
     world_size: int | None = None
     missing: tuple[MissingEvidence, ...] = ()
     """Tables no rank has, and the rules that cannot be judged without them."""
-    problems: list[dict[str, str]] = field(default_factory=list)
+    problems: list[dict[str, Any]] = field(default_factory=list)
     unparsed: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     """Folders that no layout recognised, and why; only where nothing was recognised at all."""
@@ -86,7 +86,7 @@ def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
         missing=waiting_for(
             ((rule.id, rule_needs(rule)) for rule in rules.rules), catalogue(), tables, profile.framework
         ),
-        problems=[{"file": p.file, "problem": p.problem} for p in say_once(problems)],
+        problems=[{"file": p.file, "problem": p.problem, "also": list(p.also)} for p in say_once(problems)],
         unparsed=_unparsed(profile),
         passed_over=[] if profile.ranks else _passed_over(given.paths),
         empty=not profile.ranks and not any(_holds_files(path) for path in given.paths),
@@ -146,7 +146,9 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
             )
     if diagnosis.problems:
         lines.append(say("doctor.problems"))
-        lines += ["  " + say("doctor.problem", **problem) for problem in diagnosis.problems]
+        for each in diagnosis.problems:
+            file = f"{each['file']} (+{len(each['also'])})" if each["also"] else each["file"]
+            lines.append("  " + say("doctor.problem", file=file, problem=each["problem"]))
     lines.append(say("doctor.engine", engine=diagnosis.engine))
     return "\n".join(printable(line) for line in lines) + "\n"
 

@@ -1,4 +1,5 @@
-"""How far savings are off, and what a direction can lose (knowledge_base/savings.yaml)."""
+"""How far savings are off, what a direction can lose (knowledge_base/savings.yaml), and how much of a step matters
+(knowledge_base/materiality.yaml)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.knowledge.statements import document
+from advisor.model import Severity
 
 
 @lru_cache(maxsize=1)
@@ -18,6 +20,18 @@ def usual_error(way: str) -> float:
     return float(_terms()["error"][way]["value"])
 
 
+def unexplained_part() -> float:
+    """Part of a symptom's lost time up to which it is accounted for although its causes lose less."""
+    return float(_terms()["explained"]["value"])
+
+
 def pools() -> dict[str, list[list[str]]]:
     """direction -> lists of facts: of each the first measured counts, their sum is what the direction can lose."""
     return dict(_terms()["pools"])
+
+
+@lru_cache(maxsize=1)
+def materiality() -> dict[Severity, float]:
+    """Least share of the step that must be at stake for each severity."""
+    least = document("materiality.yaml")["least_share_of_step"]
+    return {Severity(name): float(entry["value"]) for name, entry in least.items()}

@@ -95,6 +95,8 @@ all stages the same work."""
 class RemedyUse:
     id: str
     values: Mapping[str, Expr] = field(default_factory=dict)
+    when: tuple[Condition, ...] = ()
+    """Given only where these hold."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +147,13 @@ class Rule:
         return Dimensions(self.subject_kind, catalogue, params, let)
 
     def conditions(self) -> Iterator[Condition]:
-        """`applies`, `when` and the doubts."""
+        """`applies`, `when`, the doubts' and the remedies'."""
         yield from self.applies
         yield self.when
         for doubt in self.doubts:
             yield doubt.when
+        for use in self.remedies:
+            yield from use.when
 
     def expressions(self) -> Iterator[Expr]:
         """Every expression of the rule."""

@@ -121,12 +121,12 @@ class Rank:
         return None if path is None else Source(self.relative(path), columns)
 
 
-MOST_FILES = 8
+MOST_FILES = 1000
 """Files named where many have the same problem."""
 
 
 def say_once(problems: Iterable[Problem]) -> list[Problem]:
-    """Problems by file; those that three files or more have alike are one, with the other files in its text."""
+    """Problems by file; those that three files or more have alike are one, which names the others too."""
     files: dict[str, list[str]] = {}
     for entry in problems:
         files.setdefault(entry.problem, []).append(entry.file)
@@ -136,8 +136,7 @@ def say_once(problems: Iterable[Problem]) -> list[Problem]:
         if len(others) < 2:
             told += [Problem(file, text) for file in (first, *others)]
             continue
-        more = f", and {len(others) - MOST_FILES} more" if len(others) > MOST_FILES else ""
-        told.append(Problem(first, f"{text} (the same in {', '.join(others[:MOST_FILES])}{more})"))
+        told.append(Problem(first, text, tuple(others[:MOST_FILES])))
     return sorted(told, key=lambda p: (p.file, p.problem))
 
 

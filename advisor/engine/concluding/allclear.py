@@ -15,7 +15,8 @@ from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.model import RUN, Finding, Subject, Text
+from advisor.model import COLLECTION, RUN, Finding, Subject, Text
+from advisor.tables import FILES
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def losses(facts: FactSet) -> list[Loss]:
             continue
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
-            tells = None if told else Text(entry["tells"]["evidence"], entry["tells"]["evidence"])
+            tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
             found.append(Loss(direction, shares[0], both(f"lost.{direction}"), entry["verdict"], tells))
     return sorted(found, key=lambda loss: -loss.share)
 
@@ -139,8 +140,16 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     for entry in terms()["needed"]:
         if state.get(entry["where"], False) and not _measured(facts, entry, ranks):
             part = show(lost.get(entry["where"], 0.0), "ratio")
-            return Doubt(both(f"lacks.{entry['lacks']}", share=part), Text(entry["tells"], entry["tells"]))
+            return Doubt(both(f"lacks.{entry['lacks']}", share=part), _not_at_hand(entry["tells"], facts))
     return None
+
+
+def _not_at_hand(evidence: str, facts: FactSet) -> Text | None:
+    """What to collect of the files named, those left out that every rank has: nobody is asked for what was read."""
+    tables = facts.value("collection.tables", COLLECTION)
+    at_hand = {FILES.get(str(table), "") for table in tables} if isinstance(tables, tuple) else set()
+    told = " / ".join(file for file in evidence.split(" / ") if file not in at_hand)
+    return Text(told, told) if told else None
 
 
 def _measured(facts: FactSet, entry: Mapping[str, Any], ranks: Sequence[int]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from advisor.basics.errors import RuleError
@@ -15,7 +14,7 @@ from advisor.engine.concluding.partial import is_partial, reservations
 from advisor.engine.concluding.roots import lower
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
-from advisor.knowledge.statements import document
+from advisor.knowledge.savings import materiality
 from advisor.knowledge.verdicts import verdict_words
 from advisor.knowledge.words import both
 from advisor.model import (
@@ -46,13 +45,6 @@ class Draft:
 
     rule: Rule
     subject: Subject
-
-
-@lru_cache(maxsize=1)
-def materiality() -> dict[Severity, float]:
-    """Least share of the step that must be at stake for each severity (knowledge_base/materiality.yaml)."""
-    least = document("materiality.yaml")["least_share_of_step"]
-    return {Severity(name): float(entry["value"]) for name, entry in least.items()}
 
 
 def build(
@@ -179,7 +171,7 @@ def _remedies(
     remedies = []
     for use in rule.remedies:
         spec = known.get(use.id)
-        if spec is not None:
+        if spec is not None and all(scope.truth(condition) is True for condition in use.when):
             remedies.append(_remedy(spec, use, scope, framework, variables))
     return remedies
 

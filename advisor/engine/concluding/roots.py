@@ -2,7 +2,8 @@
 
 A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's, and a cause whose rule
 states none has it from its symptoms. A cause of little weight cannot account for a symptom of much: it must itself be
-of medium severity, or as severe as the symptom.
+of medium severity, or as severe as the symptom. And none accounts for more lost time than it loses: what is left of the
+symptom then stands by itself (`remainders`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from advisor.engine.concluding.remainders import remainder
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
 
 _Item = TypeVar("_Item")
@@ -168,12 +170,34 @@ def assign_roles(
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None
                     effects[i].append(j)
+    partly = _keep_remainders(ordered, causes, effects, kinds)
     roles = [_role(ordered[i], bool(causes[i]), kinds.get(ordered[i].rule, "cause")) for i in range(len(ordered))]
+    roles = [Role.CONTRIBUTING if i in partly else role for i, role in enumerate(roles)]
     inherited = [
         _heir(ordered, effects, i) if roles[i] == Role.ROOT_CAUSE and finding.rule in heirs else finding
         for i, finding in enumerate(ordered)
     ]
     return _numbered(inherited, causes, effects, _without_trifles(inherited, roles))
+
+
+def _keep_remainders(
+    findings: list[Finding], causes: Sequence[dict[int, None]], effects: Sequence[list[int]], kinds: Mapping[str, str]
+) -> set[int]:
+    """Leaves symptoms what their causes do not account for. Returns the places of those that are explained in part;
+    what is explained by less than half is not explained."""
+    partly = set()
+    for i, finding in enumerate(findings):
+        first = [findings[c] for c in causes[i] if not causes[i].keys() & causes[c].keys()]
+        if kinds.get(finding.rule) != "symptom" or (left := remainder(finding, first)) is None:
+            continue
+        findings[i] = replace(finding, at_stake=left.lost)
+        if not left.mostly:
+            partly.add(i)
+            continue
+        for cause in causes[i]:
+            effects[cause].remove(i)
+        causes[i].clear()
+    return partly
 
 
 def _heir(findings: Sequence[Finding], effects: Sequence[Sequence[int]], cause: int) -> Finding:

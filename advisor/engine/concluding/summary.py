@@ -81,10 +81,17 @@ def summarise(
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
     """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it."""
     share = top.saving.share_of_step if top.saving is not None else None
-    if loss.direction == top.direction.value or share is None or loss.share <= share:
+    if loss.direction == top.direction.value or share is None:
         return False
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
-    return bool(shown) and all(finding.role != Role.SYMPTOM for finding in shown)
+    return bool(shown) and all(f.role != Role.SYMPTOM and _without_owner(f, loss) > share for f in shown)
+
+
+def _without_owner(finding: Finding, loss: Loss) -> float:
+    """The part of the loss that no cause accounts for, as a share of the step."""
+    if not finding.because or finding.at_stake is None or finding.at_stake.share is None:
+        return loss.share
+    return min(finding.at_stake.share, loss.share)
 
 
 def step_time(facts: FactSet) -> float | None:

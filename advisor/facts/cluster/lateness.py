@@ -190,6 +190,32 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
     )
 
 
+def type_speeds(run: Run, rank: int, others: list[int]) -> tuple[float, float] | None:
+    """(least, most): how many times as long as on its peers the operator types of a rank take for the same calls, each
+    type weighted by its time, without the twentieth at either end. Alike: the card is slow, not its work."""
+    courses = run.each(COURSE)
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    if own is None or not peers:
+        return None
+    totals: dict[str, tuple[float, float]] = {}
+    for key, (count, lasts) in own.speed.items():
+        theirs = [p.speed[key][1] for p in peers if key in p.speed]
+        if theirs:
+            mine, usual = totals.get(key[0], (0.0, 0.0))
+            totals[key[0]] = mine + count * lasts, usual + count * float(np.median(theirs))
+    ranked = sorted((mine / usual, usual) for mine, usual in totals.values() if usual > 0)
+    if not ranked:
+        return None
+    mass = np.cumsum([usual for _, usual in ranked])
+    low, high = (int(np.searchsorted(mass, mass[-1] * part)) for part in (EDGE, 1 - EDGE))
+    return ranked[low][0], ranked[min(high, len(ranked) - 1)][0]
+
+
+EDGE = 0.05
+"""Part of the kernel time left out at either end of what its types take: one odd type does not speak for a card."""
+
+
 def extra_work(run: Run, rank: int, others: list[int], most: int = 3) -> tuple[float, tuple[str, ...]]:
     """Microseconds a step that a rank's calls take beyond its peers' because there are more of them or their shapes are
     others, each at this rank's own speed, and the operator types that account for most of it with the shapes here."""

@@ -10,7 +10,7 @@ from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import group_gains, groups
-from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators
+from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, type_speeds
 from advisor.facts.cluster.peers import excess
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
@@ -53,6 +53,12 @@ KINDS = (
          formula="weighted median over type and shapes of own median ÷ median of the others", needs="kernels"),
     kind("rank.slow_operators", "list", "rank", "operator types that account for the longer computation (S37)",
          needs="kernels"),
+    kind("rank.type_speed_low", "number", "rank",
+         "the operator types least slowed take this many times as long as on the peers, the same calls and shapes",
+         formula="ratio of the types below which a twentieth of the kernel time lies", needs="kernels"),
+    kind("rank.type_speed_high", "number", "rank",
+         "the operator types most slowed take this many times as long as on the peers, the same calls and shapes",
+         formula="ratio of the types above which a twentieth of the kernel time lies", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
     kind("rank.extra_operators", "list", "rank", "operator types that account for it, with the shapes here",
@@ -95,6 +101,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry.late_us > 0 and entry.cause == "compute":
             names = slow_operators(run, rank, peers[layout.stage[rank]])
             yield from fact("rank.slow_operators", subject, names or None, *sources)
+            low, high = type_speeds(run, rank, peers[layout.stage[rank]]) or (None, None)
+            yield from fact("rank.type_speed_low", subject, low, *sources)
+            yield from fact("rank.type_speed_high", subject, high, *sources)
             more, where = extra_work(run, rank, peers[layout.stage[rank]])
             yield from fact("rank.extra_work_us", subject, more, *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)

@@ -91,8 +91,7 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         if causes:
             cause = min(causes, key=lambda name: (-causes[name], name))
             over = float(np.median([late[r].parts.get(cause, 0.0) for r in ranks]))
-            if over > 0:  # else most of its ranks are no later than their peers: one is, not the host
-                found[host] = cause, over
+            found[host] = cause, max(over, 0.0)  # where one of its ranks is late, the others may be early
     worst = sorted(found, key=lambda host: (-found[host][1], host))[:REPLAYS]
     for host, (cause, over) in found.items():
         ranks = members[host]

@@ -17,6 +17,7 @@ from advisor.sources.base import Rank
 KINDS = (
     kind("collection.unparsed_ranks", "count", "collection", "ranks with raw data that nothing has parsed (S53)"),
     kind("collection.unparsed_folders", "list", "collection", "those folders, the first ten"),
+    kind("collection.tables", "list", "collection", "tables that the files of every rank bring and that could be read"),
     kind("collection.level", "text", "collection", "profiler level the files state"),
     kind("collection.has_schedule", "bool", "collection", "a schedule was set"),
     kind("collection.data_process", "bool", "collection", "the data pipeline was to be recorded"),
@@ -61,6 +62,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         names = tuple(name if (name := rank.relative(rank.root)) != "." else rank.root.name for rank in unparsed[:10])
         yield from fact("collection.unparsed_folders", COLLECTION, names)
     _tell_lost_steps(run)
+    brought = [set(rank.tables) - {table for p in rank.problems for table in p.lost} for rank in profile.ranks]
+    yield from fact("collection.tables", COLLECTION, tuple(sorted(set.intersection(*brought))) if brought else ())
     recorded = sum(len(rank.problems) for rank in profile.ranks) + len(profile.problems)
     yield from fact("collection.problem_count", COLLECTION, recorded)
     yield from fact("collection.bytes_per_rank", COLLECTION, max(map(_bytes, profile.ranks), default=None))

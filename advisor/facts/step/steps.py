@@ -121,19 +121,22 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
     )
 
 
-def exclude_odd_ends(times: StepTimes) -> StepTimes:
-    """Leaves out a first step that is warm-up and a last step that the end of the collection cut."""
+def _without_warm_up(times: StepTimes) -> StepTimes:
+    """Without a first step that is warm-up."""
     ends = section("odd_ends")
     if len(times.steps) < ends["steps"]:
         return times
     typical = float(np.median(times.time[1:]))
-    if times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical):
-        times = times.without(times.steps[:1], "warm-up")
-    if len(times.steps) >= ends["steps"] and times.time[-1] < ends["shorter_factor"] * float(
-        np.median(times.time[:-1])
-    ):
-        times = times.without(times.steps[-1:], "incomplete: the collection ended in it")
-    return times
+    late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
+    return times.without(times.steps[:1], "warm-up") if late else times
+
+
+def _without_cut_end(times: StepTimes) -> StepTimes:
+    """Without a last step that the end of the collection cut."""
+    ends = section("odd_ends")
+    if len(times.steps) < ends["steps"] or times.time[-1] >= ends["shorter_factor"] * np.median(times.time[:-1]):
+        return times
+    return times.without(times.steps[-1:], "incomplete: the collection ended in it")
 
 
 def _starts_late(times: StepTimes, typical: float) -> bool:
@@ -185,12 +188,17 @@ def steady(run: Run) -> dict[int, StepTimes]:
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(times, courses, frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
-    times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
+    times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
+    return dict(sorted(_on_all({rank: _without_cut_end(t) for rank, t in times.items()}).items()))
+
+
+def _on_all(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """What is left out on one rank is left out on all."""
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
     for reason in sorted(set(odd.values())):
         names = [name for name, why in odd.items() if why == reason]
         times = {rank: t.without(names, reason) for rank, t in times.items()}
-    return dict(sorted(_met_again(times).items()))
+    return times
 
 
 def _met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:

@@ -37,7 +37,7 @@ def render_junit(report: Report, lang: str = "en", **_: Any) -> str:
     output.text = xml(f"{report.summary.headline.get(lang)}\n{report.profile.path}")
     if report.problems:
         errors = ElementTree.SubElement(suite, "system-err")
-        errors.text = xml("\n".join(f"{problem.file}: {problem.problem}" for problem in report.problems))
+        errors.text = xml("\n".join(f"{file}: {p.problem}" for p in report.problems for file in (p.file, *p.also)))
     totals = {key: str(count) for key, count in counts.items() if key != "skipped"}  # Jenkins' schema has none there
     suites = ElementTree.Element("testsuites", {"name": "advisor", **totals})
     suites.append(suite)

@@ -8,7 +8,7 @@ from advisor.basics.units import MEASURED, show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import line, telling
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
-from advisor.render.report.outline import Branch, branches, checks, next_collection
+from advisor.render.report.outline import Branch, branches, checks, next_collection, problems_together
 from advisor.render.report.whatif import ladder, spent
 from advisor.render.wording import about_recording, breakdown, change, check, gain, promise, where, word
 
@@ -132,8 +132,11 @@ def _foot(report: Report, lang: str) -> str:
     if collection is not None:
         waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
         paragraphs.append(_say(word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang))))
-    shown = report.problems[:10]
-    bullets = [f"- {_code(problem.file)}: {markdown(shorten(problem.problem, 300))}" for problem in shown]
-    if len(report.problems) > len(shown):
-        bullets.append(f"- {_say(word(lang, 'report.more', count=len(report.problems) - len(shown)))}")
+    problems = problems_together(report)
+    bullets = []
+    for problem, files in problems[:10]:
+        more = f" {_say(word(lang, 'report.more', count=len(files) - 1))}" if len(files) > 1 else ""
+        bullets.append(f"- {_code(files[0])}{more}: {markdown(shorten(problem, 300))}")
+    if len(problems) > 10:
+        bullets.append(f"- {_say(word(lang, 'report.more', count=len(problems) - 10))}")
     return "\n\n".join([*paragraphs, "\n".join(bullets)]).rstrip()

@@ -55,7 +55,7 @@ def _causes(findings: Sequence[Claim]) -> dict[str, str]:
             claimed.get(symptom, []).append(identity)
     cause_of: dict[str, str] = {}
     for identity, role in {identity: role for identity, role, _, _ in findings}.items():
-        if role == Role.ROOT_CAUSE.value:
+        if role != Role.SYMPTOM.value:  # what is explained in part loses time of its own, too
             continue
         for cause in claimed[identity]:
             if cause in claimed and cause != identity and not _reaches(cause, identity, cause_of):
@@ -112,7 +112,7 @@ def problems_together(report: Report) -> list[tuple[str, list[str]]]:
     """(problem, files that have it) in the order of the report."""
     found: dict[str, list[str]] = {}
     for problem in report.problems:
-        found.setdefault(problem.problem, []).append(problem.file)
+        found.setdefault(problem.problem, []).extend((problem.file, *problem.also))
     return list(found.items())
 
 

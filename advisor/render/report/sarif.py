@@ -40,7 +40,11 @@ def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
             {
                 "executionSuccessful": bool(report.checked or report.findings),
                 "toolExecutionNotifications": [
-                    *(_notification(f"{problem.file}: {problem.problem}", "warning") for problem in report.problems),
+                    *(
+                        _notification(f"{file}: {problem.problem}", "warning")
+                        for problem in report.problems
+                        for file in (problem.file, *problem.also)
+                    ),
                     *(
                         _unjudged(item, lang)
                         for item in report.checked

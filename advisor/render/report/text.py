@@ -264,7 +264,9 @@ def _foot(report: Report, lang: str, width: int) -> list[Line]:
         if len(files) == 1:
             lines.append(_line(("! ", "red"), f"{shorten(printable(files[0]), width // 2)}: {problem}"))
             continue
-        named = shorten(printable(", ".join(files[:2]) + ("" if len(files) == 2 else ", …")), width)
+        bare = word(lang, "report.problem_files", problem=problem, count=len(files), files="")
+        first = ", ".join(files[:2]) + ("" if len(files) == 2 else ", …")
+        named = shorten(printable(first), max(width - len(bare), 24))
         together = word(lang, "report.problem_files", problem=problem, count=len(files), files=named)
         lines.append(_line(("! ", "red"), together))
     if len(problems) > 3:

@@ -228,7 +228,10 @@ class _Builder:
                 expr = self._expr(raw)
                 self.units[f"{use.id}.{name}"] = self.dimensions().unit(expr)
                 values[name] = expr
-        return RemedyUse(use.id, values)
+        when = self._conditions(use.when, ("remedies", index, "when"))
+        if any(isinstance(part, FindingIs) for condition in when for part in parts(condition)):
+            self.faults.add(("remedies", index), "a remedy cannot ask for a finding", "ask for the facts behind it")
+        return RemedyUse(use.id, values, when)
 
     def _conditions(self, raw: Any, where: tuple[Any, ...]) -> tuple[Condition, ...]:
         """A list of conditions, or a single one."""

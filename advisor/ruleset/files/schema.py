@@ -125,6 +125,9 @@ class SavingModel(Model):
 class RemedyUseModel(Model):
     id: Word
     values: dict[Identifier, Expression] = Field(default_factory=dict)
+    when: Conditions = Field(
+        default_factory=list, description="given only where this holds: nobody is asked for what was measured"
+    )
 
 
 class ReferenceModel(Model):

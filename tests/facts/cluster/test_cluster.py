@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from clusters import PIPELINE, SMALL, facts_of
 
-from advisor.facts.cluster.lateness import extra_work
+from advisor.facts.cluster.lateness import extra_work, type_speeds
 from advisor.facts.device.course import Course
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, measure
-from benchmarks.simulator import Fault, simulate
+from benchmarks.simulator import Fault, simulate, write_profile
 
 
 def rank(number: int) -> Subject:
@@ -142,6 +142,16 @@ def test_one_slow_rank_of_two_is_no_slow_host(tmp_path):
     assert all(fact.value <= 0.5 for fact in hosts.values())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_advisor_measures_itself_is_never_impossible(tmp_path, seed):
+    """Consistent files of hosts without a fault give no number that makes them look damaged."""
+    scenario = replace(SMALL, data=6, ranks_per_host=3, seed=seed)
+    write_profile(simulate(scenario), tmp_path)
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert [problem.problem for problem in measured.problems] == []
+    assert not measured.facts.doubted
+
+
 def test_a_first_stage_that_waits_for_data_as_a_whole_is_the_data_pipeline(tmp_path):
     """No rank of it is later than the others, yet all later stages wait behind it."""
     scenario = replace(PIPELINE, data=4, ranks_per_host=2)
@@ -191,3 +201,20 @@ def test_ranks_measured_in_another_way_are_not_compared(tmp_path, spoil):
     assert compared == {0, 2, 3}
     assert all(fact.value < 0.03 for fact in measured.facts.of("rank.lateness_share").values())
     assert any("measured in another way" in problem.problem for problem in measured.problems)
+
+
+def test_a_slow_card_slows_all_operator_types_alike(tmp_path):
+    """What tells a slow card from more work is measured, not left to the reader: every type takes as much longer."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path)
+    low, high = (facts.value(f"rank.type_speed_{end}", rank(1)) for end in ("low", "high"))
+    assert 1.3 < low <= high < 1.5
+
+
+def test_one_slow_operator_type_does_not_make_the_card_slow():
+    """A type that alone is slower stands far above the others, unless it takes next to no time."""
+    usual = {("MatMul", "a"): (10.0, 100.0), ("Add", "b"): (10.0, 50.0), ("Cast", "c"): (1.0, 5.0)}
+    slow = {**usual, ("Add", "b"): (10.0, 75.0), ("Cast", "c"): (1.0, 50.0)}
+    courses = {0: SimpleNamespace(speed=usual), 1: SimpleNamespace(speed=slow), 2: SimpleNamespace(speed=usual)}
+    run = SimpleNamespace(each=lambda _: courses)
+    assert type_speeds(run, 1, [0, 2]) == (1.0, 1.5)
+    assert type_speeds(run, 0, []) is None

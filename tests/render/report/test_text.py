@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from advisor.model import Evidence, Problem, Text
 from advisor.render import render
+from advisor.sources.base import say_once
 
 ESCAPE = "\x1b"
 
@@ -133,3 +134,14 @@ def test_unusual_evidence_is_still_said():
     finding = replace(data_bound().findings[0], evidence=(Evidence("a.b", "word", "text", "is not 'x'"),))
     assert "is not 'x'" in render(replace(data_bound(), findings=(finding,)), "text", color=False)
     assert "1. " not in render(healthy(), "text", color=False)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_problem_of_many_files_is_one_line(lang):
+    """64 ranks with the same damage do not push the verdict off the screen."""
+    files = [f"node{n}_4000_20240101_ascend_ms/ASCEND_PROFILER_OUTPUT/step_trace_time.csv" for n in range(64)]
+    report = replace(cluster(), problems=tuple(say_once(Problem(file, "cut after 3 rows") for file in files)))
+    lines = [line for line in render(report, "text", lang, color=False, width=100).splitlines() if "cut after" in line]
+    assert len(lines) == 1 and "64" in lines[0] and cell_len(lines[0]) <= 100
+    listed = render(report, "sarif", lang)
+    assert all(file in listed for file in files)

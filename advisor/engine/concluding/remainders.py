@@ -1,0 +1,57 @@
+"""What a symptom loses beyond what its causes lose: a cause accounts for no more lost time than it loses itself.
+
+Like is compared with like: a symptom of the whole run states a part of the typical step, and so does what removing a
+cause gives. What one rank or one stage waits is time on another clock, and is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from advisor.knowledge.savings import materiality, unexplained_part
+from advisor.knowledge.words import both
+from advisor.model import Finding, Saving, Severity
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """Lost time that the causes of a symptom do not account for."""
+
+    lost: Saving
+    mostly: bool
+    """It is more than what they account for."""
+
+
+def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
+    """What these causes leave of the symptom's lost time; None where they account for all of it that matters, or where
+    nobody knows what the symptom or one of the causes loses. None of the causes explains another of them."""
+    lost = symptom.at_stake
+    told = [saving for cause in causes if (saving := _lost(cause)) is not None]
+    if symptom.subject.kind != "run" or lost is None or lost.us <= 0 or not told or len(told) < len(causes):
+        return None
+    whole, shares = lost.share, [saving.share for saving in told if saving.share is not None]
+    if whole and len(shares) == len(told):  # savings of the data pipeline are of its own step
+        part = 1.0 - sum(shares) / whole
+    else:
+        part = 1.0 - sum(saving.us for saving in told) / lost.us
+    if part <= unexplained_part() or (whole is not None and part * whole < materiality()[Severity.MEDIUM]):
+        return None
+    return Remainder(replace(_part_of(lost, part), basis=both("remainder.basis")), part > 1.0 - part)
+
+
+def _lost(cause: Finding) -> Saving | None:
+    """What the cause loses. Unknown of uneven stages: their work is moved, not removed, so the others wait for far more
+    than the step gains."""
+    told = cause.saving or cause.at_stake
+    return None if told is None or told.removes == "stages" else told
+
+
+def _part_of(saving: Saving, part: float) -> Saving:
+    def scaled(value: float | None) -> float | None:
+        return None if value is None else value * part
+
+    return replace(
+        saving, us_per_step=scaled(saving.us_per_step), share_of_step=scaled(saving.share_of_step),
+        us_of_recording=scaled(saving.us_of_recording), share_of_recording=scaled(saving.share_of_recording),
+    )  # fmt: skip

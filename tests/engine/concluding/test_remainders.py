@@ -1,0 +1,111 @@
+"""No cause accounts for more lost time than it loses: what is left of a symptom stands by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from advisor.engine.concluding.roots import assign_roles
+from advisor.engine.concluding.summary import summarise
+from advisor.facts.base import FactSet
+from advisor.knowledge.savings import materiality, unexplained_part
+from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Subject, Text
+
+STEP_US = 100_000.0
+T = Text("t", "t")
+EXPLAINS = {"HOST": (("exposed-communication", "any"),), "RANK": (("exposed-communication", "any"),)}
+KINDS = {"HOST": "cause", "RANK": "cause", "COMM": "symptom"}
+
+
+def told(share: float) -> Saving:
+    return Saving(share * STEP_US, share, T)
+
+
+def cause(rule: str, share: float, direction: Direction = Direction.SCHEDULING) -> Finding:
+    return Finding(
+        "", rule, rule.lower(), direction, Role.CONTRIBUTING, Severity.HIGH, Confidence.HIGH, RUN, T, T,
+        saving=told(share),
+    )  # fmt: skip
+
+
+def symptom(share: float, severity: Severity = Severity.LOW, subject: Subject = RUN) -> Finding:
+    return Finding(
+        "", "COMM", "exposed-communication", Direction.COMMUNICATION, Role.CONTRIBUTING, severity, Confidence.HIGH,
+        subject, T, T, at_stake=told(share),
+    )  # fmt: skip
+
+
+def judged(*findings: Finding) -> dict[str, Finding]:
+    return {f.rule: f for f in assign_roles(findings, EXPLAINS, KINDS)}
+
+
+def facts(exposed: float, idle: float) -> FactSet:
+    found = FactSet()
+    for name, value in (
+        ("step.time_us", STEP_US), ("step.exposed_communication_share", exposed), ("step.idle_share", idle),
+        ("step.computing_share", 1.0 - exposed - idle),
+    ):  # fmt: skip
+        found.add(Fact(name, RUN, value, (), 5))
+    return found
+
+
+@given(st.floats(0.01, 0.9), st.lists(st.floats(0.01, 0.9), min_size=1, max_size=2), st.sampled_from(Severity))
+def test_a_symptom_keeps_what_its_causes_do_not_lose(lost: float, causes: list[float], severity: Severity) -> None:
+    """Folded under its causes only if they lose as much; else it stays with the rest, and nothing is counted twice."""
+    done = judged(symptom(lost, severity), *(cause(rule, c) for rule, c in zip(("HOST", "RANK"), causes, strict=False)))
+    found, explained = done["COMM"], sum(causes)
+    left = lost - explained
+    assume(abs(left - unexplained_part() * lost) > 1e-6 and abs(left - materiality()[Severity.MEDIUM]) > 1e-6)
+    if left > unexplained_part() * lost and left > materiality()[Severity.MEDIUM]:
+        assert found.role is not Role.SYMPTOM and found.at_stake is not None
+        assert abs((found.at_stake.share or 0.0) - left) < 1e-9
+        assert explained + (found.at_stake.share or 0.0) <= lost + 1e-9
+    else:
+        assert found.role is Role.SYMPTOM and len(found.because) == len(causes)
+
+
+def test_less_than_half_is_no_explanation() -> None:
+    """Two thirds of the step in communication are not the doing of a host that loses a quarter of it."""
+    done = judged(symptom(0.67, Severity.CRITICAL), cause("HOST", 0.24))
+    assert done["COMM"].role is Role.ROOT_CAUSE and done["COMM"].because == () and done["HOST"].explains == ()
+    assert done["COMM"].id == "F1"
+
+
+def test_more_than_half_is_an_explanation_in_part() -> None:
+    """The symptom names its cause, stands beside it, and is no second root cause."""
+    done = judged(symptom(0.30, Severity.HIGH), cause("HOST", 0.20))
+    assert done["COMM"].role is Role.CONTRIBUTING and done["COMM"].because == (done["HOST"].id,)
+    assert done["COMM"].at_stake is not None and done["COMM"].at_stake.us_per_step is not None
+    assert abs(done["COMM"].at_stake.us_per_step - 0.10 * STEP_US) < 1e-6
+
+
+def test_a_stage_s_wait_is_not_measured_against_the_typical_step() -> None:
+    """What the ranks of one stage wait is longer than what the run gains: still it is the cause's doing."""
+    stage = Subject("stage", "0", (0, 1))
+    assert judged(symptom(0.4, subject=stage), cause("HOST", 0.1))["COMM"].role is Role.SYMPTOM
+
+
+def test_a_cause_of_unknown_size_is_not_bounded() -> None:
+    """Nobody can say that it explains too much."""
+    silent = Finding(
+        "", "HOST", "host", Direction.SCHEDULING, Role.CONTRIBUTING, Severity.HIGH, Confidence.HIGH, RUN, T, T
+    )
+    assert judged(symptom(0.6), silent)["COMM"].role is Role.SYMPTOM
+
+
+def test_uneven_stages_make_others_wait_for_more_than_balancing_gains() -> None:
+    """The work of the long stage does not vanish, so its saving says little about how long the short one waits."""
+    stages = cause("HOST", 0.2, Direction.COMPUTATION)
+    assert stages.saving is not None
+    stages = replace(stages, saving=replace(stages.saving, removes="stages"))
+    assert judged(symptom(0.45, Severity.HIGH), stages)["COMM"].role is Role.SYMPTOM
+
+
+def test_the_direction_follows_the_lost_time() -> None:
+    """Scheduling loses a quarter, communication two thirds: so communication it is."""
+    for exposed, idle, said in ((0.67, 0.24, "communication"), (0.24, 0.67, "scheduling"), (0.2, 0.18, "scheduling")):
+        for severity in (Severity.LOW, Severity.CRITICAL):
+            done = assign_roles([symptom(exposed, severity), cause("HOST", idle)], EXPLAINS, KINDS)
+            assert summarise(done, (), facts(exposed, idle)).direction == said
