@@ -82,15 +82,15 @@ def faults_of(text: str, lang: str, source: str = "", facts: Collection[str] = (
     written on purpose; only what the values brought is held against it. `facts`: ids that must not be shown."""
     known = style()
     for pattern in known.unfilled:
-        for match in pattern.finditer(text):
-            if match[0] not in source:
-                yield f"has an unfilled slot: “{match[0]}”"
+        for left in pattern.findall(text):
+            if left not in source:
+                yield f"has an unfilled slot: “{left}”"
     for what, pattern in (*_PATTERNS[""], *_PATTERNS.get(lang, ())):
         if (match := pattern.search(text)) and match[0] not in source:
             yield f"{what}: “{match[0]}”"
-    for match in _FACT.finditer(text):
-        if match[0] in facts:
-            yield f"shows the id of a fact: “{match[0]}”"
+    for name in _FACT.findall(text):
+        if name in facts:
+            yield f"shows the id of a fact: “{name}”"
     if lang == "en":
         for what, pattern in (("has a plural of one", known.plural), ("has a singular of several", known.singular)):
             if match := pattern.search(text):

@@ -92,7 +92,7 @@ def lint_texts(
 
 def lint_words(level: str = "error") -> list[LintError]:
     """Words in the knowledge base, the locales and the templates for which the glossary has another."""
-    found = []
+    found: list[LintError] = []
     for path in sorted(resource("knowledge_base").rglob("*.yaml")):
         if path.name not in _ABOUT_WORDS:
             found += _words_in(path, "", level)
