@@ -79,6 +79,8 @@ def _grouped(ranks: Iterable[Rank], key: Callable[[Rank], object]) -> list[list[
 
 def _device(rank: Rank) -> tuple[str, str] | None:
     found = {rank.device} if rank.device else devices_of(rank.tables["kernels"].paths) if rank.has("kernels") else set()
+    if not found and rank.layout == "files":
+        return "", str(rank.root)  # files that lie together and tell no device: of one, if they ran one by one
     return (rank.host or "", found.pop() or "") if len(found) == 1 else None
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.basics.jsonout import shield_json
 from advisor.basics.units import MEASURED, rank_list, show, show_apart
 from advisor.engine.concluding.joint import Repaired
-from advisor.model import Report
+from advisor.model import Accounting, Report
 from advisor.plain import to_plain
 from advisor.render.escaping import printable
 from advisor.render.wording import where, word
@@ -95,5 +95,11 @@ def spent(report: Report, lang: str) -> list[str]:
     parts = [(word(lang, "account.useful"), told.useful_us)]
     parts += [(word(lang, "account.avoidable", id=name), us) for name, us in told.avoidable_us.items()]
     parts += [(word(lang, f"account.{name}"), us) for name, us in told.unavoidable_us.items()]
-    parts.append((word(lang, "account.unexplained"), told.unexplained_us))
+    rest = told.unexplained_parts_us or {"unexplained": told.unexplained_us}
+    left = _worth([(word(lang, f"account_parts.{name}"), us) for name, us in rest.items()], told)
+    said = [word(lang, "account.open", parts=word(lang, "report.separator").join(left))] if left else []
+    return _worth(parts, told) + said
+
+
+def _worth(parts: Sequence[tuple[str, float]], told: Accounting) -> list[str]:
     return [f"{name} {show(us, 'us')}" for name, us in parts if us >= SMALL * told.step_us]

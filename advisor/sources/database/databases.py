@@ -13,6 +13,7 @@ from advisor.sources.database import databasememory  # noqa: F401  (it registers
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
+from advisor.sources.database.sums import host_sums, operator_sums
 from advisor.sources.frames import numbers, to_step
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
@@ -82,13 +83,7 @@ def read_operator_types(reference: TableRef, columns: Sequence[str] | None, note
             database, "COMPUTE_TASK_INFO", ("opType", "globalTaskId"), note
         ):
             return None
-        core = "i.taskType" if database.has("COMPUTE_TASK_INFO", "taskType") else "NULL"
-        rows = database.rows(
-            f"SELECT i.opType, {core}, COUNT(*), SUM(t.endNs - t.startNs), MIN(t.endNs - t.startNs),"
-            f" MAX(t.endNs - t.startNs) FROM {database.name('COMPUTE_TASK_INFO')} i"
-            f" JOIN {database.name('TASK')} t ON t.globalTaskId = i.globalTaskId"
-            " WHERE t.endNs >= t.startNs GROUP BY 1, 2 ORDER BY 4 DESC"
-        )
+        rows = operator_sums(database)
         types, cores = (texts(database, [row[i] for row in rows]) for i in (0, 1))
     total = sum(row[3] for row in rows)
     data = {
@@ -110,10 +105,7 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
     with open_database(reference.paths[0]) as database:
         if lacks(database, "CANN_API", ("startNs", "endNs", "type", "name"), note):
             return None
-        rows = database.rows(
-            "SELECT type, name, COUNT(*), SUM(endNs - startNs), MAX(endNs - startNs)"
-            f" FROM {database.name('CANN_API')} WHERE endNs >= startNs GROUP BY 1, 2 ORDER BY 4 DESC"
-        )
+        rows = host_sums(database)
         levels = database.names_of("ENUM_API_TYPE")
         names = texts(database, [row[1] for row in rows])
     data = {
@@ -122,7 +114,7 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
         "total_us": [row[3] / 1e3 for row in rows],
         "count": [row[2] for row in rows],
         "avg_us": [row[3] / row[2] / 1e3 for row in rows],
-        "max_us": [row[4] / 1e3 for row in rows],
+        "max_us": [row[5] / 1e3 for row in rows],
     }
     return frame("host_api", data, reference, columns, note)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from advisor.sources.database.pages import Cells, Columns, read_columns
 from advisor.sources.metadata import as_int
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import require_file, why_unreadable
@@ -132,6 +133,10 @@ class Database:
 
     def name(self, table: str) -> str:
         return quoted(self._names[table.lower()])
+
+    def columns(self, table: str, cells: Mapping[str, Cells]) -> Columns:
+        """Columns of numbers, as `read_columns` gives them. Raises Unfit, also where names differ in case."""
+        return read_columns(self._connection, self.path, table, cells)
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, parameters).fetchall()

@@ -6,23 +6,28 @@ looked for before it is read.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from advisor.sources.database.dbfile import PLAIN_TABLES, TEXTS, connect, distinct_steps, step_query, texts_by_id
+from advisor.sources.database.cells import are_times, columns_of, is_time
+from advisor.sources.database.dbfile import TEXTS, connect, distinct_steps, step_query, texts_by_id
+from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
+from advisor.sources.database.pages import NOTHING, Cells, Columns, Ints, Unfit, read_columns
+from advisor.sources.database.sums import described
 from advisor.sources.reference import Note
 from advisor.sources.streams.kernel_blocks import MARK
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
     import polars as pl
+
+log = logging.getLogger("advisor")
 
 _ROWS = 100_000
 _TEXTS = {
@@ -33,13 +38,6 @@ _TEXTS = {
 _COUNTS = {"block_num": ("blockNum", "blockDim"), "mix_block_num": ("mixBlockNum", "mixBlockDim")}
 
 
-def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Column names of a plain table; empty where it does not exist, or is a view, which would run its author's code."""
-    if connection.execute(PLAIN_TABLES + " AND name = ?", (table,)).fetchone() is None:
-        return set()
-    return {row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')}
-
-
 def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     """Canonical frames of at most 100,000 kernels from one database. Raises sqlite3.DatabaseError where it is damaged,
     possibly after some frames: they are then no fair sample of the rest."""
@@ -48,7 +46,8 @@ def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
         strings = Texts(texts_of(connection))
         steps = _steps(connection)
         found = False
-        for frame in chain(_computed(connection, strings), _collectives(connection, strings), _lost(connection)):
+        computed = _computed(connection, path, strings)
+        for frame in chain(computed, _collectives(connection, strings), _lost(connection, path)):
             found = True
             yield _with_steps(frame, steps)
         if strings.lost:
@@ -74,6 +73,19 @@ class Texts(dict[Any, str]):
             known[value] = _text(found)
         return [known[value] for value in values]
 
+    def behind(self, ids: Ints) -> pl.Series:
+        """The same of ids in an array."""
+        import polars as pl
+
+        column = pl.Series(ids)
+        different = column.unique()
+        found = [None if value == NOTHING else self.get(value) for value in different.to_list()]
+        lost = [v for v, text in zip(different.to_list(), found, strict=True) if text is None and v != NOTHING]
+        self.lost += int(np.isin(ids, lost).sum()) if lost else 0
+        texts = pl.Series(map(_text, found), dtype=pl.String)
+        told: pl.Series = column.replace_strict(different, texts, return_dtype=pl.String)
+        return told
+
 
 def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     """Texts by id."""
@@ -96,97 +108,80 @@ def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.Da
         return frame
     starts = np.array([start for _, start, _ in steps])
     at = np.searchsorted(starts, frame["start_ns"].to_numpy(), side="right") - 1
-    names = [steps[max(int(i), 0)][0] for i in at]
-    return frame.with_columns(pl.Series("step", names))
+    names = pl.Series("step", [name for name, _, _ in steps])
+    return frame.with_columns(names.gather(np.maximum(at, 0)))
 
 
 def _pick(available: set[str], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in available), None)
 
 
-def _counters(connection: sqlite3.Connection, strings: dict[int, str]) -> dict[str, list[int]]:
-    """Canonical pipe column -> ids of its name in TASK_PMU_INFO."""
-    from advisor.sources.text.csvfiles import split_heading
-
-    if not {"globalTaskId", "name", "value"} <= columns_of(connection, "TASK_PMU_INFO"):
-        return {}
-    known = {
-        split_heading(heading)[0]: column.name
-        for column in TABLES["kernels"].columns
-        for heading in column.headings
-        if column.name.endswith(("_ratio", "_utilization"))
-    }
-    found: dict[str, list[int]] = {}
-    for (identity,) in connection.execute("SELECT DISTINCT name FROM TASK_PMU_INFO"):
-        column = known.get(split_heading(str(strings.get(identity, identity)))[0])
-        if column:
-            found.setdefault(column, []).append(int(identity))
-    return found
-
-
-def _computed(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.DataFrame]:
+def _computed(connection: sqlite3.Connection, path: Path, strings: Texts) -> Iterator[pl.DataFrame]:
     task, info = columns_of(connection, "TASK"), columns_of(connection, "COMPUTE_TASK_INFO")
     if not {"startNs", "endNs", "globalTaskId"} <= task or "globalTaskId" not in info:
         return
-    import polars as pl
-
     texts = {name: column for name, columns in _TEXTS.items() if (column := _pick(info, columns))}
     counts = {name: column for name, columns in _COUNTS.items() if (column := _pick(info, columns))}
-    counters = _counters(connection, strings)
-    select = ["t.startNs", "t.endNs", "t.streamId" if "streamId" in task else "NULL", "t.globalTaskId"]
+    try:
+        tasks = _joined_tasks(connection, path, "streamId" in task, [*texts.values()], [*counts.values()])
+        measured = measured_at_once(connection, path, strings)
+    except Unfit as reason:
+        log.debug("%s is read row by row: %s", path, reason)
+        yield from _row_by_row(connection, strings, texts, counts, "streamId" in task)
+    else:
+        yield from _plain_frames(tasks, texts, counts, measured, strings)
+
+
+def _joined_tasks(
+    connection: sqlite3.Connection, path: Path, streams: bool, texts: Sequence[str], counts: Sequence[str]
+) -> Columns:
+    """Columns of TASK and of COMPUTE_TASK_INFO for the tasks that stand in both, by start."""
+    wanted = dict.fromkeys(("startNs", "endNs", "globalTaskId", *(["streamId"] if streams else [])), Cells.WHOLE)
+    tasks = read_columns(connection, path, "TASK", wanted)
+    told = {"globalTaskId": Cells.WHOLE, **dict.fromkeys(texts, Cells.WHOLE), **dict.fromkeys(counts, Cells.REAL)}
+    infos = read_columns(connection, path, "COMPUTE_TASK_INFO", told)
+    at, kept = described(infos.pop("globalTaskId"), tasks["globalTaskId"])
+    order = np.argsort(tasks["startNs"][kept], kind="stable")
+    at, kept = at[order], kept[order]
+    return {f"t.{name}": cells[kept] for name, cells in tasks.items()} | {
+        f"c.{name}": cells[at] for name, cells in infos.items()
+    }
+
+
+def _plain_frames(
+    tasks: Columns, texts: dict[str, str], counts: dict[str, str], measured: Measured, strings: Texts
+) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    for place in range(0, len(tasks["t.startNs"]), _ROWS):
+        part = {name: cells[place : place + _ROWS] for name, cells in tasks.items()}
+        data = _times(part["t.startNs"], part["t.endNs"])
+        if "t.streamId" in part:
+            stream = pl.Series(part["t.streamId"])
+            data["stream"] = stream.set(stream == NOTHING, None).cast(pl.String)
+        data.update((name, strings.behind(part[f"c.{column}"])) for name, column in texts.items())
+        for name, column in counts.items():
+            data[name] = pl.Series(part[f"c.{column}"]).fill_nan(None) * TABLES["kernels"].column(name).scale
+        data.update(pipes_of(measured, part["t.globalTaskId"]))
+        yield pl.DataFrame(data)
+
+
+def _row_by_row(
+    connection: sqlite3.Connection, strings: Texts, texts: dict[str, str], counts: dict[str, str], streams: bool
+) -> Iterator[pl.DataFrame]:
+    """The same through SQLite, for columns that hold anything."""
+    select = ["t.startNs", "t.endNs", "t.streamId" if streams else "NULL", "t.globalTaskId"]
     select += [f"c.{column}" for column in (*texts.values(), *counts.values())]
     query = (
         f"SELECT {', '.join(select)} FROM TASK t JOIN COMPUTE_TASK_INFO c ON c.globalTaskId = t.globalTaskId "
         "ORDER BY t.startNs"
     )
-    measured = _measured(connection, counters)
+    measured = measured_by_rows(connection, strings)
     cursor = connection.execute(query)
     while rows := cursor.fetchmany(_ROWS):
         frame = _frame(rows, ("task", *texts, *counts), set(texts), strings)
         tasks = frame["task"].to_numpy()
-        yield frame.drop("task").with_columns(
-            pl.Series(name, values.of(tasks)).fill_nan(None) * TABLES["kernels"].column(name).scale
-            for name, values in measured.items()
-        )
-
-
-@dataclass(frozen=True)
-class _Values:
-    """The values of one counter by task: tasks sorted, each once."""
-
-    tasks: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-
-    def of(self, tasks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """The value of each task; NaN where there is none."""
-        if not self.tasks.size:
-            return np.full(tasks.size, np.nan)
-        at = np.minimum(np.searchsorted(self.tasks, tasks), self.tasks.size - 1)
-        return np.where(self.tasks[at] == tasks, self.values[at], np.nan)
-
-
-def _measured(connection: sqlite3.Connection, counters: dict[str, list[int]]) -> dict[str, _Values]:
-    """The counters of all tasks, the largest value where one stands twice: read in one pass, for there are millions."""
-    if not counters:
-        return {}
-    column = {identity: place for place, ids in enumerate(counters.values()) for identity in ids}
-    query = f"SELECT globalTaskId, name, value FROM TASK_PMU_INFO WHERE name IN ({','.join(map(str, column))})"
-    cursor, parts = connection.execute(query), []
-    while rows := cursor.fetchmany(_ROWS):
-        try:
-            cells = np.fromiter(chain.from_iterable(rows), np.float64, 3 * len(rows))
-        except (TypeError, ValueError, OverflowError):
-            rows = [row for row in rows if all(type(cell) in (int, float) and abs(cell) < 1 << 53 for cell in row)]
-            cells = np.fromiter(chain.from_iterable(rows), np.float64, 3 * len(rows))
-        parts.append(cells.reshape(-1, 3))
-    task, name, value = np.concatenate(parts or [np.zeros((0, 3))]).T
-    found = {}
-    for place, counter in enumerate(counters):
-        mine = np.isin(name, [identity for identity, own in column.items() if own == place]) & np.isfinite(value)
-        order = np.lexsort((-value[mine], task[mine]))
-        tasks, first = np.unique(task[mine][order], return_index=True)
-        found[counter] = _Values(tasks.astype(np.int64), value[mine][order][first])
-    return found
+        yield frame.drop("task").with_columns(**pipes_of(measured, tasks))
 
 
 def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: Texts) -> pl.DataFrame:
@@ -194,14 +189,9 @@ def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str],
     import polars as pl
 
     start, end, stream, *rest = zip(*rows, strict=True)
-    begin, stop = (np.array([t if is_time(t) else -1 for t in times], np.int64) for times in (start, end))
-    timed = (begin >= 0) & (stop >= 0)
+    data = _times(*(np.array([t if is_time(t) else -1 for t in times], np.int64) for times in (start, end)))
     known = {s: None if s is None else str(s) for s in dict.fromkeys(stream)}
-    data: dict[str, pl.Series] = {
-        "start_ns": pl.Series(np.where(begin >= 0, begin, 0)).set(pl.Series(begin < 0), None),
-        "duration_us": pl.Series(np.where(timed, (stop - begin) / 1000, np.nan)).fill_nan(None),
-        "stream": pl.Series([known[s] for s in stream], dtype=pl.String),
-    }
+    data["stream"] = pl.Series([known[s] for s in stream], dtype=pl.String)
     for name, values in zip(names, rest, strict=True):
         if name in texts:
             data[name] = pl.Series(strings.each(values), dtype=pl.String)
@@ -214,17 +204,21 @@ def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str],
     return pl.DataFrame(data)
 
 
-def is_time(value: object) -> bool:
-    """Whether a database's value is a time in nanoseconds; columns hold whatever was written to them."""
-    return isinstance(value, int) and 0 <= value < 1 << 62
+def _times(start: Ints, end: Ints) -> dict[str, pl.Series]:
+    import polars as pl
+
+    begins, known = are_times(start), are_times(start) & are_times(end)
+    return {
+        "start_ns": pl.Series(np.where(begins, start, 0)).set(pl.Series(~begins), None),
+        "duration_us": pl.Series(np.where(known, (end - start) / 1000, np.nan)).fill_nan(None),
+    }
 
 
-def _lost(connection: sqlite3.Connection) -> Iterator[pl.DataFrame]:
+def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[pl.DataFrame]:
     """A frame without times for what other tables know of: computed tasks without a task, collectives analysed."""
     lost = 0
     if {"globalTaskId"} <= columns_of(connection, "TASK") & columns_of(connection, "COMPUTE_TASK_INFO"):
-        query = "SELECT COUNT(*) FROM COMPUTE_TASK_INFO WHERE globalTaskId NOT IN (SELECT globalTaskId FROM TASK)"
-        lost += connection.execute(query).fetchone()[0]
+        lost += _described_only(connection, path)
     plain = columns_of(connection, "COMMUNICATION_OP")
     rows = connection.execute("SELECT COUNT(*) FROM COMMUNICATION_OP").fetchone()[0] if plain else 0
     timed = rows if {"startNs", "endNs"} <= plain else 0
@@ -236,6 +230,21 @@ def _lost(connection: sqlite3.Connection) -> Iterator[pl.DataFrame]:
         count = min(lost, _ROWS)
         lost -= count
         yield _frame([(None, None, None)] * count, (), set(), Texts())
+
+
+def _described_only(connection: sqlite3.Connection, path: Path) -> int:
+    """How many tasks COMPUTE_TASK_INFO describes that TASK does not hold; 0 where a task there has no number."""
+    try:
+        told, held = (
+            read_columns(connection, path, table, {"globalTaskId": Cells.WHOLE})["globalTaskId"]
+            for table in ("COMPUTE_TASK_INFO", "TASK")
+        )
+    except Unfit:
+        query = "SELECT COUNT(*) FROM COMPUTE_TASK_INFO WHERE globalTaskId NOT IN (SELECT globalTaskId FROM TASK)"
+        return int(connection.execute(query).fetchone()[0])
+    if (held == NOTHING).any():
+        return 0
+    return int((~np.isin(told, held) & (told != NOTHING)).sum())
 
 
 def _text(value: object) -> str | None:

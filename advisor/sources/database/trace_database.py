@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.dbfile import connect, distinct_steps, step_query
-from advisor.sources.database.kernel_database import columns_of, is_time, texts_of
+from advisor.sources.database.kernel_database import texts_of
+from advisor.sources.database.pages import NOTHING, Cells, Unfit, read_columns
 from advisor.sources.reference import Note
 from advisor.sources.streams.trace import LONG_US, RARE, Activity, Ints, Spans, Trace, short_name
 from advisor.tables import LARGEST
@@ -27,7 +29,7 @@ def read_trace(paths: Sequence[Path], note: Note) -> Trace | None:
         connection = connect(path)
         try:
             if columns_of(connection, "CANN_API"):
-                return _read(connection)
+                return _read(connection, path)
         except sqlite3.DatabaseError as error:
             note(str(path), f"is damaged, its timeline was left out: {error}")
         finally:
@@ -35,17 +37,13 @@ def read_trace(paths: Sequence[Path], note: Note) -> Trace | None:
     return None
 
 
-def _read(connection: sqlite3.Connection) -> Trace:
+def _read(connection: sqlite3.Connection, path: Path) -> Trace:
     texts = texts_of(connection)
     activities: dict[tuple[str, str], Activity] = {}
-    spans: list[tuple[int, int, str]] = []
-    for process, rows in _host(connection):
-        for start, end, level, name in rows:
-            if not (is_time(start) and is_time(end)):
-                continue
-            text = str(texts.get(name, name))
-            prefix = _LEVELS.get(level, "") if process == "CANN" else ""
-            _add(activities, spans, process, f"{prefix}@{text}" if prefix else text, start, end)
+    spans: list[Spans] = []
+    for process, table, told in _host(connection):
+        start, end, name, names = _calls(connection, path, table, told, texts)
+        spans.append(_add(activities, process, Spans(start, end, name, names)))
     steps = []
     query = step_query(columns_of(connection, "STEP_TIME"))
     if query:
@@ -53,60 +51,147 @@ def _read(connection: sqlite3.Connection) -> Trace:
         steps = distinct_steps(
             [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
         )
-    launched, started = _links(connection)
+    launched, started = _links(connection, path)
+    host = _joined(spans)
     empty = np.zeros(0, np.int64)
     return Trace(
         steps,
         launched,
         started,
         activities,
-        _spans(spans),
+        host,
         (empty, empty),
         (empty, empty),
         _clock(connection),
-        len(spans),
+        len(host),
     )
 
 
-def _host(connection: sqlite3.Connection) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+def _host(connection: sqlite3.Connection) -> list[tuple[str, str, bool]]:
+    """(process, table, whether it tells the level) of the tables with host events."""
+    found = []
     if {"startNs", "endNs", "name", "type"} <= columns_of(connection, "CANN_API"):
-        query = "SELECT startNs, endNs, type, name FROM CANN_API WHERE startNs IS NOT NULL AND endNs >= startNs"
-        found.append(("CANN", connection.execute(query)))
+        found.append(("CANN", "CANN_API", True))
     for table, process in _FRAMEWORK:
         if {"startNs", "endNs", "name"} <= columns_of(connection, table):
-            query = (
-                f"SELECT CAST(startNs AS INTEGER), CAST(endNs AS INTEGER), NULL, name FROM {table} "
-                "WHERE startNs IS NOT NULL AND CAST(endNs AS INTEGER) >= CAST(startNs AS INTEGER)"
-            )
-            found.append((process, connection.execute(query)))
+            found.append((process, table, False))
     return found
 
 
-def _add(
-    activities: dict[tuple[str, str], Activity], spans: list[tuple[int, int, str]], process: str, name: str,
-    start: int, end: int,
-) -> None:  # fmt: skip
-    us = (end - start) / 1000
-    seen = activities.setdefault((process, short_name(name)), Activity())
-    seen.count += 1
-    seen.total_us += us
-    seen.longest_us = max(seen.longest_us, us)
-    if (us >= LONG_US or RARE.search(name)) and not _PROFILER.search(name):
-        spans.append((start, end, name))
+def _calls(
+    connection: sqlite3.Connection, path: Path, table: str, levels: bool, texts: dict[int, str]
+) -> tuple[Ints, Ints, Ints, list[str]]:
+    """(start, end, name) of the calls in a table that have times, and the names that the third are indices into."""
+    wanted = {"startNs": Cells.DIGITS, "endNs": Cells.DIGITS, "name": Cells.WHOLE}
+    try:
+        found = read_columns(connection, path, table, wanted | ({"type": Cells.WHOLE} if levels else {}))
+    except Unfit:
+        return _calls_row_by_row(connection, table, levels, texts)
+    start, end, name = found["startNs"], found["endNs"], found["name"]
+    usable = are_times(start) & are_times(end) & (end >= start)
+    level = found.get("type", np.zeros(len(start), np.int64))[usable]
+    code, different = _numbered(name[usable], level)
+    names = [_name_of(texts, None if i == NOTHING else i, kind if levels else None) for i, kind in different]
+    return start[usable], end[usable], code, names
 
 
-def _spans(rows: Sequence[tuple[int, int, str]]) -> Spans:
+def _numbered(name: Ints, level: Ints) -> tuple[Ints, list[tuple[int, int]]]:
+    """(place of each pair among the different ones, those in order of their first appearance)."""
+    levels, kind = np.unique(level, return_inverse=True)
+    _, which = np.unique(name, return_inverse=True)
+    _, first, code = np.unique(which * len(levels) + kind, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place[code], list(zip(name[first[order]].tolist(), level[first[order]].tolist(), strict=True))
+
+
+def _calls_row_by_row(
+    connection: sqlite3.Connection, table: str, levels: bool, texts: dict[int, str]
+) -> tuple[Ints, Ints, Ints, list[str]]:
+    """The same through SQLite, for columns that hold anything."""
+    start, end, level = ("startNs", "endNs", "type") if levels else (
+        "CAST(startNs AS INTEGER)", "CAST(endNs AS INTEGER)", "NULL")  # fmt: skip
+    query = f"SELECT {start}, {end}, {level}, name FROM {table} WHERE startNs IS NOT NULL AND {end} >= {start}"
     index: dict[str, int] = {}
-    codes = np.array([index.setdefault(name, len(index)) for _, _, name in rows], np.int64)
-    start = np.array([s for s, _, _ in rows], np.int64)
-    return Spans(start, np.array([e for _, e, _ in rows], np.int64), codes, list(index))
+    rows = [
+        (s, e, index.setdefault(_name_of(texts, name, kind), len(index)))
+        for s, e, kind, name in connection.execute(query)
+        if is_time(s) and is_time(e)
+    ]
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    return columns[:, 0], columns[:, 1], columns[:, 2], list(index)
 
 
-def _links(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
+def _name_of(texts: dict[int, str], name: Any, level: Any) -> str:
+    text = str(texts.get(name, name))
+    prefix = _LEVELS.get(level, "")
+    return f"{prefix}@{text}" if prefix else text
+
+
+def _add(activities: dict[tuple[str, str], Activity], process: str, calls: Spans) -> Spans:
+    """Counts the calls under their short names; gives those that are kept one by one."""
+    us = (calls.end - calls.start) / 1000
+    index: dict[str, int] = {}
+    short = np.array([index.setdefault(short_name(name), len(index)) for name in calls.names], np.int64)[calls.name]
+    longest = np.zeros(len(index))
+    np.maximum.at(longest, short, us)
+    counts, totals = np.bincount(short, minlength=len(index)), np.bincount(short, us, len(index))
+    for name, place in index.items():
+        if counts[place]:
+            seen = activities.setdefault((process, name), Activity())
+            seen.count += int(counts[place])
+            seen.total_us += float(totals[place])
+            seen.longest_us = max(seen.longest_us, float(longest[place]))
+    rare = np.array([bool(RARE.search(name)) for name in calls.names], bool)
+    own = np.array([bool(_PROFILER.search(name)) for name in calls.names], bool)
+    kept = ((us >= LONG_US) | rare[calls.name]) & ~own[calls.name]
+    return Spans(calls.start[kept], calls.end[kept], calls.name[kept], calls.names)
+
+
+def _joined(parts: Sequence[Spans]) -> Spans:
+    """All in one, with those names that appear, in order of their appearance."""
+    index: dict[str, int] = {}
+    codes = []
+    for part in parts:
+        used, first = np.unique(part.name, return_index=True)
+        place = np.zeros(len(part.names), np.int64)
+        for name in used[np.argsort(first)].tolist():
+            place[name] = index.setdefault(part.names[name], len(index))
+        codes.append(place[part.name])
+    start, end, code = (
+        np.concatenate([np.zeros(0, np.int64), *columns])
+        for columns in ([part.start for part in parts], [part.end for part in parts], codes)
+    )
+    return Spans(start, end, code, list(index))
+
+
+def _links(connection: sqlite3.Connection, path: Path) -> tuple[Ints, Ints]:
     """(launched, started) of device tasks that share a connection with a host interface, by start."""
     if not {"startNs", "connectionId"} <= columns_of(connection, "TASK") & columns_of(connection, "CANN_API"):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    wanted = dict.fromkeys(("startNs", "connectionId"), Cells.WHOLE)
+    try:
+        launches, tasks = (read_columns(connection, path, table, wanted) for table in ("CANN_API", "TASK"))
+    except Unfit:
+        return _links_row_by_row(connection)
+    known = (launches["connectionId"] != NOTHING) & (launches["startNs"] != NOTHING)
+    identity, launched = launches["connectionId"][known], launches["startNs"][known]
+    order = np.lexsort((launched, identity))
+    identity, launched = identity[order], launched[order]
+    at = np.searchsorted(identity, tasks["connectionId"], side="right") - 1
+    started = tasks["startNs"]
+    linked = np.flatnonzero((at >= 0) & (started != NOTHING))
+    linked = linked[identity[at[linked]] == tasks["connectionId"][linked]]
+    launched, started = launched[at[linked]], started[linked]
+    usable = are_times(launched) & are_times(started)
+    launched, started = launched[usable], started[usable]
+    order = np.argsort(started, kind="stable")
+    return launched[order], started[order]
+
+
+def _links_row_by_row(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
+    """The same through SQLite, for columns that hold anything."""
     rows = connection.execute(
         "SELECT MAX(a.startNs), t.startNs FROM TASK t JOIN CANN_API a ON a.connectionId = t.connectionId "
         "WHERE t.startNs IS NOT NULL AND a.startNs IS NOT NULL GROUP BY t.rowid ORDER BY t.startNs"

@@ -94,6 +94,7 @@ def test_words_of_operators() -> None:
     assert is_cube(Signature("BatchMatMulV2", "AI_CORE", *[""] * 6))
     assert not is_cube(Signature("MatMulV2", "AI_CPU", *[""] * 6))
     assert is_update("ApplyMomentum") and is_update("ForeachAddList") and not is_update("Add")
+    assert not is_update("ApplyRotaryPosEmb") and is_update("ApplyAdamWV2")
     assert is_aicpu(Signature("Cast", "AI_CPU", *[""] * 6))
     assert not is_aicpu(Signature("GetNext", "AI_CPU", *[""] * 6))
     assert inserted_by_framework("trans_TransData_12") and not inserted_by_framework("aclnnInplaceCopy_Cast")

@@ -43,7 +43,7 @@ def test_launches_with_stamps_in_numbered_folders_are_one_operator(tmp_path: Pat
     assert kernels is not None and sorted(kernels.duration) == [20.0, 21.0, 22.0]
     assert {s.type for s in kernels.signatures} == {"scatter"}
     report = advise([tmp_path], load_rules(config=load_config(None)))
-    assert "21 us on 8 blocks, busiest unit scalar at 50 %" in report.profile.recording_reason.en
+    assert "21\xa0µs on 8 blocks, busiest unit scalar at 50\xa0%" in report.profile.recording_reason.en
     assert not report.problems
 
 
@@ -61,7 +61,7 @@ def test_without_the_basic_file_blocks_tell_how_long_it_took(tmp_path: Path) -> 
     folder = _launch(tmp_path / "OPPROF_1_A" / "add_custom" / "0", "x", 9, [(4.2, 0.7, 0.75), (4.5, 0.7, 0.75)])
     (folder / "OpBasicInfo.csv").unlink()
     report = advise([tmp_path], load_rules(config=load_config(None)))
-    assert "add_custom alone: 4.5 us on 2 blocks" in report.profile.recording_reason.en
+    assert "add_custom alone: 4.5\xa0µs on 2 blocks" in report.profile.recording_reason.en
     (problem,) = report.problems
     assert "OpBasicInfo.csv is missing" in problem.problem
 

@@ -1,0 +1,132 @@
+"""The counters of the cores (TASK_PMU_INFO): one row a task and counter, millions of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.sources.database.cells import columns_of
+from advisor.sources.database.pages import NOTHING, Cells, Ints, read_blocks
+from advisor.tables import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The values of one counter by task: tasks sorted, each once."""
+
+    tasks: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+    def of(self, tasks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The value of each task; NaN where there is none."""
+        if not self.tasks.size:
+            return np.full(tasks.size, np.nan)
+        at = np.minimum(np.searchsorted(self.tasks, tasks), self.tasks.size - 1)
+        return np.where(self.tasks[at] == tasks, self.values[at], np.nan)
+
+
+Measured = dict[str, _Values]
+"""Canonical column of a pipe -> its values."""
+
+
+class _Pipes(dict[Any, str | None]):
+    """Canonical column of each counter by the id of its name; None for those that are no pipe's."""
+
+    def __init__(self, strings: dict[int, str]) -> None:
+        from advisor.sources.text.csvfiles import split_heading
+
+        self._split, self._strings = split_heading, strings
+        self._known = {
+            split_heading(heading)[0]: column.name
+            for column in TABLES["kernels"].columns
+            for heading in column.headings
+            if column.name.endswith(("_ratio", "_utilization"))
+        }
+
+    def __missing__(self, identity: Any) -> str | None:
+        name = self._split(str(self._strings.get(identity, identity)))[0]
+        self[identity] = self._known.get(name)
+        return self[identity]
+
+
+def _has_counters(connection: sqlite3.Connection) -> bool:
+    return {"globalTaskId", "name", "value"} <= columns_of(connection, "TASK_PMU_INFO")
+
+
+def pipes_of(measured: Measured, tasks: Ints) -> dict[str, pl.Series]:
+    """The columns of the counters for these tasks."""
+    import polars as pl
+
+    return {
+        name: pl.Series(values.of(tasks)).fill_nan(None) * TABLES["kernels"].column(name).scale
+        for name, values in measured.items()
+    }
+
+
+def measured_by_rows(connection: sqlite3.Connection, strings: dict[int, str]) -> Measured:
+    """The counters of all tasks, the largest value where one stands twice, through SQLite: cells may hold anything."""
+    pipes, counters = _Pipes(strings), dict[str, list[int]]()
+    if _has_counters(connection):
+        for (identity,) in connection.execute("SELECT DISTINCT name FROM TASK_PMU_INFO"):
+            if pipe := pipes[identity]:
+                counters.setdefault(pipe, []).append(int(identity))
+    if not counters:
+        return {}
+    column = {identity: place for place, ids in enumerate(counters.values()) for identity in ids}
+    query = f"SELECT globalTaskId, name, value FROM TASK_PMU_INFO WHERE name IN ({','.join(map(str, column))})"
+    cursor, parts = connection.execute(query), []
+    while rows := cursor.fetchmany(_ROWS):
+        try:
+            cells = np.fromiter(chain.from_iterable(rows), np.float64, 3 * len(rows))
+        except (TypeError, ValueError, OverflowError):
+            rows = [row for row in rows if all(type(cell) in (int, float) and abs(cell) < 1 << 53 for cell in row)]
+            cells = np.fromiter(chain.from_iterable(rows), np.float64, 3 * len(rows))
+        parts.append(cells.reshape(-1, 3))
+    task, name, value = np.concatenate(parts or [np.zeros((0, 3))]).T
+    found = {}
+    for place, counter in enumerate(counters):
+        mine = np.isin(name, [identity for identity, own in column.items() if own == place]) & np.isfinite(value)
+        found[counter] = _largest(task[mine].astype(np.int64), value[mine])
+    return found
+
+
+def measured_at_once(connection: sqlite3.Connection, path: Path, strings: dict[int, str]) -> Measured:
+    """The same, past SQLite. Raises Unfit."""
+    import polars as pl
+
+    if not _has_counters(connection):
+        return {}
+    pipes = _Pipes(strings)
+    parts: dict[str, list[tuple[Ints, npt.NDArray[np.float64]]]] = {}
+    wanted = {"globalTaskId": Cells.WHOLE, "name": Cells.WHOLE, "value": Cells.REAL}
+    for block in read_blocks(connection, path, "TASK_PMU_INFO", wanted):
+        task, name, value = block.values()
+        known = np.isfinite(value) & (task != NOTHING)
+        for identity in pl.Series(name).unique():
+            if column := pipes[identity]:
+                mine = np.flatnonzero((name == identity) & known)
+                parts.setdefault(column, []).append((task[mine], value[mine]))
+    return {
+        column: _largest(np.concatenate([task for task, _ in found]), np.concatenate([value for _, value in found]))
+        for column, found in parts.items()
+    }
+
+
+def _largest(tasks: Ints, values: npt.NDArray[np.float64]) -> _Values:
+    """Each task once, with the largest of its values."""
+    if (np.diff(tasks) <= 0).any():
+        order = np.lexsort((-values, tasks))
+        tasks, first = np.unique(tasks[order], return_index=True)
+        values = values[order][first]
+    return _Values(tasks, values)

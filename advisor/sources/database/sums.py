@@ -1,0 +1,97 @@
+"""Durations in a database, summed by what was done: operators by type and core, host interfaces by level and name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.sources.database.cells import are_times
+from advisor.sources.database.dbfile import Database
+from advisor.sources.database.pages import NOTHING, Cells, Ints, Unfit
+
+Row = tuple[Any, Any, int, int, int, int]
+"""(first code, second code, count, total, least, most), times in nanoseconds; most time first."""
+
+
+def operator_sums(database: Database) -> list[Row]:
+    """TASK with COMPUTE_TASK_INFO by operator type and core."""
+    core = database.has("COMPUTE_TASK_INFO", "taskType")
+    codes = dict.fromkeys(("globalTaskId", "opType", *(["taskType"] if core else [])), Cells.WHOLE)
+    try:
+        tasks = database.columns("TASK", dict.fromkeys(("startNs", "endNs", "globalTaskId"), Cells.WHOLE))
+        infos = database.columns("COMPUTE_TASK_INFO", codes)
+        at, kept = described(infos["globalTaskId"], tasks["globalTaskId"])
+        second = infos["taskType"][at] if core else np.full(len(at), NOTHING)
+        return _sums(infos["opType"][at], second, tasks["startNs"][kept], tasks["endNs"][kept])
+    except Unfit:
+        return database.rows(
+            f"SELECT i.opType, {'i.taskType' if core else 'NULL'}, COUNT(*), SUM(t.endNs - t.startNs),"
+            " MIN(t.endNs - t.startNs), MAX(t.endNs - t.startNs)"
+            f" FROM {database.name('COMPUTE_TASK_INFO')} i JOIN {database.name('TASK')} t"
+            " ON t.globalTaskId = i.globalTaskId WHERE t.endNs >= t.startNs GROUP BY 1, 2 ORDER BY 4 DESC"
+        )
+
+
+def host_sums(database: Database) -> list[Row]:
+    """CANN_API by level and name."""
+    try:
+        calls = database.columns("CANN_API", dict.fromkeys(("type", "name", "startNs", "endNs"), Cells.WHOLE))
+        return _sums(calls["type"], calls["name"], calls["startNs"], calls["endNs"])
+    except Unfit:
+        return database.rows(
+            "SELECT type, name, COUNT(*), SUM(endNs - startNs), MIN(endNs - startNs), MAX(endNs - startNs)"
+            f" FROM {database.name('CANN_API')} WHERE endNs >= startNs GROUP BY 1, 2 ORDER BY 4 DESC"
+        )
+
+
+def described(ids: Ints, tasks: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(places among the ids, places among the tasks) of the tasks whose id is there. Raises Unfit where one stands
+    twice."""
+    order = np.argsort(ids, kind="stable")
+    if (np.diff(ids[order]) == 0).any():
+        raise Unfit("a task that is described twice")
+    if not ids.size:
+        return order, order
+    at = order[np.minimum(np.searchsorted(ids, tasks, sorter=order), ids.size - 1)]
+    kept = np.flatnonzero((ids[at] == tasks) & (tasks != NOTHING))
+    return at[kept], kept
+
+
+def _sums(first: Ints, second: Ints, start: Ints, end: Ints) -> list[Row]:
+    usable = are_times(start) & are_times(end)
+    if ((start != NOTHING) & (end != NOTHING) & ~usable).any():
+        raise Unfit("times before or beyond all time, whose difference SQLite may say")
+    usable &= end >= start
+    length = (end - start)[usable]
+    if float(length.sum(dtype=np.float64)) > 1 << 62:
+        raise Unfit("a sum that a whole number does not hold")
+    seconds, which = np.unique(second[usable], return_inverse=True)
+    firsts, kind = np.unique(first[usable], return_inverse=True)
+    codes, place = np.unique(kind * len(seconds) + which, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    bounds = np.searchsorted(place[order], np.arange(len(codes)))
+    length = length[order]
+    counts = np.bincount(place, minlength=len(codes))
+    totals, least, most = (
+        (np.add.reduceat(length, bounds), np.minimum.reduceat(length, bounds), np.maximum.reduceat(length, bounds))
+        if len(codes)
+        else (length, length, length)
+    )
+    rows: list[Row] = [
+        (
+            _code(firsts[code // len(seconds)]),
+            _code(seconds[code % len(seconds)]),
+            int(n),
+            int(total),
+            int(low),
+            int(high),
+        )
+        for code, n, total, low, high in zip(codes.tolist(), counts, totals, least, most, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row[3])
+
+
+def _code(value: np.int64) -> int | None:
+    return None if value == NOTHING else int(value)
