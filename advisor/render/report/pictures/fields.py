@@ -69,9 +69,9 @@ def matrix(
             drawing.text(left + pitch * (index + 0.5), top - 6, shorten(name, 12), anchor="middle")
         if index in marks:
             drawing.mark(2, top + pitch * (index + 0.5) + 4, marks[index], "start")
-    for (name, at), end in zip(groups, [*(at for _, at in groups[1:]), len(labels)], strict=True):
-        if 7 * len(name if isinstance(name, str) else name.en) < pitch * (end - at):
-            drawing.text(left + pitch * (at + end) / 2, top + size + 16, name, anchor="middle")
+    for (group, at), end in zip(groups, [*(at for _, at in groups[1:]), len(labels)], strict=True):
+        if 7 * len(group if isinstance(group, str) else group.en) < pitch * (end - at):
+            drawing.text(left + pitch * (at + end) / 2, top + size + 16, group, anchor="middle")
     for _, at in groups[1:]:
         drawing.line(left + pitch * at, top, left + pitch * at, top + size, "between")
         drawing.line(left, top + pitch * at, left + size, top + pitch * at, "between")
