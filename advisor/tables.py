@@ -14,6 +14,8 @@ LONGEST_TEXT = 4096
 """Characters of a name, shape or message that are kept; damaged files hold "names" of megabytes."""
 MOST_COLUMNS = 10_000
 """Cells of a row at most: what has more is damage, and each costs memory."""
+NUMBERED = "#"
+"""How the names of steps begin that no table names: their numbers follow."""
 LARGEST = 1e15
 """Thirty years in microseconds, a petabyte: no time, size or count of a training step comes near."""
 
