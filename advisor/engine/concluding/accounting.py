@@ -1,8 +1,8 @@
 """The whole step accounted for: useful computing, what findings could take away, what nobody can, and the rest.
 
-Every microsecond stands in one of the four, and they sum to the step. What is unavoidable is a pipeline's bubble by its
-schedule's own formula and data moving at the links' own bandwidth with nothing to hide it; what is left is unexplained
-and said to be so.
+Every microsecond stands in one of the four, and they sum to the step. Where the time stands is measured
+(`facts/account/spending.py`); here each finding takes what it gives back from where that stands, and what is left of
+the lost time is unexplained and said to be so, part by part.
 """
 
 from __future__ import annotations
@@ -10,55 +10,52 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from advisor.engine.concluding.joint import is_promise
+from advisor.facts.account.spending import LOST, UNAVOIDABLE, USEFUL, spend
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Accounting, Finding
+from advisor.model import RUN, Accounting, Finding, Utilisation
 
+_WAITING = ("late_wait", "stage_wait", "communication", "idle", "absent_wait", "unexplained", "bubble", "transfer")
 _TAKEN_FROM: Mapping[str, tuple[str, ...]] = {
-    "computation": ("computing", "exposed", "idle"),
-    "communication": ("exposed", "idle", "computing"),
-    "scheduling": ("idle", "exposed", "computing"),
-    "waiting": ("exposed", "idle", "computing"),
+    "computation": (USEFUL, "idle", *_WAITING),
+    "communication": ("transfer", "communication", *_WAITING, USEFUL),
+    "scheduling": ("idle", *_WAITING, USEFUL),
+    "waiting": (*_WAITING, USEFUL),
 }
-"""Where on the typical rank the time that a finding gives back stands: its peers wait for a slow rank."""
+"""Where on the typical rank the time that a finding gives back stands: its peers wait for a slow rank, and collectives
+over a slow link last longer."""
 
 
 def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) -> Accounting | None:
     """The account of the typical rank's step; None where its computing was not measured by itself."""
-    left = _parts(facts, step_us)
+    left = spend(facts)
     if left is None or not step_us:
         return None
     avoidable: dict[str, float] = {}
-    moved = 0.0
     for finding in findings:
         if is_promise(finding) and finding.saving is not None and finding.saving.after_others_us:
-            ways = _TAKEN_FROM.get("waiting" if finding.saving.removes else finding.direction.value, ())
-            taken = _take(left, ways, finding.saving.after_others_us)
-            moved += taken if finding.direction.value == "communication" else 0.0
-            avoidable[finding.id] = taken
-    unavoidable = {}
-    bubble = (facts.number("pipeline.bubble_minimum_share", RUN) or 0.0) * step_us
-    if bubble > 0:
-        unavoidable["bubble"] = _take(left, ("exposed", "idle"), bubble)
-    transfer = (facts.number("communication.exposed_transfer_share", RUN) or 0.0) * step_us - moved
-    if transfer > 0:
-        unavoidable["transfer"] = _take(left, ("exposed",), transfer)
-    useful = left["computing"]
-    rest = step_us - useful - sum(avoidable.values()) - sum(unavoidable.values())
-    return Accounting(step_us, useful, avoidable, unavoidable, max(rest, 0.0))
+            late = finding.saving.removes not in ("", "links")
+            ways = _TAKEN_FROM.get("waiting" if late else finding.direction.value, ())
+            avoidable[finding.id] = _take(left, ways, finding.saving.after_others_us)
+    open_us = {name: left[name] for name in LOST if left[name] > 0}
+    return Accounting(
+        step_us, left[USEFUL], avoidable, {name: left[name] for name in UNAVOIDABLE if left[name] > 0},
+        sum(open_us.values()), open_us, _use(facts),
+    )  # fmt: skip
 
 
-def _parts(facts: FactSet, step_us: float | None) -> dict[str, float] | None:
-    """computing, exposed communication and idle time, together no more than the step."""
-    computing = facts.number("step.computing_share", RUN)
-    if not step_us or computing is None or facts.value("step.computing_includes_idle", RUN) is True:
+def _use(facts: FactSet) -> Utilisation | None:
+    """What the step computes; None where no kernel tells."""
+    told = {name: facts.number(f"utilisation.{name}", RUN) for name in ("flop", "flop_per_s", "counted_share")}
+    known = {name: value for name, value in told.items() if value is not None}
+    if len(known) < len(told):
         return None
-    shares = {
-        "computing": computing,
-        "exposed": facts.number("step.exposed_communication_share", RUN) or 0.0,
-        "idle": facts.number("step.idle_share", RUN) or 0.0,
-    }
-    whole = max(sum(max(share, 0.0) for share in shares.values()), 1.0)
-    return {name: max(share, 0.0) / whole * step_us for name, share in shares.items()}
+    peak, share, best, usual = (
+        facts.number(f"utilisation.{name}", RUN)
+        for name in ("peak_flop_per_s", "model_flops_share", "best_step_us", "usual_step_us")
+    )
+    card = str(facts.value("utilisation.card", RUN) or "")
+    ends = None if best is None or usual is None else (best, max(best, usual))
+    return Utilisation(**known, card=card, peak_flop_per_s=peak, model_flops_share=share, best_step_us=ends)
 
 
 def _take(left: dict[str, float], ways: Sequence[str], us: float) -> float:

@@ -15,7 +15,7 @@ from advisor.facts.device.course import COURSE, ROUNDING_US, Chain
 from advisor.facts.step.steps import steady
 
 MOST_MISSED = 0.1
-"""Where more of the point-to-point operations find no partner, who waited for whom is not known."""
+"""Where more of the point-to-point operations, or of the collectives, have no partner, nobody knows who waited."""
 PURE_SLACK = 0.5
 """Transfer times differ by this much between members and repetitions; more than that is waiting."""
 
@@ -65,10 +65,12 @@ def build(run: Run) -> Model | None:
         return None
     for events in pairs:
         meetings["", f"p2p {len(meetings)}"] = events
+    alone = 0
     for (group, _), events in meetings.items():
         known = layout.groups.get(group, ())
         everyone = complete or set(known) <= set(events)
         if len(events) < 2 and everyone:
+            alone += len(known) != 1
             continue
         number = len(found.members)
         found.members.append(events)
@@ -77,6 +79,8 @@ def build(run: Run) -> Model | None:
         found.pure.append(min(float(chains[r].busy[i]) for r, i in events.items()))
         found.group.append(group)
         found.absent.append(None if everyone else 0.0)
+    if alone > MOST_MISSED * sum(map(len, meetings.values())):
+        return None
     found.ready = _ready(found, len(found.members) - len(pairs))
     _one_clock(found)
     for number, events in enumerate(found.members):

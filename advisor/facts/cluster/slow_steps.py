@@ -71,7 +71,7 @@ class SlowSteps:
     @property
     def cost_us(self) -> float:
         """What the slow steps cost, per step of the run."""
-        return self.mean_us - self.usual_us
+        return float(self.extra.sum()) / self.total
 
 
 def split(times: Floats) -> Mask | None:
@@ -230,7 +230,8 @@ KINDS = (
          formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
                  "deviations above the usual ones, and clearly farther from them than those from each other",
          needs=_NEEDS),
-    kind("step.slow_cost_us", "us", "run", "what the slow steps cost, per step of the run", formula="mean − usual step",
+    kind("step.slow_cost_us", "us", "run", "what the slow steps cost, per step of the run",
+         formula="Σ over slow steps of what they take beyond the usual one ÷ all steps",
          needs=_NEEDS),
     kind("step.slow_cost_share", "ratio", "run", "the same as a share of the run's time", needs=_NEEDS),
     kind("step.slow_extra_us", "us", "run", "how much longer a slow step takes than the usual one", needs=_NEEDS),

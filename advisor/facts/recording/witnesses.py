@@ -120,12 +120,14 @@ def _steps_and_starts(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None
     known = exchange.start_ns > 0
     np.minimum.at(first, exchange.step[known], exchange.start_ns[known] / 1000)
     begins = dict(zip(exchange.steps, first.tolist(), strict=True))
-    length = apart = pairs = 0.0
+    length = apart = pairs = longer = 0.0
     for row, (step, after) in enumerate(zip(steps.steps, steps.steps[1:], strict=False)):
-        distance = begins.get(after, np.inf) - begins.get(step, np.inf)
+        distance, lasts = begins.get(after, np.inf) - begins.get(step, np.inf), float(steps.time[row])
         if np.isfinite(distance) and distance > 0:
-            length, apart, pairs = length + float(steps.time[row]), apart + distance, pairs + 1
-    if pairs >= limits["compared"] and length > limits["one_job_factor"] * apart and steps.table in rank.tables:
+            length, apart, pairs = length + lasts, apart + distance, pairs + 1
+            longer += lasts > limits["one_job_factor"] * distance
+    most = 2 * longer > pairs  # what a warm-up does before its first collective makes one step longer, not most
+    if pairs >= limits["compared"] and most and steps.table in rank.tables:
         text = (
             f"tells steps of {show(length / pairs, 'us')}, whose first collectives start {show(apart / pairs, 'us')} "
             "after each other"

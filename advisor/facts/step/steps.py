@@ -13,7 +13,7 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
-from advisor.facts.device.course import COURSE
+from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import are_fuller
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
@@ -24,6 +24,7 @@ from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.base import Rank
+from advisor.tables import NUMBERED
 
 
 def _in_order(frame: Any) -> Any:
@@ -121,19 +122,22 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
     )
 
 
-def exclude_odd_ends(times: StepTimes) -> StepTimes:
-    """Leaves out a first step that is warm-up and a last step that the end of the collection cut."""
+def _without_warm_up(times: StepTimes) -> StepTimes:
+    """Without a first step that is warm-up."""
     ends = section("odd_ends")
     if len(times.steps) < ends["steps"]:
         return times
     typical = float(np.median(times.time[1:]))
-    if times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical):
-        times = times.without(times.steps[:1], "warm-up")
-    if len(times.steps) >= ends["steps"] and times.time[-1] < ends["shorter_factor"] * float(
-        np.median(times.time[:-1])
-    ):
-        times = times.without(times.steps[-1:], "incomplete: the collection ended in it")
-    return times
+    late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
+    return times.without(times.steps[:1], "warm-up") if late else times
+
+
+def _without_cut_end(times: StepTimes) -> StepTimes:
+    """Without a last step that the end of the collection cut."""
+    ends = section("odd_ends")
+    if len(times.steps) < ends["steps"] or times.time[-1] >= ends["shorter_factor"] * np.median(times.time[:-1]):
+        return times
+    return times.without(times.steps[-1:], "incomplete: the collection ended in it")
 
 
 def _starts_late(times: StepTimes, typical: float) -> bool:
@@ -180,17 +184,22 @@ def steady(run: Run) -> dict[int, StepTimes]:
         fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank])
         if (rank not in times or prepared or fuller) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
-    times = _told_apart(run, times)
+    times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(times, courses, frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
-    times = {rank: exclude_odd_ends(t) for rank, t in times.items()}
+    times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
+    return dict(sorted(_on_all({rank: _without_cut_end(t) for rank, t in times.items()}).items()))
+
+
+def _on_all(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """What is left out on one rank is left out on all."""
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
     for reason in sorted(set(odd.values())):
         names = [name for name, why in odd.items() if why == reason]
         times = {rank: t.without(names, reason) for rank, t in times.items()}
-    return dict(sorted(_met_again(times).items()))
+    return times
 
 
 def _met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
@@ -210,6 +219,13 @@ def _met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     kept = {rank: t for rank, t in trimmed.items() if t is not None}
     first = next(iter(shared))[:1]
     return kept if len(kept) == len(times) else {r: t.without(first, "behind the warm-up") for r, t in times.items()}
+
+
+def _named(one: StepTimes, course: Course | None) -> StepTimes:
+    """Steps that their table only numbers, with the names that the kernels tell of as many steps."""
+    if course is None or len(course.steps) != len(one.steps) or not all(s.startswith(NUMBERED) for s in one.steps):
+        return one
+    return replace(one, steps=course.steps, sources=tuple(replace(s, steps=course.steps) for s in one.sources))
 
 
 def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:

@@ -40,3 +40,16 @@ def test_ranks_late_from_one_thing_are_one_finding_with_one_saving():
     (one,) = merge(found, origins=dict.fromkeys(ranks.values(), (2, 7, 12)))
     assert one.subject.ranks == (2, 7, 12)
     assert one.saving == saving
+
+
+def test_two_witnesses_of_one_verdict_about_one_rank_promise_once():
+    """A rank that waits for data by its device and by its host's files is one finding with the replayed saving."""
+    rank = Subject("rank", "9", (9,))
+    found = [
+        finding("R1", "data-starved-rank", rank, Saving(14.5, 0.3, SAME, removes="data")),
+        finding("R2", "data-starved-rank", rank, Saving(11.5, 0.24, SAME)),
+    ]
+    (one,) = merge(found, origins={rank: (9,)})
+    assert one.saving == found[0].saving
+    (other,) = merge(found[::-1], origins={rank: (9,)})
+    assert other.saving == found[0].saving

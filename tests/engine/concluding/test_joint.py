@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -104,3 +105,18 @@ def test_doing_without_findings_tells_the_step_and_the_next_limit():
     answer = repaired(report, ["f1"], measured, None)
     assert answer is not None
     assert (answer.after_us, answer.next and answer.next.id, answer.next_us) == (850.0, "F2", 100.0)
+
+
+def test_the_account_names_who_is_waited_for_where_no_finding_gives_it_back():
+    """Time at stake is no saving: it stands under its own name, not under "unexplained" alone."""
+    measured = facts(0.1, 0.7, 0.2)
+    for name, value in (("exposed_transfer_share", 0.05), ("absent_wait_us", 600.0), ("exposed_wait_share", 0.6)):
+        measured.add(Fact(f"communication.{name}", RUN, value))
+    whole = account([finding(1, 150.0, Direction.SCHEDULING)], measured, STEP)
+    assert whole is not None
+    assert whole.unexplained_parts_us == pytest.approx({"absent_wait": 600.0, "communication": 50.0, "idle": 200.0})
+    told = tell_jointly([finding(1, 150.0, Direction.SCHEDULING)], measured, None, STEP)
+    after = account(told.findings, measured, STEP)
+    assert after is not None and after.avoidable_us == pytest.approx({"F1": 150.0})
+    assert after.unexplained_parts_us["idle"] == pytest.approx(50.0)
+    assert sum(after.unexplained_parts_us.values()) == pytest.approx(after.unexplained_us)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.cluster.slow_steps import listing, pattern_of, split
 from advisor.model import RUN, Subject
-from benchmarks.simulator import Fault, simulate
+from benchmarks.simulator import Fault, Scenario, simulate
 
 LONG = replace(SMALL, layers=2, steps=15)
 
@@ -71,6 +71,18 @@ def test_card_that_fails_in_mid_run_is_found_with_its_first_slow_step(tmp_path):
     assert facts.value("step.slow_origin", RUN) == "rank"
     assert facts.value("rank.slow_steps_part", Subject("rank", "2", (2,))) == "compute"
     assert facts.value("step.slow_kernel_ratio", RUN) == pytest.approx(1.4, rel=0.05)
+    gained = simulate(scenario).mean_us - simulate(replace(scenario, faults=())).mean_us
+    assert facts.value("step.slow_cost_us", RUN) == pytest.approx(gained, rel=0.2)
+
+
+def test_card_that_fails_in_a_late_stage_is_found_although_its_first_step_is_short(tmp_path):
+    """A stage behind others ends its steps before them, and waits for them in all but the first recorded step."""
+    scenario = Scenario(
+        data=2, pipeline=4, layers=1, micro_batches=4, kernel_us=460.0, gradient_mb_per_layer=7.0,
+        activation_mb=1.0, steps=12, seed=7, faults=(Fault("failing_card", 2, 0.5),),
+    )  # fmt: skip
+    facts, _ = facts_of(scenario, tmp_path)
+    assert facts.value("step.slow_ranks", RUN) == "2"
     gained = simulate(scenario).mean_us - simulate(replace(scenario, faults=())).mean_us
     assert facts.value("step.slow_cost_us", RUN) == pytest.approx(gained, rel=0.2)
 

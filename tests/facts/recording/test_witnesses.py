@@ -152,7 +152,7 @@ def test_facts_beyond_their_bounds_are_impossible() -> None:
     def fault(name: str, value: float, unit: str) -> str:
         return impossible(Fact(name, RUN, value), FactKind(name, unit, ("run",), "x"))
 
-    assert "above 100 %" in fault("step.idle_share", 5.76, "ratio")
+    assert "above 100\xa0%" in fault("step.idle_share", 5.76, "ratio")
     assert "below" in fault("step.time_us", -1.0, "us")
     assert fault("link.bandwidth_bytes_per_s", 1e14, "bytes_per_s")
     assert not fault("step.idle_share", 1.001, "ratio")
@@ -163,3 +163,12 @@ def test_every_share_has_bounds() -> None:
     """A fact that is added as a share is bounded without further ado."""
     shares = [kind for kind in catalogue().values() if kind.name.endswith("_share")]
     assert all(bounds_of(kind.name, kind.unit).least is not None for kind in shares)
+
+
+def test_a_slow_warm_up_is_no_contradiction(tmp_path: Path) -> None:
+    """Ranks that warm up for different times end that step, and meet again in the next: every table of it is true."""
+    scenario = Scenario(data=4, steps=4, layers=2, warm_up=True, faults=(Fault("slow_host", 1, 0.5),))
+    write_profile(simulate(scenario), tmp_path)
+    report = _report(tmp_path)
+    assert not [problem.problem for problem in report.problems]
+    assert [f.verdict for f in report.findings if f.role.value == "root_cause"][:1] == ["host-dispatch-bound"]

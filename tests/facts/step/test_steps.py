@@ -1,16 +1,22 @@
 """Steps: warm-up and incomplete ones do not count, shares are of the step, scaling time changes no ratio."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from clusters import SMALL
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.step.means import measure
-from advisor.facts.step.steps import exclude_odd_ends, excluded_steps, steady
+from advisor.facts.step.steps import excluded_steps, steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
+from advisor.pipeline import Options
+from advisor.pipeline import measure as measure_profile
 from advisor.sources.base import Profile
+from benchmarks.simulator import simulate, write_profile
 
 
 def times(computing, exposed, idle, names=None):
@@ -23,7 +29,7 @@ def times(computing, exposed, idle, names=None):
 def run_of(**ranks):
     run = Run(Profile("p"))
     for name, value in ranks.items():
-        run.keep(int(name[1:]), {STEPS: exclude_odd_ends(value)})
+        run.keep(int(name[1:]), {STEPS: value})
     return run
 
 
@@ -36,7 +42,7 @@ def facts_of(run):
 
 def test_a_long_first_step_is_warm_up_and_a_short_last_one_incomplete():
     """Compilation and a cut collection are left out, with the reason."""
-    kept = exclude_odd_ends(times([900, 100, 102, 98, 30], [0] * 5, [0] * 5))
+    kept = steady(run_of(r0=times([900, 100, 102, 98, 30], [0] * 5, [0] * 5)))[0]
     assert kept.steps == ("1", "2", "3")
     reasons = [(name, reason.split(":")[0]) for name, reason, _ in kept.excluded]
     assert reasons == [("0", "warm-up"), ("4", "incomplete")]
@@ -44,7 +50,7 @@ def test_a_long_first_step_is_warm_up_and_a_short_last_one_incomplete():
 
 def test_two_steps_are_too_few_to_call_one_odd():
     """Nothing is excluded where nothing can be compared."""
-    assert exclude_odd_ends(times([900, 100], [0, 0], [0, 0])).steps == ("0", "1")
+    assert steady(run_of(r0=times([900, 100], [0, 0], [0, 0])))[0].steps == ("0", "1")
 
 
 def test_a_step_that_is_warm_up_on_one_rank_is_left_out_on_all():
@@ -78,3 +84,28 @@ def test_scaling_all_times_scales_times_and_no_ratio(values, factor):
         other = after.value(item.name, item.subject)
         expected = item.value * factor if item.name.endswith("_us") else item.value
         assert other == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+def test_steps_that_nothing_names_are_told_by_their_order(tmp_path, framework):
+    """Without the column `Step` each row is still a step, and the kernels lend it their name."""
+    write_profile(simulate(replace(SMALL, framework=framework)), tmp_path)
+    whole = measure_profile([tmp_path], None, Options(jobs=1)).facts
+    for path in tmp_path.rglob("step_trace_time.csv"):
+        rows = [line.split(",") for line in path.read_text().splitlines()]
+        gone = rows[0].index("Step")
+        path.write_text("".join(",".join(row[:gone] + row[gone + 1 :]) + "\n" for row in rows))
+    measured = measure_profile([tmp_path], None, Options(jobs=1))
+    for name in ("step.count", "step.time_us", "step.exposed_communication_share", "step.jitter"):
+        assert measured.facts.value(name, RUN) == pytest.approx(whole.value(name, RUN)), name
+    assert any("does not name its steps" in problem.problem for problem in measured.problems)
+
+
+def test_who_waits_behind_a_warm_up_for_the_last_one_waits_for_the_warm_up():
+    """The ranks that were ready first stand in the next step for as long as the last one still warmed up."""
+    ready = times([900, 100, 100, 100], [0, 160, 10, 10], [0] * 4)
+    last = times([1050, 100, 100, 100], [0, 10, 10, 10], [0] * 4)
+    run = run_of(r0=ready, r1=last)
+    assert [t.time.tolist() for t in steady(run).values()] == [[110.0] * 3, [110.0] * 3]
+    idle = run_of(r0=times([900, 100, 100], [0, 0, 10], [0, 160, 0]), r1=times([1050, 100, 100], [0, 10, 10], [0] * 3))
+    assert all(t.steps == ("2",) for t in steady(idle).values())

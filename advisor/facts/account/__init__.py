@@ -1,0 +1,1 @@
+"""Where the step goes, and what its device could do in that time."""
