@@ -109,7 +109,7 @@ def test_a_card_has_everything_a_reader_needs():
         "data-processing-bottleneck",
         "pipeline operation Map(2)",
         "98\xa0%",
-        "limit 85 %",
+        "98 %",
         "−36.1 ms (60.5 %)",
         "→",
         "num_parallel_workers: 2 → 6",
