@@ -237,8 +237,7 @@ def unsteady(item: Unsteady, lang: str) -> str:
 def details(finding: Finding, lang: str) -> list[str]:
     """What a reader needs of a finding: its message, what was measured, and the first thing to do."""
     lines = [finding.message.get(lang)]
-    for evidence in telling(finding.evidence)[:_EVIDENCE]:
-        lines.append(titled(evidence, finding.evidence, lang))
+    lines += [titled(evidence, finding.evidence, lang) for evidence in telling(finding.evidence)[:_EVIDENCE]]
     for remedy in finding.remedies[:1]:
         lines.append(say(lang, "remedy_line", action=f"{remedy.action.get(lang)} {proposal(remedy)}".strip()))
         if check(remedy, lang):

@@ -108,8 +108,8 @@ def test_a_card_has_everything_a_reader_needs():
     for part in (
         "data-processing-bottleneck",
         "pipeline operation Map(2)",
-        "98\xa0%",
         "98 %",
+        "limit 85 %",
         "−36.1 ms (60.5 %)",
         "→",
         "num_parallel_workers: 2 → 6",
