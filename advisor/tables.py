@@ -14,6 +14,8 @@ LONGEST_TEXT = 4096
 """Characters of a name, shape or message that are kept; damaged files hold "names" of megabytes."""
 MOST_COLUMNS = 10_000
 """Cells of a row at most: what has more is damage, and each costs memory."""
+NUMBERED = "#"
+"""How the names of steps begin that no table names: their numbers follow."""
 LARGEST = 1e15
 """Thirty years in microseconds, a petabyte: no time, size or count of a training step comes near."""
 
@@ -154,6 +156,8 @@ KERNELS = Table(
         _c("aiv_mte2_ratio", "float", "aiv_mte2_ratio"),
         _c("aiv_mte3_ratio", "float", "aiv_mte3_ratio", "mte3_ratio"),
         _c("cube_utilization", "float", "cube_utilization(%)", scale=0.01),
+        _c("cube_core_us", "float", "aicore_time(us)", "aic_time(us)"),
+        _c("vector_core_us", "float", "aiv_time(us)"),
     ),
     _NPU,
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from advisor.authoring.cases import cases_path, facts_of, given_finding, load_cases
 from advisor.authoring.chains import bare_numbers, find_loops, find_unreached, read_otherwise
+from advisor.authoring.texts import lint_texts, lint_words
 from advisor.basics.errors import RuleError
 from advisor.basics.resources import resource
 from advisor.basics.suggest import suggest
@@ -51,6 +52,8 @@ def lint(
     others = [] if ours else read_rules([default], catalogue)[0]
     remedies, faults = load_remedies([directory for directory in directories if directory.is_dir()])
     known = _Known(catalogue, remedies, [*rules, *others])
+    if cases:
+        faults = [*faults, *lint_texts(rules, remedies, catalogue), *(lint_words() if ours else ())]
     found = [replace(error, level="error") if _shipped(error.file) else error for error in (*found, *faults)]
     for rule in rules:
         found += _Linter(rule, known).lint(cases)

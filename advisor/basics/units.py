@@ -32,7 +32,7 @@ EXACT = 6
 NBSP = "\u00a0"
 """Between a number and its unit."""
 
-_OWN_DIGITS = {"bytes": MEASURED, "mhz": 4, "number": MEASURED}
+_OWN_DIGITS = {"bytes": MEASURED, "mhz": 4}
 _TIME = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))

@@ -63,6 +63,11 @@ def _is_own_limit(match: re.Match[str]) -> bool:
     return not match["what"] and bool(_NUMBER.match(match["limit"]))
 
 
+def limit_of(item: Evidence) -> float | None:
+    """The number that the value was held against, in the fact's own unit."""
+    return next((float(match["limit"]) for match in _matches(item.condition) if _is_own_limit(match)), None)
+
+
 def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
     """Measured quantities against a limit first, then what points to the cause, then what only gives the context."""
     rest = grouped(evidence)

@@ -178,7 +178,9 @@ def _relative(path: Path, base: Path) -> str:
 
 
 def _shown(rank: Rank) -> str:
-    return _relative(rank.root, rank.base)
+    """The folder of a recording; the first file of one that shares its folder with others."""
+    alone = rank.layout != "files" or not rank.tables
+    return _relative(rank.root if alone else next(iter(rank.tables.values())).paths[0], rank.base)
 
 
 def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:

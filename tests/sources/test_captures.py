@@ -110,3 +110,34 @@ def test_no_file_of_another_framework_is_asked_for() -> None:
 
     assert "mindspore.dataset" in asked("mindspore") and "mindspore.dataset" in asked("unknown")
     assert "mindspore" not in asked("pytorch")
+
+
+def _table(path: Path, start_us: int, kernels: int = 6) -> None:
+    rows = [f"MatMul_{i},MatMulV2,AI_CORE,{start_us + 102 * i}.000\t,100" for i in range(kernels)]
+    path.write_text(
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us)\n" + "\n".join(rows) + "\n", encoding="utf-8"
+    )
+
+
+def test_files_with_different_prefixes_are_different_recordings(tmp_path: Path) -> None:
+    """before_kernel_details.csv beside after_kernel_details.csv: their kernels never add up to one recording."""
+    for number, name in enumerate(("before", "after")):
+        _table(tmp_path / f"{name}_kernel_details.csv", 1_000_000 * (number + 1))
+    (rank,) = load_profile([tmp_path]).ranks
+    assert [path.name for path in rank.tables["kernels"].paths] == ["after_kernel_details.csv"]
+    assert "before_kernel_details.csv" in rank.problems[0].problem
+
+
+def test_files_with_ranks_for_prefixes_are_ranks(tmp_path: Path) -> None:
+    """rank0_kernel_details.csv and rank_1_kernel_details.csv ran side by side, each as the rank that it names."""
+    _table(tmp_path / "rank0_kernel_details.csv", 1_000_000)
+    _table(tmp_path / "rank_1_kernel_details.csv", 1_000_010)
+    assert [(rank.rank, rank.rank_known) for rank in load_profile([tmp_path]).ranks] == [(0, True), (1, True)]
+
+
+def test_one_prefix_or_none_is_one_recording(tmp_path: Path) -> None:
+    """A prefix that users gave to one of the files takes no file away from the recording."""
+    _table(tmp_path / "run_kernel_details.csv", 1_000_000)
+    (tmp_path / "step_trace_time.csv").write_text("Step,Computing,Communication(Not Overlapped),Free\n1,900,0,100\n")
+    (rank,) = load_profile([tmp_path]).ranks
+    assert {"kernels", "steps"} <= set(rank.tables)

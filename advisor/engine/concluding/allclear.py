@@ -87,7 +87,7 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if doubted:
         first, share = doubted[0]
         return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)
-    return _absent_ranks(facts, ranks) or _left_out(facts) or _few_steps(facts) or _unmeasured(facts, ranks)
+    return _absent_ranks(facts, ranks) or _left_out(facts) or _few_or_uneven_steps(facts) or _unmeasured(facts, ranks)
 
 
 def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
@@ -111,11 +111,17 @@ def _left_out(facts: FactSet) -> Doubt | None:
     return Doubt(both("all_clear.left_out", ranks=said), both("all_clear.left_out_tells"))
 
 
-def _few_steps(facts: FactSet) -> Doubt | None:
-    steps = facts.number("step.count", RUN)
-    if steps is None or steps >= terms()["steps"]["value"]:
+def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:
+    steps, limit = facts.number("step.count", RUN), terms()["uneven"]
+    if steps is not None and steps < terms()["steps"]["value"]:
+        return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
+    longest, shortest = facts.number("step.longest_us", RUN), facts.number("step.shortest_us", RUN)
+    if steps is None or steps >= limit["few"]["value"] or not longest or not shortest:
         return None
-    return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
+    if longest < limit["value"] * shortest:
+        return None
+    lengths = {"shortest": show(shortest, "us"), "longest": show(longest, "us"), "count": int(steps)}
+    return Doubt(both("all_clear.uneven_steps", **lengths), both("all_clear.more_steps_tell"))
 
 
 def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:

@@ -96,9 +96,9 @@ def _subject(rule: Rule, subject: Subject) -> Subject:
 def _text(text: Text, variables: Variables) -> Text:
     """The text with its values; one that a damaged file has lost is "unknown", and the verdict stands all the same."""
     try:
-        return Text(*(render(text.get(lang), variables, lang) for lang in LANGUAGES))
+        return Text(*(render(text.get(lang), variables, lang).strip() for lang in LANGUAGES))
     except RuleError:
-        return Text(*(render(text.get(lang), variables, lang, lenient=True) for lang in LANGUAGES))
+        return Text(*(render(text.get(lang), variables, lang, lenient=True).strip() for lang in LANGUAGES))
 
 
 def _number(value: Value | None) -> float | None:
@@ -179,12 +179,12 @@ def _remedies(
 def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, variables: Variables) -> Remedy:
     values: dict[str, Any] = {name: scope.value(expr) for name, expr in use.values.items()}
     scope_variables = variables.with_values(
-        values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}
+        values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}, use.values
     )
     snippet = spec.snippet.get(framework) or spec.snippet.get("any") or ""  # never another framework's
 
     def both(text: Text) -> Text:
-        return Text(*(render(text.get(lang), scope_variables, lang, lenient=True) for lang in LANGUAGES))
+        return Text(*(render(text.get(lang), scope_variables, lang, lenient=True).strip() for lang in LANGUAGES))
 
     return Remedy(
         id=spec.id,

@@ -187,7 +187,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     )
     if not joints(run):
         return
-    # exposures are means over all recorded steps, warm-up with them: no part is more than the whole
+    # a part of all steps' mean: no part is more than the whole
     transfer = min(float(np.median([sum(found[r].transfer.values()) for r in known])), float(np.max(exposed)))
     yield from fact("communication.exposed_transfer_us", RUN, transfer, *sources, samples=n)
     yield from fact("communication.exposed_transfer_share", RUN, transfer / step, *sources, samples=n)

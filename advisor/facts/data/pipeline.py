@@ -181,6 +181,6 @@ FAMILIES = (
     Family(
         "data_pipeline", KINDS, measure, DATA_PIPELINE.by(reduce),
         ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
-        uses=(HOST_USE,), after=("steps", "getnext"),
+        uses=(HOST_USE,), after=("steps", "getnext", "operators"),
     ),
 )  # fmt: skip

@@ -27,13 +27,15 @@ _COMMUNICATION_CORES = frozenset(("HCCL", "COMMUNICATION"))
 _COMMUNICATION_NAME = re.compile(
     r"^(hcom_|hccl|allreduce|allgather|alltoall|reducescatter|broadcast_?$)", re.IGNORECASE
 )
+_COLLECTIVE = re.compile(r"^hcom_", re.IGNORECASE)
+"""The communication library's own types, whatever carries them out."""
 _COMMUNICATION_END = ("AicpuKernel", "AivKernel")
 """Kernels that carry out collectives on AI CPU or vector cores: the profiler does not count them as computation."""
 
 
 def is_communication(signature: Signature, name: str = "") -> bool:
     """Whether a kernel is a collective or point-to-point operation."""
-    if signature.core.upper() in _COMMUNICATION_CORES:
+    if signature.core.upper() in _COMMUNICATION_CORES or _COLLECTIVE.match(signature.type):
         return True
     if signature.core:
         return signature.type.endswith(_COMMUNICATION_END)

@@ -171,6 +171,8 @@ def reduce(rank: Rank) -> Idle | None:
     low, high = int(windows.start[0]), int(windows.end.max())
     start, end = complement(busy(timeline), low, high)
     step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, steps - 1)
+    inside = start < windows.end[step]  # what lies between steps that were recorded apart is in none
+    start, end, step = start[inside], end[inside], step[inside]
     length = (end - start) / 1000
     long = length >= LONG_US
     gaps = tuple(_gaps(timeline, trace, start, end, step))

@@ -20,8 +20,8 @@ _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", 
 _BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*)$", re.IGNORECASE)
 _NO_ATTENTION = re.compile(r"CrossEntropy|Log_?Softmax|Gating|Moe|TopK", re.IGNORECASE)
 _UPDATE = re.compile(
-    r"^(Sparse)?Apply[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|Adagrad|Adadelta|RMSProp|Lamb(Next|Update|Apply)|"
-    r"Lars|^SGD|Ftrl|AdaFactor"
+    r"^(Sparse)?Apply(?!Rotary|TopK|Penalt|Bias|Mask|Rope)[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|"
+    r"Adagrad|Adadelta|RMSProp|Lamb(Next|Update|Apply)|Lars|^SGD|Ftrl|AdaFactor"
 )
 _FUSED_UPDATE = re.compile(r"Adam|Momentum|SGD|Lamb|Lion|Lars|Ftrl|Adagrad|RMSProp|Adadelta|AdaFactor")
 _FETCH = re.compile(r"^(GetNext|InitData|EndOfSequence|DequeueOp|QueueDequeue|GetDynamicDims|.*IteratorGetNext)")

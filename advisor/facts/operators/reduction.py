@@ -9,7 +9,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from advisor.facts.base import Reduction
-from advisor.facts.device.kernel_time import Floats, Ints, Timeline, alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.device.kernel_time import (
+    Floats,
+    Ints,
+    Mask,
+    Timeline,
+    alone_us,
+    only_us,
+    sums,
+    sweep,
+    timeline_of,
+)
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
     dtypes,
@@ -177,7 +187,7 @@ def reduce(rank: Rank) -> Operators | None:
     return Operators(
         timeline.windows.names,
         rows,
-        _operators(kernels, type_of, types, timeline.windows.of, steps),
+        _operators(kernels, type_of, types, timeline.windows.of, steps, main),
         outliers(timeline, type_of, types),
         sums(of[main], kernels.duration[main], steps),
         only_us(timeline, segments, conversion)
@@ -327,19 +337,22 @@ def _common(types: list[str], kinds: Ints, own: int) -> str:
     return ", ".join(f"{types[t]} ({n})" for t, n in counts[:3])
 
 
-def _operators(kernels: Kernels, type_of: Ints, types: list[str], step_of: Ints, steps: int) -> tuple[OperatorRow, ...]:
+def _operators(
+    kernels: Kernels, type_of: Ints, types: list[str], step_of: Ints, steps: int, computing: Mask
+) -> tuple[OperatorRow, ...]:
+    """The operators that take longest. A collective is none: how long it lasts is its peers' matter."""
     names, of_name = kernels.operators()
-    operator = of_name[kernels.name]
-    total = np.bincount(operator, kernels.duration, len(names))
+    operator, duration, step_of = of_name[kernels.name][computing], kernels.duration[computing], step_of[computing]
+    total = np.bincount(operator, duration, len(names))
     calls = np.bincount(operator, minlength=len(names))
     kind = np.zeros(len(names), np.int64)
-    kind[operator] = type_of
-    most = np.argsort(-total, kind="stable")[:MOST]
+    kind[operator] = type_of[computing]
+    most = np.argsort(-total, kind="stable")[: min(MOST, int((calls > 0).sum()))]
     row_of = np.full(len(names), -1)
     row_of[most] = np.arange(len(most))
     chosen = np.flatnonzero(row_of[operator] >= 0)
     cell = row_of[operator[chosen]] * steps + step_of[chosen]
-    by_step = sums(cell, kernels.duration[chosen], len(most) * steps).reshape(len(most), steps)
+    by_step = sums(cell, duration[chosen], len(most) * steps).reshape(len(most), steps)
     return tuple(
         OperatorRow(names[i], types[kind[i]], int(calls[i]), float(total[i]), by_step[row])
         for row, i in enumerate(most.tolist())

@@ -132,8 +132,10 @@ def _operators(rank: Rank) -> tuple[OperatorRow, ...]:
     if frame is None or frame.empty:
         return ()
     rows: dict[str, tuple[str, float, float]] = {}
-    for name, kind, count, us in zip(frame["name"], frame["type"], frame["count"], frame["total_us"], strict=True):
-        if isinstance(name, str) and us == us:
+    columns = (frame[name] for name in ("name", "type", "core", "count", "total_us"))
+    for name, kind, core, count, us in zip(*columns, strict=True):
+        signature = Signature(str(kind), core if isinstance(core, str) else "", "", "", "", "", "", "")
+        if isinstance(name, str) and us == us and not is_communication(signature):
             short = operator_name(name)
             _, before, calls = rows.get(short, ("", 0.0, 0.0))
             rows[short] = (str(kind), before + float(us), calls + (float(count) if count == count else 1.0))

@@ -29,6 +29,10 @@ KINDS = (
                  "kernel, or of the step trace's total; for the run: median over ranks", needs=_STEP),
     kind("step.median_us", "us", _SCOPES, "duration of the middle step; below the average where few steps are slow",
          formula="median over steady steps; for the run: median over ranks", needs=_STEP),
+    kind("step.longest_us", "us", _SCOPES, "duration of the longest steady step", needs=_STEP,
+         formula="maximum over steady steps; for the run: median over ranks"),
+    kind("step.shortest_us", "us", _SCOPES, "duration of the shortest steady step", needs=_STEP,
+         formula="minimum over steady steps; for the run: median over ranks"),
     kind("step.jitter", "ratio", _SCOPES, "how far the slow steps are above the typical one",
          formula="(95th percentile − median) ÷ median of steady steps, five at least", needs=_STEP),
     *(
@@ -75,6 +79,9 @@ def _facts_of_rank(rank: int, times: StepTimes, has_steps: bool) -> Iterator[Fac
         yield from fact("step.excluded_count", subject, len(times.excluded), *sources, samples=n)
     yield from fact("step.time_us", subject, mean, *sources, samples=n)
     yield from fact("step.median_us", subject, float(np.median(times.time)), *sources, samples=n)
+    if has_steps and len(times.steps) > 1:
+        yield from fact("step.longest_us", subject, float(times.time.max()), *sources, samples=n)
+        yield from fact("step.shortest_us", subject, float(times.time.min()), *sources, samples=n)
     yield from fact("step.jitter", subject, _jitter(times.time), *sources, samples=n)
     for name, phase in _PHASE_OF.items():
         share = times.share(phase)
@@ -118,6 +125,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("step.time_us", RUN, mean, *sources, samples=n)
     median = float(np.median([np.median(t.time) for t in times.values()]))
     yield from fact("step.median_us", RUN, median, *sources, samples=n)
+    if recording_of(run).has_steps and n > 1:
+        longest = float(np.median([t.time.max() for t in times.values()]))
+        yield from fact("step.longest_us", RUN, longest, *sources, samples=n)
+        shortest = float(np.median([t.time.min() for t in times.values()]))
+        yield from fact("step.shortest_us", RUN, shortest, *sources, samples=n)
     jitters = [j for t in times.values() if (j := _jitter(t.time)) is not None]
     yield from fact("step.jitter", RUN, float(np.median(jitters)) if jitters else None, *sources, samples=n)
     for name, phase in _PHASE_OF.items():

@@ -13,7 +13,7 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
-from advisor.facts.device.course import COURSE
+from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import are_fuller
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
@@ -24,6 +24,7 @@ from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, Series, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.base import Rank
+from advisor.tables import NUMBERED
 
 
 def _in_order(frame: Any) -> Any:
@@ -183,7 +184,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
         fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank])
         if (rank not in times or prepared or fuller) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
-    times = _told_apart(run, times)
+    times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(times, courses, frameworks)
@@ -218,6 +219,13 @@ def _met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     kept = {rank: t for rank, t in trimmed.items() if t is not None}
     first = next(iter(shared))[:1]
     return kept if len(kept) == len(times) else {r: t.without(first, "behind the warm-up") for r, t in times.items()}
+
+
+def _named(one: StepTimes, course: Course | None) -> StepTimes:
+    """Steps that their table only numbers, with the names that the kernels tell of as many steps."""
+    if course is None or len(course.steps) != len(one.steps) or not all(s.startswith(NUMBERED) for s in one.steps):
+        return one
+    return replace(one, steps=course.steps, sources=tuple(replace(s, steps=course.steps) for s in one.sources))
 
 
 def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:

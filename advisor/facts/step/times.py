@@ -59,9 +59,9 @@ class StepTimes:
     def without(self, names: Iterable[str], reason: str) -> StepTimes:
         """The same without these steps, which are noted as excluded."""
         drop = {name for name in names if name in self.places}
-        if not drop or len(drop) == len(self.steps):
-            return self
         keep = np.array([name not in drop for name in self.steps])
+        if keep.all() or not keep.any():
+            return self
         gone = tuple((n, reason, float(t)) for n, t in zip(self.steps, self.time, strict=True) if n in drop)
         return replace(
             self,

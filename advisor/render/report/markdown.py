@@ -9,7 +9,7 @@ from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import line, telling
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection, problems_together
-from advisor.render.report.whatif import ladder, spent
+from advisor.render.report.whatif import ladder, spent, used
 from advisor.render.wording import about_recording, breakdown, change, check, gain, promise, where, word
 
 LIMIT = 60_000
@@ -60,7 +60,8 @@ def _breakdown(report: Report, lang: str) -> str:
     length = step if step is not None else report.summary.recording_us
     lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**: " if length is not None else ""
     told = spent(report, lang)
-    return lead + " · ".join(parts) + (f"\n\n{_say(' · '.join(told))}" if told else "")
+    below = [" · ".join(told), used(report, lang)]
+    return "\n\n".join([lead + " · ".join(parts), *(_say(line) for line in below if line)])
 
 
 def _table(trees: list[Branch], lang: str) -> str:

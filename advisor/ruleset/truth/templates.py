@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, nodes
@@ -18,7 +19,7 @@ from advisor.basics.units import EXACT
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import LANGUAGES
-from advisor.ruleset.language.expression import ExpressionError, FactRef
+from advisor.ruleset.language.expression import Call, Expr, ExpressionError, FactRef
 from advisor.ruleset.language.scopes import IDENTITY
 from advisor.ruleset.truth.evaluate import Scope
 
@@ -173,12 +174,15 @@ class Group:
 class Variables:
     """What the texts of one finding may mention: facts, `let` names, parameters and the subject."""
 
-    def __init__(self, scope: Scope, values: Mapping[str, tuple[Any, str]] | None = None) -> None:
+    def __init__(self, scope: Scope, values: Mapping[str, tuple[Any, str, str]] | None = None) -> None:
         self._scope, self._values = scope, dict(values or {})
 
-    def with_values(self, values: Mapping[str, Any], units: Mapping[str, str]) -> Variables:
-        """The same, with the values a rule hands to a remedy."""
-        given = {name: (value, units.get(name, "number")) for name, value in values.items()}
+    def with_values(
+        self, values: Mapping[str, Any], units: Mapping[str, str], exprs: Mapping[str, Expr] = MappingProxyType({})
+    ) -> Variables:
+        """The same, with the values a rule hands to a remedy, their units and the expressions they come from."""
+        facts = {name: _fact_of(expr) for name, expr in exprs.items()}
+        given = {name: (value, units.get(name, "number"), facts.get(name, "")) for name, value in values.items()}
         return Variables(self._scope, {**self._values, **given})
 
     def find(self, name: str, lang: str) -> Any:
@@ -187,7 +191,8 @@ class Variables:
         if name in self._values:
             return _measured(name, *self._values[name], lang)
         if name in scope.rule.let:
-            return _measured(name, scope.value(scope.rule.let[name]), scope.rule.units.get(name, "number"), lang)
+            expr = scope.rule.let[name]
+            return _measured(name, scope.value(expr), scope.rule.units.get(name, "number"), _fact_of(expr), lang)
         if name == "param":
             params = scope.rule.params.items()
             return Group({key: Measured(each.value, each.unit, lang, digits=EXACT) for key, each in params})
@@ -198,8 +203,15 @@ class Variables:
         raise KeyError(name)
 
 
-def _measured(name: str, value: Any, unit: str, lang: str) -> Measured | Unknown:
-    return Unknown(name, lang) if value is None else Measured(value, unit, lang)
+def _measured(name: str, value: Any, unit: str, fact: str, lang: str) -> Measured | Unknown:
+    return Unknown(name, lang) if value is None else Measured(value, unit, lang, fact)
+
+
+def _fact_of(expr: Expr) -> str:
+    """The fact whose value an expression is, or would be if it were measured; "" where it is calculated."""
+    if isinstance(expr, Call) and expr.function == "or_else":
+        return _fact_of(expr.arguments[0])
+    return expr.fact if isinstance(expr, FactRef) else ""
 
 
 def _written(value: Any) -> str:

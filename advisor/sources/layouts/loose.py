@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,23 @@ def is_known(name: str) -> bool:
 def recognise(listing: Listing, base: Path) -> list[Rank]:
     """All files of a profile in this folder as one rank, or one for each device that they name."""
     files = [listing.path / name for name in listing.files if is_known(name)]
-    return split_devices(build_rank(listing.path, files, base)) if files else []
+    ranks: list[Rank] = []
+    for part in _recordings(files):
+        ranks += split_devices(build_rank(listing.path, part, base))
+    return ranks
+
+
+def _recordings(files: Sequence[Path]) -> list[list[Path]]:
+    """The files of each recording: where the same table is there with several prefixes, each is a recording of its own,
+    and what carries none of them is nobody's."""
+    by_prefix: dict[str, list[Path]] = {}
+    for path in files:
+        by_prefix.setdefault(tablefiles.prefix_of_file(path.name).lower(), []).append(path)
+    tables = Counter(table for part in by_prefix.values() for table in tablefiles.find_tables(part, loose=True))
+    if all(count < 2 for count in tables.values()):
+        return [list(files)] if files else []
+    shared = {table for table, count in tables.items() if count > 1}
+    return [part for part in by_prefix.values() if shared & set(tablefiles.find_tables(part, loose=True))]
 
 
 def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:

@@ -18,7 +18,7 @@ from advisor.sources.frames import LONGEST_STEP, build_frame, to_step, wanted_co
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import lines_of, open_text
-from advisor.tables import MOST_COLUMNS, TABLES, Column, Table
+from advisor.tables import MOST_COLUMNS, NUMBERED, TABLES, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -281,11 +281,15 @@ def read_table_files(reference: TableRef, columns: Sequence[str] | None, note: N
 
 @reader("csv.steps")
 def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """step_trace_time.csv; a profile without steps leaves the name empty."""
+    """step_trace_time.csv; a profile without steps leaves the name empty. Several rows are several steps even where
+    nothing names them: they are numbered in their order."""
     frame = read_files(TABLES["steps"], reference.paths, columns, note)
     if frame is None:
         return None
-    if "step" in frame:
+    if "step" in frame and len(frame) > 1 and frame["step"].isna().all():
+        note(str(reference.paths[0]), "does not name its steps; its rows are numbered in their order")
+        frame["step"] = [f"{NUMBERED}{row}" for row in range(1, len(frame) + 1)]
+    elif "step" in frame:
         frame["step"] = [to_step(name) for name in frame["step"]]
         odd = frame["step"].str.len() > LONGEST_STEP
         if odd.any():

@@ -29,6 +29,9 @@ _LOOSE = tuple(
     (re.compile(r"(?!cluster_)(?:.*[^a-z])?" + pattern, re.IGNORECASE), tables, name)
     for pattern, tables, name in _FILES
 )
+_SPLIT_AT = tuple(
+    re.compile(r"(?P<before>(?!cluster_)(?:.*[^a-z])?)" + pattern, re.IGNORECASE) for pattern, _, _ in _FILES
+)
 _STAMP = re.compile(r"_([0-9]{8,17})(?=[_.])")
 
 DATABASE = r"(?:ascend_(?:pytorch|mindspore)_profiler|msprof|communication_analyzer|analysis).*\.db"
@@ -40,6 +43,12 @@ def tables_of_file(name: str, *, loose: bool = False) -> tuple[tuple[str, ...], 
         if pattern.fullmatch(name):
             return tables, reader
     return None
+
+
+def prefix_of_file(name: str) -> str:
+    """What users put before the name of a profiler's file: rank0_ of rank0_kernel_details.csv; empty where nothing."""
+    found = next((match for pattern in _SPLIT_AT if (match := pattern.fullmatch(name))), None)
+    return found.group("before") if found is not None else ""
 
 
 def newest_export(paths: Iterable[Path]) -> list[Path]:

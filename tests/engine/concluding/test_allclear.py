@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from advisor import advise
-from advisor.engine.concluding.allclear import objection
+from advisor.engine.concluding.allclear import objection, terms
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import Fact, FactSet
 from advisor.model import (
@@ -78,6 +80,7 @@ def test_what_was_not_measured_is_not_cleared(unseen, tells):
     [
         ({"run__missing_ranks": 6, "run__rank_count": 2}, "2 of 8 ranks"),
         ({"run__world_is_told": False}, "number of ranks"),
+        ({"step__count": 2, "step__shortest_us": 5e4, "step__longest_us": 1.5e5}, "from 50\u00a0ms to 150\u00a0ms"),
         ({"step__count": 1}, "few steady steps"),
     ],
 )
@@ -218,3 +221,13 @@ def test_a_file_that_is_there_and_gives_nothing_is_no_all_clear(tmp_path, conten
     report = advise(tmp_path)
     assert report.summary.direction == verdict
     assert content is None or "dataset.csv" in report.summary.headline.en
+
+
+@given(st.integers(2, 30), st.floats(1.0, 4.0))
+def test_a_mean_of_few_unlike_steps_clears_none_of_them(count: int, ratio: float) -> None:
+    """Two steps of 50 and 150 ms are no healthy step of 100 ms; among many, the rules judge the slow ones."""
+    limits = terms()["uneven"]
+    assume(abs(ratio - limits["value"]) > 1e-6)
+    known = facts(step__count=count, step__shortest_us=5e4, step__longest_us=5e4 * ratio)
+    unlike = count < limits["few"]["value"] and ratio > limits["value"]
+    assert direction(known) == ("undetermined" if unlike else "healthy")

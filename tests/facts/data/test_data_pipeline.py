@@ -191,6 +191,17 @@ def test_a_late_pipeline_does_not_tell_the_device_step(tmp_path: Path) -> None:
     assert facts.value("pipeline_op.saving_more_workers_us", batch) == pytest.approx(48_000)
 
 
+def test_the_device_waits_no_more_than_its_kernels_leave_of_the_step(tmp_path: Path) -> None:
+    """No table tells the device's gaps, but its operators take 70 of 96 ms: no more than 26 ms can be waiting."""
+    write_sender(tmp_path, 95, 1)
+    (tmp_path / "aicore_intermediate_0_type.csv").write_text(
+        "op_type,execution_time,execution_frequency,percent\nMatMul,70.0,7,100\n"
+    )
+    facts = FactSet(advise([tmp_path], load_rules()).facts)
+    assert facts.value("operators.compute_us", RUN) == pytest.approx(70_000)
+    assert facts.value("data.wait_us", RUN) == pytest.approx(26_000)
+
+
 def test_a_sender_that_never_waits_exonerates_the_pipeline(tmp_path: Path) -> None:
     """Sending takes all of the interval: no operation is blamed, whatever the queues hold after each."""
     write_sender(tmp_path, 0, 60)

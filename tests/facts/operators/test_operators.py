@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from clusters import SMALL
 
 from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_update, shapes
 from advisor.facts.operators.operators import explain_difference, time_by_type
@@ -14,6 +15,7 @@ from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.streams.kernels import Signature
+from benchmarks.simulator import simulate, write_profile
 from tests.helpers.large import AICPU, CONVERSIONS, LAYER, Workload, write
 
 
@@ -94,6 +96,7 @@ def test_words_of_operators() -> None:
     assert is_cube(Signature("BatchMatMulV2", "AI_CORE", *[""] * 6))
     assert not is_cube(Signature("MatMulV2", "AI_CPU", *[""] * 6))
     assert is_update("ApplyMomentum") and is_update("ForeachAddList") and not is_update("Add")
+    assert not is_update("ApplyRotaryPosEmb") and is_update("ApplyAdamWV2")
     assert is_aicpu(Signature("Cast", "AI_CPU", *[""] * 6))
     assert not is_aicpu(Signature("GetNext", "AI_CPU", *[""] * 6))
     assert inserted_by_framework("trans_TransData_12") and not inserted_by_framework("aclnnInplaceCopy_Cast")
@@ -202,7 +205,7 @@ def test_types_without_a_start_are_weighed_against_a_step_that_another_table_tim
             *(f"a{i},MatMul,AI_CORE,-5,100,FLOAT;FLOAT" for i in range(10))]  # fmt: skip
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
     (tmp_path / "step_trace_time.csv").write_text(
-        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n0,1000,0,0,0,99000\n"
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n7,1000,0,0,0,99000\n"
     )
     report = advise([tmp_path], load_rules(), Options(jobs=1))
     assert [f.severity.value for f in report.findings if f.verdict == "float32-heavy"] == ["low"]
@@ -276,3 +279,17 @@ def test_an_attention_that_is_not_fused_shows_in_the_statistic_of_types(
     facts = measured(tmp_path).facts
     assert facts.value("operators.attention_types", RUN) == told
     assert (facts.number("operators.attention_us", RUN) is not None) == (told is not None)
+
+
+@pytest.mark.parametrize("core", ["COMMUNICATION", "HCCL", "AI_CPU", "AI_CORE", "N/A"])
+def test_a_collective_is_no_operator_that_computes(tmp_path: Path, core: str) -> None:
+    """Whatever carries it out: nothing is said of its time as an operator's or a type's, and no rule of computation
+    ever names it."""
+    write_profile(simulate(replace(SMALL, data=2, steps=3)), tmp_path)
+    for path in tmp_path.rglob("kernel_details.csv"):
+        path.write_text(path.read_text().replace(",COMMUNICATION,", f",{core},"))
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    named = {fact.subject.id for fact in report.facts if fact.subject.kind in ("operator", "operator_type")}
+    assert any("MatMul" in name for name in named)
+    assert not [name for name in named if "hcom" in name.lower()]
+    assert not [f for f in report.findings if f.direction == "computation" and "hcom" in f.subject.id]

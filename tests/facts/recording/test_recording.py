@@ -76,7 +76,7 @@ def test_one_kernel_again_and_again_is_a_benchmark(tmp_path, rules):
     assert report.summary.step_time_us is None
     assert report.summary.recording_us == pytest.approx(40 * 30 - 10, rel=0.01)
     assert report.summary.direction not in ("scheduling", "healthy")
-    assert "170 ms" in report.profile.recording_reason.en
+    assert "170\xa0ms" in report.profile.recording_reason.en
     assert not {f.verdict for f in report.findings} & {"device-idle-gaps", "host-dispatch-bound", "too-few-samples"}
 
 
@@ -181,7 +181,7 @@ def test_one_operator_measured_alone_is_told_as_that(tmp_path, rules):
     )
     report = advise([tmp_path], rules)
     assert report.profile.recording == "kernel_benchmark"
-    assert "29.7 us on 8 blocks, busiest unit memory (read) at 88 %" in report.profile.recording_reason.en
+    assert "30\xa0µs on 8 blocks, busiest unit memory (read) at 88\xa0%" in report.profile.recording_reason.en
     assert report.summary.direction not in ("scheduling", "healthy")
     assert report.problems == ()
 

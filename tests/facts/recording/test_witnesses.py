@@ -152,7 +152,7 @@ def test_facts_beyond_their_bounds_are_impossible() -> None:
     def fault(name: str, value: float, unit: str) -> str:
         return impossible(Fact(name, RUN, value), FactKind(name, unit, ("run",), "x"))
 
-    assert "above 100 %" in fault("step.idle_share", 5.76, "ratio")
+    assert "above 100\xa0%" in fault("step.idle_share", 5.76, "ratio")
     assert "below" in fault("step.time_us", -1.0, "us")
     assert fault("link.bandwidth_bytes_per_s", 1e14, "bytes_per_s")
     assert not fault("step.idle_share", 1.001, "ratio")

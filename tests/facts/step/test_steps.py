@@ -1,7 +1,10 @@
 """Steps: warm-up and incomplete ones do not count, shares are of the step, scaling time changes no ratio."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from clusters import SMALL
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +13,10 @@ from advisor.facts.step.means import measure
 from advisor.facts.step.steps import excluded_steps, steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
+from advisor.pipeline import Options
+from advisor.pipeline import measure as measure_profile
 from advisor.sources.base import Profile
+from benchmarks.simulator import simulate, write_profile
 
 
 def times(computing, exposed, idle, names=None):
@@ -78,6 +84,21 @@ def test_scaling_all_times_scales_times_and_no_ratio(values, factor):
         other = after.value(item.name, item.subject)
         expected = item.value * factor if item.name.endswith("_us") else item.value
         assert other == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+def test_steps_that_nothing_names_are_told_by_their_order(tmp_path, framework):
+    """Without the column `Step` each row is still a step, and the kernels lend it their name."""
+    write_profile(simulate(replace(SMALL, framework=framework)), tmp_path)
+    whole = measure_profile([tmp_path], None, Options(jobs=1)).facts
+    for path in tmp_path.rglob("step_trace_time.csv"):
+        rows = [line.split(",") for line in path.read_text().splitlines()]
+        gone = rows[0].index("Step")
+        path.write_text("".join(",".join(row[:gone] + row[gone + 1 :]) + "\n" for row in rows))
+    measured = measure_profile([tmp_path], None, Options(jobs=1))
+    for name in ("step.count", "step.time_us", "step.exposed_communication_share", "step.jitter"):
+        assert measured.facts.value(name, RUN) == pytest.approx(whole.value(name, RUN)), name
+    assert any("does not name its steps" in problem.problem for problem in measured.problems)
 
 
 def test_who_waits_behind_a_warm_up_for_the_last_one_waits_for_the_warm_up():

@@ -108,7 +108,7 @@ def test_a_card_has_everything_a_reader_needs():
     for part in (
         "data-processing-bottleneck",
         "pipeline operation Map(2)",
-        "98.1 %",
+        "98 %",
         "limit 85 %",
         "−36.1 ms (60.5 %)",
         "→",

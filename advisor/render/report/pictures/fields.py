@@ -46,7 +46,7 @@ def heat_map(
 
 
 def matrix(
-    labels: Sequence[str], values: Sequence[Sequence[float]], groups: Sequence[tuple[str, int]], high: float,
+    labels: Sequence[str], values: Sequence[Sequence[float]], groups: Sequence[tuple[Cell, int]], high: float,
     unit: str, factor: float, slow: Sequence[tuple[int, int, str]], marks: Mapping[int, str],
     lines: Sequence[tuple[float, Text]], words: tuple[Cell, Cell], identity: str, caption: str,
 ) -> str:  # fmt: skip
@@ -69,6 +69,9 @@ def matrix(
             drawing.text(left + pitch * (index + 0.5), top - 6, shorten(name, 12), anchor="middle")
         if index in marks:
             drawing.mark(2, top + pitch * (index + 0.5) + 4, marks[index], "start")
+    for (group, at), end in zip(groups, [*(at for _, at in groups[1:]), len(labels)], strict=True):
+        if 7 * len(group if isinstance(group, str) else group.en) < pitch * (end - at):
+            drawing.text(left + pitch * (at + end) / 2, top + size + 16, group, anchor="middle")
     for _, at in groups[1:]:
         drawing.line(left + pitch * at, top, left + pitch * at, top + size, "between")
         drawing.line(left, top + pitch * at, left + size, top + pitch * at, "between")

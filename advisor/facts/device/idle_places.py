@@ -1,0 +1,109 @@
+"""Where a device idles: behind nearly every kernel, or again and again at one place of the work.
+
+A mean gap says nothing: one pause between two executions of a graph, divided by a thousand kernels, looks like a
+thousand late launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.basics.intervals import complement
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.device.kernel_time import Ints, Timeline, busy, timeline_of
+from advisor.facts.recording.limits import section
+from advisor.model import RUN, Fact, Source
+from advisor.sources.base import Rank
+
+KINDS = (
+    kind("timeline.concentrated_share", "ratio", "run", "part of the idle time that lies in few stretches",
+         formula="idle time of the longest stretches, one for every twenty kernels (knowledge_base/recording.yaml), "
+         "÷ all idle time", needs="kernels"),
+    kind("timeline.recurring_share", "ratio", "run", "part of the idle time that lies at one place of the work",
+         formula="largest sum of stretches between the same two operator types ÷ all idle time", needs="kernels"),
+    kind("timeline.recurring_us", "us", "run", "how long such a stretch lasts on average", needs="kernels"),
+    kind("timeline.recurring_count", "count", "run", "how many such stretches were recorded", needs="kernels"),
+    kind("timeline.recurring_before", "text", "run", "operator type before them", needs="kernels"),
+    kind("timeline.recurring_after", "text", "run", "operator type after them", needs="kernels"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Places:
+    """One rank's idle stretches, microseconds."""
+
+    idle_us: float
+    longest_us: float
+    """In the longest few."""
+    recurring_us: float
+    recurring: int
+    before: str
+    after: str
+    sources: tuple[Source, ...]
+
+
+PLACES = Reduction("idle_places", Places)
+
+
+def reduce(rank: Rank) -> Places | None:
+    """None without kernels, where rows are missing between them, or where nothing is idle."""
+    timeline = timeline_of(rank)
+    if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
+        return None
+    windows = timeline.windows
+    start, end = complement(busy(timeline), int(windows.start[0]), int(windows.end.max()))
+    step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, len(windows.names) - 1)
+    inside = start < windows.end[step]  # what lies between steps that were recorded apart is in none
+    start, end = start[inside], end[inside]
+    length = (end - start) / 1000
+    if not length.size or not length.sum() > 0:
+        return None
+    few = max(1, round(section("idle_places")["few_share"] * len(timeline.kernels)))
+    longest = float(np.sort(length)[-few:].sum())
+    before, after = _types_around(timeline, start, end)
+    names = list(dict.fromkeys(s.type for s in timeline.kernels.signatures))
+    pair = before * len(names) + after
+    us = np.bincount(pair, length)
+    top = int(us.argmax())
+    return Places(
+        float(length.sum()), longest, float(us[top]), int((pair == top).sum()),
+        names[top // len(names)], names[top % len(names)],
+        (rank.source("kernels", "start_ns", "duration_us", "type"),),
+    )  # fmt: skip
+
+
+def _types_around(timeline: Timeline, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """The operator types, by number, of the kernels that end before and start after each stretch."""
+    kernels = timeline.kernels
+    number = {name: i for i, name in enumerate(dict.fromkeys(s.type for s in kernels.signatures))}
+    of = np.array([number[s.type] for s in kernels.signatures], np.int64)[kernels.signature]
+    known = np.flatnonzero(kernels.start >= 0)
+    by_end = known[np.argsort(kernels.end[known], kind="stable")]
+    last = np.clip(np.searchsorted(kernels.end[by_end], start, side="right") - 1, 0, by_end.size - 1)
+    first = np.clip(np.searchsorted(kernels.start[known], end), 0, known.size - 1)
+    return of[by_end[last]], of[known[first]]
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Over all ranks: idle time together; the place is that of the rank whose idle time recurs most."""
+    del facts
+    found = list(run.each(PLACES).values())
+    idle = sum(one.idle_us for one in found)
+    if not idle > 0:
+        return
+    sources = found[0].sources
+    yield from fact("timeline.concentrated_share", RUN, sum(one.longest_us for one in found) / idle, *sources)
+    top = max(found, key=lambda one: one.recurring_us)
+    same = [one for one in found if (one.before, one.after) == (top.before, top.after)]
+    recurring, count = sum(one.recurring_us for one in same), sum(one.recurring for one in same)
+    yield from fact("timeline.recurring_share", RUN, recurring / idle, *sources)
+    yield from fact("timeline.recurring_us", RUN, recurring / count, *sources)
+    yield from fact("timeline.recurring_count", RUN, count, *sources)
+    yield from fact("timeline.recurring_before", RUN, top.before or None, *sources)
+    yield from fact("timeline.recurring_after", RUN, top.after or None, *sources)
+
+
+FAMILIES = (Family("idle_places", KINDS, measure, PLACES.by(reduce), ("kernels",)),)

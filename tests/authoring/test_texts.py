@@ -1,0 +1,70 @@
+"""What no text may show once its values are in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.authoring.lint import lint
+from advisor.authoring.new import NewRule, write_rule
+from advisor.authoring.style import faults_of
+from advisor.facts.registry import catalogue
+
+FACTS = ("step.idle_share", "rank.late_cause")
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "fault"),
+    [
+        ("Start with unknown.", "en", "unfilled"),
+        ("首先分析未知。", "zh", "unfilled"),
+        ("The rank is None late", "en", "unfilled"),
+        ("It waits (nan ms)", "en", "unfilled"),
+        ("It is mostly in ('MatMul', 3)", "en", "brackets"),
+        ("It is mostly in ['MatMul']", "en", "brackets"),
+        ("step.idle_share is high", "en", "id of a fact"),
+        ("It takes 3 ms µs", "en", "doubled unit"),
+        ("110\u00a0% times per launch", "en", "doubled unit"),
+        ("1 ranks wait", "en", "plural of one"),
+        ("for 12 step in a row", "en", "singular of several"),
+        ("The rank () waits", "en", "empty slot"),
+        ("It waits for : the rank", "en", "space before a mark"),
+        ("It  waits", "en", "doubled space"),
+        ("rank 1等待,很久", "zh", "half-width punctuation"),
+        ("等待(很久)", "zh", "half-width parentheses"),
+        ("communication that nothing hides", "en", "exposed communication"),
+        ("减少显存占用", "zh", "设备内存"),
+    ],
+)
+def test_a_text_that_went_wrong_is_found(text, lang, fault):
+    """Each of these has once been read by a user."""
+    assert any(fault in each for each in faults_of(text, lang, "", FACTS))
+
+
+@pytest.mark.parametrize(
+    ("text", "lang"),
+    [
+        ("Rank 1 computes 11\u00a0ms longer per step than its peers (stage 0), which wait 11\u00a0ms for it.", "en"),
+        ("In step 3 ranks wait; Dataset::Pipeline::GetNext runs, see kernel_details.csv and 1 rank.", "en"),
+        ("rank 1每个step的计算比同组（stage 0）其他rank多11\u00a0ms，其他rank为此等待11\u00a0ms。", "zh"),
+    ],
+)
+def test_a_text_in_order_is_left_alone(text, lang):
+    """A lint that cries at good sentences is switched off."""
+    assert list(faults_of(text, lang, "", FACTS)) == []
+
+
+def test_what_the_template_says_itself_is_meant():
+    """A rule may say that something is unknown; a value may not."""
+    text = "the parallel strategy is unknown"
+    assert list(faults_of(text, "en", text)) == []
+
+
+def test_texts_of_a_pack_of_ones_own_are_warned_of_with_the_case(tmp_path: Path):
+    """The author sees the sentence as a user would, and the pack works all the same."""
+    spec = NewRule("ACME001", "acme/too-much", "step.idle_share", ">", 0.2, "Idle", "空转")
+    rule, _ = write_rule(spec, tmp_path / "own", catalogue())
+    found = [error for error in lint([tmp_path / "own"]) if "空闲时间" in error.message]
+    assert found and {error.level for error in found} == {"warning"} and found[0].file == str(rule)
+    assert "ACME001" in found[0].hint

@@ -1,0 +1,61 @@
+"""Where a device idles: behind every kernel, or again and again at one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.config import load_config
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+
+HEADING = "Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+NAMES = ("timeline.concentrated_share", "timeline.recurring_share", "timeline.recurring_count", "timeline.recurring_us",
+         "timeline.recurring_before", "timeline.recurring_after")  # fmt: skip
+
+
+def _write(folder: Path, inner: float, between: float, executions: int = 8, length: int = 40) -> Path:
+    """A graph of `length` kernels of 5 us executed again and again: `inner` us after each kernel, `between` executions
+    as much more."""
+    at, rows = 1_000_000.0, []
+    for _ in range(executions):
+        for n in range(length):
+            rows.append(f"Op{n}_1,Op{n},AI_VECTOR_CORE,{at:.3f},5")
+            at += 5 + inner
+        at += between
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_a_pause_between_two_executions_is_no_slow_launch(tmp_path: Path) -> None:
+    """Kernels of a graph follow each other at once; the half millisecond between two graphs is told with its place."""
+    folder = _write(tmp_path, 0.0, 100.0)
+    facts = measure([folder], NAMES, Options(jobs=1)).facts
+    assert facts.number("timeline.concentrated_share", RUN) == pytest.approx(1.0)
+    assert facts.number("timeline.recurring_count", RUN) == 7 and facts.number("timeline.recurring_us", RUN) == 100
+    assert (facts.value(NAMES[4], RUN), facts.value(NAMES[5], RUN)) == ("Op39", "Op0")
+    report = advise([folder], load_rules(config=load_config(None)))
+    assert not [finding for finding in report.findings if finding.verdict == "host-dispatch-bound"]
+    assert any("recurs at one place, after Op39 and before Op0" in finding.message.en for finding in report.findings)
+
+
+def test_a_gap_behind_every_kernel_is_slow_launching(tmp_path: Path) -> None:
+    """The same idle time spread over all kernels is the host's dispatch."""
+    report = advise([_write(tmp_path, 4.0, 0.0)], load_rules(config=load_config(None)))
+    assert [finding for finding in report.findings if finding.verdict == "host-dispatch-bound"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0, 20), st.floats(0, 900))
+def test_parts_of_the_idle_time_are_parts(tmp_path_factory, inner: float, between: float) -> None:
+    """Neither the longest stretches nor those at one place are more than all idle time."""
+    folder = _write(tmp_path_factory.mktemp("run"), round(inner, 3), round(between, 3))
+    facts = measure([folder], NAMES, Options(jobs=1)).facts
+    for name in NAMES[:2]:
+        share = facts.number(name, RUN)
+        assert share is None or 0 < share <= 1 + 1e-9
