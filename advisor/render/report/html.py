@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from advisor.basics.resources import resource
-from advisor.basics.units import MEASURED, rank_list, show, show_apart
+from advisor.basics.units import MEASURED, rank_list, show, show_apart, signed
 from advisor.exchange import tool_version
 from advisor.model import LANGUAGES, Evidence, Finding, Outcome, Report, Text
 from advisor.render import conditions, wording
@@ -187,6 +187,7 @@ def _environment(lines: bool) -> Environment:
         amount=wording.amount,
         brief_gain=wording.brief_gain,
         title_of=wording.title_of,
+        signed=signed,
         statements_of=_statements_of,
         two=_two,
         where=wording.where,
