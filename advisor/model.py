@@ -262,6 +262,23 @@ class WhatIf:
 
 
 @dataclass(frozen=True)
+class Utilisation:
+    """What a step computes, against what the card can and what its kernels did at best."""
+
+    flop: float
+    """Operations of multiplications, convolutions and attention, per step."""
+    flop_per_s: float
+    counted_share: float
+    """Part of the time of such kernels whose shapes tell their operations."""
+    card: str = ""
+    peak_flop_per_s: float | None = None
+    """None where the card's variant or a data type's peak is not known."""
+    model_flops_share: float | None = None
+    best_step_us: tuple[float, float] | None = None
+    """The step, if each operator type ran at the best speed seen for it, and at its middle one."""
+
+
+@dataclass(frozen=True)
 class Accounting:
     """Every microsecond of the step: the four parts sum to it."""
 
@@ -274,6 +291,7 @@ class Accounting:
     unexplained_us: float
     unexplained_parts_us: Mapping[str, float] = field(default_factory=dict)
     """Where the unexplained time stands: absent_wait, late_wait, stage_wait, communication, idle, unexplained."""
+    use: Utilisation | None = None
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,8 @@ KERNELS = Table(
         _c("aiv_mte2_ratio", "float", "aiv_mte2_ratio"),
         _c("aiv_mte3_ratio", "float", "aiv_mte3_ratio", "mte3_ratio"),
         _c("cube_utilization", "float", "cube_utilization(%)", scale=0.01),
+        _c("cube_core_us", "float", "aicore_time(us)", "aic_time(us)"),
+        _c("vector_core_us", "float", "aiv_time(us)"),
     ),
     _NPU,
 )

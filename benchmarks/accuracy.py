@@ -36,6 +36,8 @@ TOGETHER = (
 behind the slower one the other keeps up, and nothing that was recorded shows it."""
 NO_WORK_TAKEN = ("stage_imbalance", "redistribution")
 """Removing the others leaves the work of a step as it is, so that what is gained can be simulated."""
+SHORT = 5
+"""Steps that tell the length of one, where all are alike; faults of a part of the steps need more."""
 SERIOUS = ("medium", "high", "critical")
 
 
@@ -78,13 +80,13 @@ def _short(scenario: Scenario) -> Scenario:
     """The same with as few steps as tell its length."""
     partial = any(fault.kind in (*PARTIAL, *IN_TURN) for fault in scenario.faults)
     run_up = 0 if scenario.synchronous else RUN_UP  # a host that runs ahead is gained from once it has fallen behind
-    return replace(scenario, steps=scenario.steps if partial else 3, run_up=run_up, warm_up=False)
+    return replace(scenario, steps=scenario.steps if partial else SHORT, run_up=run_up, warm_up=False)
 
 
 def _length(scenario: Scenario) -> float:
     """Step time: of the median step, or the mean where the faults are of a part of the steps."""
     run = simulate(scenario)
-    return run.mean_us if scenario.steps > 3 else run.step_us
+    return run.mean_us if scenario.steps > SHORT else run.step_us
 
 
 def _visible(scenario: Scenario, fault: Fault) -> bool:
@@ -126,12 +128,24 @@ def run_one(job: tuple[str, int, float, str | None]) -> Outcome | None:
     named = [f for f in roots if any(_matches(f, truth) for truth in expected)]
     taken = tuple(fault for fault, hit in zip(scenario.faults, found, strict=True) if hit)
     short = _short(scenario)
-    left = replace(short, faults=tuple(fault for fault in scenario.faults if fault not in taken))
+    left = replace(
+        short, faults=tuple(fault for fault in scenario.faults if fault not in taken), split=_split(named, scenario)
+    )
     gained = _length(short) - _length(left) if taken and not set(NO_WORK_TAKEN) & {f.kind for f in taken} else 0.0
     return Outcome(
         kind, seed, cost, right, _name(first), tuple(_name(f) for f in extra),
         tuple(f"{t.verdict} {'/'.join(t.subjects)}" for t in expected), _promised(report, named), gained,
     )  # fmt: skip
+
+
+def _split(named: list[Finding], scenario: Scenario) -> tuple[int, ...]:
+    """The proposed split of the gradients in layers: each has as many weights, and what is cut inside of one waits for
+    the rest of it. Empty where none is proposed."""
+    told = [r.proposed for f in named for r in f.remedies if r.parameter == "all_reduce_fusion_config" and r.proposed]
+    if not told:
+        return ()
+    each = max(told[0][-1] // scenario.layers, 1)
+    return tuple(sorted({-(-index // each) for index in told[0][:-1]} | {scenario.layers}))
 
 
 def _promised(report: Report, named: list[Finding]) -> float | None:

@@ -15,7 +15,7 @@ MODULES = (
     "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication", "cluster.replay",
     "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links", "cluster.stages",
     "collectives.allreduce", "step.environment", "collectives.transfers", "operators.cores", "operators.access",
-    "compat.mindinsight", "account.spending",
+    "compat.mindinsight", "account.spending", "account.utilisation",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.basics.units import EXACT, NBSP, show, show_apart
+from advisor.knowledge.fact_titles import fact_title
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import Evidence
@@ -61,6 +62,11 @@ def _matches(condition: str) -> list[re.Match[str]]:
 def _is_own_limit(match: re.Match[str]) -> bool:
     """Whether the clause holds the fact itself against a number in its own unit."""
     return not match["what"] and bool(_NUMBER.match(match["limit"]))
+
+
+def limit_of(item: Evidence) -> float | None:
+    """The number that the value was held against, in the fact's own unit."""
+    return next((float(match["limit"]) for match in _matches(item.condition) if _is_own_limit(match)), None)
 
 
 def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -119,6 +125,11 @@ def _clauses(condition: str) -> list[str]:
             parts.append(condition[start:index].strip())
             start = index + 1
     return [part for part in (*parts, condition[start:].strip()) if part]
+
+
+def titled(item: Evidence, evidence: Sequence[Evidence], lang: str) -> str:
+    """`line` behind the title of the fact: "idle share of the step: 21 % (limit 3 %)"."""
+    return word(lang, "conditions.titled", title=fact_title(item.fact, lang), line=line(item, evidence, lang))
 
 
 def line(item: Evidence, evidence: Sequence[Evidence], lang: str) -> str:

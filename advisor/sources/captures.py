@@ -18,6 +18,8 @@ from advisor.sources.layouts.devices import devices_of, sample_cells
 
 _STARTS = ("task start time(us)", "start time(us)")
 _COUNTERS = ("aic_mac_ratio", "mac_ratio", "aiv_vec_ratio", "vec_ratio")
+_NAMING = ("kernels", "operator_types", "steps")
+"""Tables with a column of devices."""
 _SHOWN = 3
 
 
@@ -34,10 +36,34 @@ def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], 
         return rest
     first = alone[0]
     if len(alone) > 1:
+        kept = _newest(alone)
+        left = [relative(rank) for rank in alone if all(rank is not one for one in kept)]
         parents = [set(rank.root.parents) for rank in alone]
         first.root = max(set.intersection(*parents), key=lambda folder: len(folder.parts), default=first.root)
-        opprof.refer(first, [path for rank in alone for path in rank.tables["kernels"].paths])
+        opprof.refer(first, [path for rank in kept for path in rank.tables["kernels"].paths])
+        for name in left:
+            first.note(name, "holds operators that were measured again later; it was left out")
     return [first]
+
+
+def _newest(alone: Sequence[Rank]) -> list[Rank]:
+    """Of every operator the last collection: one that was measured before and after a change is not the mean of both.
+    Launches that lie in one collection stay together."""
+    last: dict[str, tuple[bool, str]] = {}
+    named = {id(rank): (_collection(rank), opprof.operators_of(rank)) for rank in alone}
+    for collection, names in named.values():
+        for name in names:
+            last[name] = max(last.get(name, (False, "")), collection)
+    return [
+        rank for rank in alone
+        if (found := named[id(rank)]) and (not found[1] or any(last[name] == found[0] for name in found[1]))
+    ]  # fmt: skip
+
+
+def _collection(rank: Rank) -> tuple[bool, str]:
+    """What orders collections: whether units were counted, and the time in the name of OPPROF_<time>_<id>."""
+    folder = next((each for each in (rank.root, *rank.root.parents) if each.name.startswith("OPPROF_")), rank.root)
+    return opprof.counts_units(rank), folder.name
 
 
 def without_earlier(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> list[Rank]:
@@ -78,16 +104,20 @@ def _grouped(ranks: Iterable[Rank], key: Callable[[Rank], object]) -> list[list[
 
 
 def _device(rank: Rank) -> tuple[str, str] | None:
-    found = {rank.device} if rank.device else devices_of(rank.tables["kernels"].paths) if rank.has("kernels") else set()
+    table = next((name for name in _NAMING if rank.has(name)), None)
+    found = {rank.device} if rank.device else devices_of(rank.tables[table].paths) if table else set()
     if not found and rank.layout == "files":
         return "", str(rank.root)  # files that lie together and tell no device: of one, if they ran one by one
     return (rank.host or "", found.pop() or "") if len(found) == 1 else None
 
 
 def _one_by_one(group: Sequence[Rank]) -> bool:
-    """Whether all tell when their kernels ran, and no two ran at once."""
+    """Whether all tell when their kernels ran, and no two ran at once. Single files that tell no times are of one
+    device that they name: whoever profiles a cluster keeps its ranks apart by more than a folder."""
     spans = [_span(rank) for rank in group]
     known = sorted(span for span in spans if span is not None)
+    if not known:
+        return all(rank.layout == "files" and not rank.has("kernels") and rank.tables for rank in group)
     return len(known) == len(group) and all(first[1] <= second[0] for first, second in pairwise(known))
 
 

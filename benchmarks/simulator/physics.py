@@ -282,7 +282,7 @@ class _Course:
             return
         buckets = 1 if s.fault("unsplit_allreduce") else min(s.buckets, count)
         done = count - layer
-        bounds = [round(count * (i + 1) / buckets) for i in range(buckets)]
+        bounds = list(s.split) or [round(count * (i + 1) / buckets) for i in range(buckets)]
         if done in bounds:
             begun = ([0, *bounds])[bounds.index(done)]
             joint("allReduce", group, members, size * (done - begun), "dp", (ready[-1],))

@@ -59,6 +59,8 @@ class Scenario:
     gradient_mb_per_layer: float = 12.0
     activation_mb: float = 8.0
     buckets: int = 4
+    split: tuple[int, ...] = ()
+    """Layers, counted from the last, behind which gradients are reduced; empty: as many as `buckets`, of one size."""
     steps: int = 6
     first_step: int = 10
     run_up: int = 0

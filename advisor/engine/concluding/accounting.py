@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from advisor.engine.concluding.joint import is_promise
 from advisor.facts.account.spending import LOST, UNAVOIDABLE, USEFUL, spend
 from advisor.facts.base import FactSet
-from advisor.model import Accounting, Finding
+from advisor.model import RUN, Accounting, Finding, Utilisation
 
 _WAITING = ("late_wait", "stage_wait", "communication", "idle", "absent_wait", "unexplained", "bubble", "transfer")
 _TAKEN_FROM: Mapping[str, tuple[str, ...]] = {
@@ -39,8 +39,23 @@ def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) 
     open_us = {name: left[name] for name in LOST if left[name] > 0}
     return Accounting(
         step_us, left[USEFUL], avoidable, {name: left[name] for name in UNAVOIDABLE if left[name] > 0},
-        sum(open_us.values()), open_us,
+        sum(open_us.values()), open_us, _use(facts),
     )  # fmt: skip
+
+
+def _use(facts: FactSet) -> Utilisation | None:
+    """What the step computes; None where no kernel tells."""
+    told = {name: facts.number(f"utilisation.{name}", RUN) for name in ("flop", "flop_per_s", "counted_share")}
+    known = {name: value for name, value in told.items() if value is not None}
+    if len(known) < len(told):
+        return None
+    peak, share, best, usual = (
+        facts.number(f"utilisation.{name}", RUN)
+        for name in ("peak_flop_per_s", "model_flops_share", "best_step_us", "usual_step_us")
+    )
+    card = str(facts.value("utilisation.card", RUN) or "")
+    ends = None if best is None or usual is None else (best, max(best, usual))
+    return Utilisation(**known, card=card, peak_flop_per_s=peak, model_flops_share=share, best_step_us=ends)
 
 
 def _take(left: dict[str, float], ways: Sequence[str], us: float) -> float:

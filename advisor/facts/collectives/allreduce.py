@@ -23,6 +23,8 @@ GRADIENT_KINDS = ("allreduce", "reducescatter")
 BACKWARD_SHARE = 2 / 3
 """Part of the computation that is backward: twice the work of forward."""
 MOST_SEGMENTS = 8
+GRANULE = 2
+"""Weights whose gradients are ready together: a layer's matrix and its bias or scale, at least."""
 _OPTIMIZERS = ("adam", "momentum", "sgd", "lamb", "lars", "adagrad", "rmsprop", "ftrl", "applygradient")
 
 
@@ -54,17 +56,19 @@ def propose_split(
 ) -> Split:
     """The split that leaves least exposed with as few segments as give nearly all of the gain.
 
-    Each further segment must hide another tenth of the whole at least: every one costs a start-up, and the even course
-    of backward that is assumed is not that exact.
+    Segments end between granules: gradients of one layer are ready together, so that none of them can be hidden by
+    another. Each further segment must hide another tenth of the whole at least: every one costs a start-up, and the
+    even course of backward that is assumed is not that exact.
     """
     whole = latency_us + transfer_us
-    best = Split((weights,), exposed_after((weights,), weights, backward_us, transfer_us, latency_us))
-    for count in range(2, min(most, weights) + 1):
-        indices = _shrinking(count, weights, backward_us, transfer_us, latency_us)
-        exposed = exposed_after(indices, weights, backward_us, transfer_us, latency_us)
+    granules = max(weights // GRANULE, 1)
+    best = Split((weights,), exposed_after((granules,), granules, backward_us, transfer_us, latency_us))
+    for count in range(2, min(most, granules) + 1):
+        indices = _shrinking(count, granules, backward_us, transfer_us, latency_us)
+        exposed = exposed_after(indices, granules, backward_us, transfer_us, latency_us)
         if best.exposed_us - exposed < 0.1 * whole:
             break
-        best = Split(indices, exposed)
+        best = Split((*(GRANULE * index for index in indices[:-1]), weights), exposed)
     return best
 
 

@@ -13,6 +13,7 @@ from advisor.basics.intervals import complement, covered, measure, subtract, uni
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.counts import is_cut
+from advisor.facts.recording.limits import section
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature
@@ -80,7 +81,8 @@ class Course:
     speed: dict[tuple[str, str], tuple[float, float]]
     """(type, input shapes) -> (kernels a step, median microseconds)."""
     exposed_by_name: dict[str, float] = field(default_factory=dict)
-    """Collective -> exposed microseconds a step; empty where kernels are missing that may have hidden it."""
+    """Collective -> exposed microseconds a step, without a first step that is warm-up; empty where kernels are missing
+    that may have hidden it."""
     chain: Chain | None = None
     sources: tuple[Source, ...] = ()
     expected_us: Floats = field(default_factory=lambda: np.zeros(0))
@@ -118,6 +120,7 @@ def reduce_course(rank: Rank) -> Course | None:
     fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
     exposed_by_name: dict[str, float] = {}
+    warm_up = _warm_up(kernels, placed, order)
     previous = None
     for step in order:
         inside = placed & (kernels.step == step)
@@ -139,12 +142,14 @@ def reduce_course(rank: Rank) -> Course | None:
             )
         )
         previous = high
+        if step == warm_up:
+            continue
         talks = _once(kernels, np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES])
         begin, end = kernels.start[talks], kernels.end[talks]
         exposed = (end - begin - covered(busy, end) + covered(busy, begin)) / 1000
         for i, own in zip(talks.tolist(), exposed.tolist(), strict=True):
             name = kernels.names[kernels.name[i]]
-            exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / len(order)
+            exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / (len(order) - (warm_up is not None))
     columns = np.array(rows, float).T
     work = placed & ~communication & ~fetch
     steps = tuple(kernels.steps[s] or "0" for s in order)
@@ -156,6 +161,16 @@ def reduce_course(rank: Rank) -> Course | None:
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
     )  # fmt: skip
+
+
+def _warm_up(kernels: Kernels, placed: npt.NDArray[np.bool_], order: list[int]) -> int | None:
+    """The first step, where it is so much longer than the others that it is none of those that are judged."""
+    ends = section("odd_ends")
+    if len(order) < ends["steps"]:
+        return None
+    spans = [int(kernels.end[inside].max() - kernels.start[inside].min())
+             for inside in (placed & (kernels.step == step) for step in order)]  # fmt: skip
+    return order[0] if spans[0] > ends["longer_factor"] * np.median(spans[1:]) else None
 
 
 def _communication(kernels: Kernels) -> npt.NDArray[np.bool_]:

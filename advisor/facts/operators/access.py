@@ -23,8 +23,8 @@ KINDS = (
          "time of its slowest block: 1 where the work is dealt evenly",
          formula="slowest ÷ mean block, on the kind of core that takes longest", needs=_NEEDS),
     kind("operator_type.outside_blocks_share", "ratio", "operator_type",
-         "part of its duration before and after its blocks run: launching and completing",
-         formula="1 − slowest block ÷ duration", needs=_NEEDS),
+         "part of its duration before and after its only block runs: launching and completing",
+         formula="1 − block ÷ duration; several blocks may run one after the other", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -37,6 +37,7 @@ class _Access:
     misses: float = 0.0
     slowest_us: float = 0.0
     mean_us: float = 0.0
+    alone_us: float = 0.0
     timed_us: float = 0.0
 
 
@@ -65,7 +66,8 @@ def reduce(rank: Rank) -> Accesses | None:
             one.hits, one.misses = one.hits + float(row["hits"]), one.misses + float(row["misses"])
         if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
-            one.timed_us += duration
+            if row["blocks"] == 1:
+                one.alone_us, one.timed_us = one.alone_us + float(row["slowest_us"]), one.timed_us + duration
     return Accesses(types, (rank.source("operator_access", "read_kb", "write_kb"),))
 
 
@@ -84,7 +86,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
                 factor = one.slowest_us / one.mean_us
                 yield from fact("operator_type.slowest_block_factor", subject, factor, *found.sources)
             if one.timed_us > 0:
-                share = max(0.0, 1 - one.slowest_us / one.timed_us)
+                share = max(0.0, 1 - one.alone_us / one.timed_us)
                 yield from fact("operator_type.outside_blocks_share", subject, share, *found.sources)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,13 +62,24 @@ CORE_USE = Reduction("cores", CoreUse)
 
 def core_counts(rank: Rank) -> tuple[int, int]:
     """(cube cores, vector cores) of the rank's card; 0 where the files do not tell."""
+    device = _device(rank)
+    return _count(device.get("ai_core_num")), _count(device.get("aiv_num"))
+
+
+def core_clock(rank: Rank) -> tuple[int, int]:
+    """(cube cores, their clock in MHz) of the rank's card; 0 where the files do not tell."""
+    device = _device(rank)
+    return _count(device.get("ai_core_num")), _count(device.get("aic_frequency"))
+
+
+def _device(rank: Rank) -> dict[str, Any]:
     for path in sorted(rank.root.glob("PROF_*/device_*/info.json*")):
         document = load_json(path, lambda file, text: rank.note(rank.relative(Path(file)), text))
         devices = document.get("DeviceInfo") if isinstance(document, dict) else None
         for device in devices if isinstance(devices, list) else ():
             if isinstance(device, dict):
-                return _count(device.get("ai_core_num")), _count(device.get("aiv_num"))
-    return 0, 0
+                return device
+    return {}
 
 
 def _count(value: object) -> int:

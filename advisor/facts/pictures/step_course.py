@@ -6,11 +6,13 @@ The ranks' chains and the meetings they share come from the replay (facts/cluste
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import model
+from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.link_speed import hosts_of, links_of
 from advisor.facts.collectives.parallelism import partition
 
@@ -41,7 +43,8 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
     length = last - first
     if length <= 0:
         return None
-    path = critical_path(found)
+    late = _arrivals(run, found)
+    path = critical_path(found, late)
     if path and path[0][1] > first:  # nobody waits for another here: this rank itself had not begun
         path.insert(0, (path[0][0], first, path[0][1], "idle"))
     on_path: dict[int, float] = defaultdict(float)
@@ -56,7 +59,7 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
         home = next((members for members in groups.values() if leading[0] in members), ())
         beside = sorted((rank for rank in home if rank not in leading), key=lambda rank: abs(rank - leading[0]))[:PEERS]
         open_ranks = sorted({*leading, *beside})
-    rows = [{"rank": rank, **_pieces_of(found, rank, first, length)} for rank in open_ranks]
+    rows = [{"rank": rank, **_pieces_of(found, rank, first, length, late)} for rank in open_ranks]
     rows += [
         {"group": kind, "id": name, "ranks": list(members), "busy": _shares(found, members, first, length)}
         for (kind, name), members in groups.items()
@@ -71,9 +74,10 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
     }
 
 
-def critical_path(found: Model) -> list[_Piece]:
+def critical_path(found: Model, late: Mapping[int, float]) -> list[_Piece]:
     """From the event that ends last back to the start: what each event had to wait for. [rank, from, to, what], with
-    what computing, communication or idle, microseconds on the common clock, in order of time."""
+    what computing, communication, idle or absent (a member without files is awaited), microseconds on the common clock,
+    in order of time. `late` is when the last member without files came to a meeting."""
     rank, event = max(
         ((r, i) for r, chain in found.chains.items() for i in range(len(chain.name))),
         key=lambda at: _end(found, *at),
@@ -89,7 +93,10 @@ def critical_path(found: Model) -> list[_Piece]:
                 members = found.members[number]
                 last = max(members, key=lambda r: (_start(found, r, members[r]), r == rank))
                 begin = min(_start(found, last, members[last]), now)
-                path.append((rank, begin, now, "communication"))
+                met = min(max(begin, late.get(number, begin)), now)
+                path.append((rank, met, now, "communication"))
+                if met > begin:
+                    path.append((last, begin, met, "absent"))
                 rank, event = last, members[last]
             else:
                 path.append((rank, begin, now, "communication"))
@@ -126,7 +133,28 @@ def _end(found: Model, rank: int, event: int) -> float:
     return _start(found, rank, event) + own
 
 
-def _pieces(found: Model, rank: int) -> dict[str, list[tuple[float, float]]]:
+def _arrivals(run: Run, found: Model) -> dict[int, float]:
+    """meeting -> when the last member without files came, common clock: its end less the transfer as far as any member
+    tells it. Members at hand that all wait for an absent one show no difference in their times."""
+    step = next(iter(found.chains.values())).step
+    transfers = {
+        name: float(us)
+        for joint in joints(run)
+        if not joint.complete
+        for name, of, us in zip(joint.names, joint.steps, joint.transfer_us, strict=True)
+        if of == step
+    }
+    late = {number: at for number, at in enumerate(found.absent) if at is not None}
+    for number, members in enumerate(found.members):
+        rank, event = next(iter(members.items()))
+        transfer = transfers.get(found.chains[rank].name[event])
+        if transfer is not None:
+            ends = [_end(found, r, i) for r, i in members.items()]
+            late[number] = max(late.get(number, min(ends) - transfer), min(ends) - transfer)
+    return late
+
+
+def _pieces(found: Model, rank: int, late: Mapping[int, float]) -> dict[str, list[tuple[float, float]]]:
     """[from, to] of computing, of waiting for the last to come to a collective, and of its transfer."""
     pieces: dict[str, list[tuple[float, float]]] = {"computing": [], "waiting": [], "communication": []}
     for i, name in enumerate(found.chains[rank].name):
@@ -136,14 +164,15 @@ def _pieces(found: Model, rank: int) -> dict[str, list[tuple[float, float]]]:
             continue
         number = found.joint[rank][i]
         members = found.members[number] if number >= 0 else {rank: i}
-        met = min(max(_start(found, r, n) for r, n in members.items()), end)
+        met = max(_start(found, r, n) for r, n in members.items())
+        met = min(max(met, late.get(number, met)), end)
         pieces["waiting"].append((begin, max(met, begin)))
         pieces["communication"].append((max(met, begin), end))
     return pieces
 
 
-def _pieces_of(found: Model, rank: int, first: float, length: float) -> dict[str, Any]:
-    pieces = _pieces(found, rank)
+def _pieces_of(found: Model, rank: int, first: float, length: float, late: Mapping[int, float]) -> dict[str, Any]:
+    pieces = _pieces(found, rank, late)
     return {name: _coarse(spans, first, length) for name, spans in pieces.items()}
 
 
@@ -190,7 +219,7 @@ def _shares(found: Model, members: tuple[int, ...], first: float, length: float)
     width = length / BINS
     sums = [0.0] * BINS
     for rank in members:
-        for begin, end in _pieces(found, rank)["computing"]:
+        for begin, end in _pieces(found, rank, {})["computing"]:
             at, stop = (begin - first) / width, (end - first) / width
             for column in range(max(int(at), 0), min(int(stop) + 1, BINS)):
                 sums[column] += max(min(stop, column + 1) - max(at, column), 0.0)

@@ -61,6 +61,8 @@ class Recording:
     cut: bool = False
     timed: bool = False
     """Whether anything tells when kernels ran."""
+    framed: bool = False
+    """Whether a framework's profiler wrote a table of steps, marked or not: a program, not a kernel, was recorded."""
     averaged: bool = False
     """Whether operator tables hold one step's average."""
     trains: bool = False
@@ -123,6 +125,7 @@ def reduce(rank: Rank) -> Recording | None:
     loads = steady is not None and not steady.idle_told
     cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole and not loads))
     told: dict[str, object] = {"cut": cut, "marks": marks, "loads": loads}
+    told["framed"] = rank.has("steps")
     told["kernels"] = 0 if every is None or cut else len(every.duration)
     told["timed"] = rank.has("steps") or (timeline is not None and not cut)
     alone = every is not None and rank.tables["kernels"].reader == "kernels.opprof"
@@ -283,7 +286,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     trains = any(one.trains for one in found)
     serves = next((one.serves for one in found if one.serves), "")
     limits = section("benchmark")
-    again = first.type_count >= section("repetition")["executions"]
+    again = first.type_count >= section("repetition")["executions"] or (first.types == 1 and not first.framed)
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from advisor.basics.resources import resource
-from advisor.basics.units import MEASURED, rank_list, show, show_apart
+from advisor.basics.units import MEASURED, rank_list, show, show_apart, signed
 from advisor.exchange import tool_version
 from advisor.model import LANGUAGES, Evidence, Finding, Outcome, Report, Text
 from advisor.render import conditions, wording
@@ -34,6 +34,8 @@ from advisor.render.report.outline import (
     said_counts,
 )  # fmt: skip
 from advisor.render.report.pictures.svg import anchor_of
+from advisor.render.report.places import place_of
+from advisor.render.report.whatif import spent, used
 
 CARDS = 120
 """Causes told in full; further ones are lines of a table, which keeps a report of a thousand ranks openable."""
@@ -66,6 +68,8 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         aggregated=_two(wording.made_of, report),
         counts=_two(said_counts, report),
         breakdown=_breakdown(report),
+        spent=_two(_spent, report),
+        used=_two(used, report),
         direction_class=_direction_class(report),
         direction=direction_words(report),
         whatif=_whatif(report),
@@ -106,18 +110,12 @@ def _statements_of(finding: Finding) -> list[tuple[str, Text]]:
 
 
 def _place_of(report: Report, finding: Finding) -> Text | None:
-    """Where to look in a timeline: rank, step and the time from the step's start of the longest piece that this rank
-    puts on the critical path; None where no step of all ranks is drawn."""
-    course: Any = report.charts.get("step_ranks")
-    try:
-        pieces = [p for p in course["path"] if p[0] in finding.subject.ranks and p[3] != "communication"]
-        rank, begin, end, _ = max(pieces, key=lambda piece: piece[2] - piece[1])
-        start, stop = show_apart(float(begin), float(end), "us", MEASURED)
-        return wording.both(
-            "figures.place", rank=int(rank), step=printable(course["step"]), start=start, end=stop,
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError, IndexError):
+    """Where to look in a timeline, in words."""
+    place = place_of(report, finding)
+    if place is None:
         return None
+    start, end = show_apart(place.start_us, place.end_us, "us", MEASURED)
+    return wording.both("figures.place", rank=place.rank, step=printable(place.step), start=start, end=end)
 
 
 def _address_of(reference: Mapping[str, str]) -> str:
@@ -182,12 +180,14 @@ def _environment(lines: bool) -> Environment:
         chains=chains,
         check=wording.check,
         grouped=conditions.grouped,
-        measured=conditions.measured,
+        value_of=_value_of,
+        together=_together,
         show=show,
         standing=_standing,
         amount=wording.amount,
         brief_gain=wording.brief_gain,
         title_of=wording.title_of,
+        signed=signed,
         statements_of=_statements_of,
         two=_two,
         where=wording.where,
@@ -199,6 +199,31 @@ def _environment(lines: bool) -> Environment:
 def _finalize(value: Any, *, lines: bool) -> Any:
     """Every text of a profile loses control characters and direction overrides; our own markup stays."""
     return printable(value, lines=lines) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+LONGEST = 400
+"""Characters of a measured value, of lists that are longer."""
+
+
+def _together(items: Sequence[Evidence]) -> list[tuple[Evidence, Sequence[Evidence]]]:
+    """The evidence with one row a fact: its first subject, and the others; many ranks late alike are one line."""
+    rows: dict[str, list[Evidence]] = {}
+    for item in items:
+        rows.setdefault(item.fact, []).append(item)
+    return [(found[0], found[1:]) for found in rows.values()]
+
+
+def _value_of(item: Evidence, others: Sequence[Evidence]) -> Text:
+    """The value; of several subjects from the least to the largest."""
+    ends = [item, item]
+    if all(isinstance(each.value, (int, float)) for each in (item, *others)):
+        ends = [choose((item, *others), key=lambda each: each.value) for choose in (min, max)]
+    said = []
+    for lang in LANGUAGES:
+        low, high = (conditions.measured(end, lang) for end in ends)
+        text = low if low == high else wording.word(lang, "report.between", low=low, high=high)
+        said.append(shorten(text, LONGEST))
+    return Text(*said)
 
 
 def _standing(item: Evidence, symptom: bool) -> Text:
@@ -226,6 +251,11 @@ def _breakdown(report: Report) -> list[dict[str, Any]]:
         shown.append({"name": name, "css": css, "share": share, "x": round(at, 1), "width": round(width, 1)})
         at += width
     return shown
+
+
+def _spent(report: Report, lang: str) -> str:
+    """Useful, avoidable and unavoidable parts of the step in a row; empty where it was not accounted for."""
+    return " · ".join(spent(report, lang))
 
 
 def _collect(report: Report, lang: str) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 from advisor.basics.units import MEASURED, show
 from advisor.model import Finding, Outcome, Report
-from advisor.render.conditions import line, telling
+from advisor.render.conditions import telling, titled
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection, problems_together
-from advisor.render.report.whatif import ladder, spent
+from advisor.render.report.whatif import ladder, spent, used
 from advisor.render.wording import about_recording, breakdown, change, check, gain, promise, where, word
 
 LIMIT = 60_000
@@ -60,7 +60,8 @@ def _breakdown(report: Report, lang: str) -> str:
     length = step if step is not None else report.summary.recording_us
     lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**: " if length is not None else ""
     told = spent(report, lang)
-    return lead + " · ".join(parts) + (f"\n\n{_say(' · '.join(told))}" if told else "")
+    below = [" · ".join(told), used(report, lang)]
+    return "\n\n".join([lead + " · ".join(parts), *(_say(line) for line in below if line)])
 
 
 def _table(trees: list[Branch], lang: str) -> str:
@@ -103,10 +104,7 @@ def _cause(branch: Branch, lang: str) -> str:
     finding = branch.finding
     title = f"{finding.rule} · {finding.title.get(lang)} · {where(finding.subject, lang)}"
     lines = [f"<details><summary>{html_line(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
-    lines += [
-        f"- {_code(evidence.fact)}: {_say(line(evidence, finding.evidence, lang))}"
-        for evidence in telling(finding.evidence)[:12]
-    ]
+    lines += [f"- {_say(titled(evidence, finding.evidence, lang))}" for evidence in telling(finding.evidence)[:12]]
     for remedy in finding.remedies:
         proposal = f" ({_code(change(remedy))})" if change(remedy) else ""
         lines += ["", f"**{_say(remedy.title.get(lang))}**: {_say(remedy.action.get(lang))}{proposal}"]

@@ -24,7 +24,7 @@ from advisor.render.report.outline import (
     problems_together,
     said_counts,
 )  # fmt: skip
-from advisor.render.report.whatif import ladder, spent
+from advisor.render.report.whatif import ladder, spent, used
 from advisor.render.wording import (
     about_recording,
     amount,
@@ -170,7 +170,8 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
         legend.append(f"{fill} ", style)
         legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
     told = spent(report, lang)
-    return [_line(""), bar, legend, *([_line((" · ".join(told), "dim"))] if told else [])]
+    below = [" · ".join(told), used(report, lang)]
+    return [_line(""), bar, legend, *(_line((line, "dim")) for line in below if line)]
 
 
 def _title(finding: Finding, lang: str, lead: str) -> Line:

@@ -10,6 +10,7 @@ from typing import Any
 from advisor.basics.jsonout import shield_json
 from advisor.model import Finding, Report
 from advisor.render.escaping import printable, shorten
+from advisor.render.report.places import place_of
 from advisor.render.wording import where, word
 
 _LANES = ("computing", "waiting", "communication", "exposed_communication", "idle")
@@ -70,13 +71,16 @@ def _span(process: int, thread: int, name: str, begin: float, length: float) -> 
 
 
 def _marks(report: Report, lang: str) -> Iterator[dict[str, Any]]:
-    """Each finding on the first rank that it is about, else beside them all."""
+    """Each finding where its time shows, else at the start of the first rank that it is about, else beside them all."""
     drawn = {row["rank"] for row in (report.charts.get("step_ranks") or {}).get("rows", ()) if "rank" in row}
     yield from _named(_MARKS, word(lang, "page.findings"))
     for finding in report.findings:
-        here = next((rank for rank in finding.subject.ranks if rank in drawn), _MARKS)
+        place = place_of(report, finding)
+        here, at = next(((rank, 0.0) for rank in finding.subject.ranks if rank in drawn), (_MARKS, 0.0))
+        if place is not None and (place.rank in drawn or not drawn):
+            here, at = place.rank, place.start_us
         yield {
-            "ph": "i", "s": "p", "name": f"{finding.id} {_said(finding, lang)}", "pid": here, "tid": 0, "ts": 0.0,
+            "ph": "i", "s": "p", "name": f"{finding.id} {_said(finding, lang)}", "pid": here, "tid": 0, "ts": at,
             "cat": finding.direction.value, "args": {"rule": finding.rule, "severity": finding.severity.value},
         }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 from advisor.basics.jsonout import shield_json
@@ -103,3 +104,25 @@ def spent(report: Report, lang: str) -> list[str]:
 
 def _worth(parts: Sequence[tuple[str, float]], told: Accounting) -> list[str]:
     return [f"{name} {show(us, 'us')}" for name, us in parts if us >= SMALL * told.step_us]
+
+
+def used(report: Report, lang: str) -> str:
+    """What the step computes against what its card can, and how long it would take at the best speed of its kernels;
+    empty where no kernel tells."""
+    told = report.accounting.use if report.accounting is not None else None
+    if report.accounting is None or told is None:
+        return ""
+    flop, rate = show(told.flop, "flop"), show(told.flop_per_s, "flop_per_s")
+    if told.model_flops_share is not None and told.peak_flop_per_s is not None:
+        peak, share = show(told.peak_flop_per_s, "flop_per_s"), show(told.model_flops_share, "ratio")
+        said = [word(lang, "use.share", share=share, card=printable(told.card), peak=peak, flop=flop, rate=rate)]
+    else:
+        said = [word(lang, "use.rate", flop=flop, rate=rate)]
+    if told.counted_share < 1 - SMALL:
+        said.append(word(lang, "use.counted", share=show(told.counted_share, "ratio")))
+    step, ends = report.accounting.step_us, told.best_step_us
+    if ends is not None and step - ends[0] >= SMALL * step:
+        low, high = show(ends[0], "us"), show(ends[1], "us")
+        one = "best_one" if low == high else "best"
+        said.append(word(lang, f"use.{one}", low=low, high=high))
+    return reduce(lambda first, second: word(lang, "summary.sentences", first=first, second=second), said)

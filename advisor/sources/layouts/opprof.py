@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.sources.base import Rank
-from advisor.sources.folders import Judgement, Listing
+from advisor.sources.folders import Judgement, Listing, file_paths
 from advisor.sources.reference import TableRef
-from advisor.sources.streams.one_operator import kind_of, main_files
+from advisor.sources.streams.one_operator import PIPES, kind_of, main_files, read_launches
 
 READER = "kernels.opprof"
 
@@ -31,6 +31,18 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     rank = Rank(0, listing.path, base=base, rank_known=False, layout="msprof")
     refer(rank, main)
     return [rank]
+
+
+def operators_of(rank: Rank) -> set[str]:
+    """The operators of a collection by name; empty where nothing tells them."""
+    paths = rank.tables["kernels"].paths
+    return {launch.type for path in paths for launch in read_launches(path, lambda file, text: None)}
+
+
+def counts_units(rank: Rank) -> bool:
+    """Whether the collection tells which units were busy."""
+    folders = {path.parent for path in rank.tables["kernels"].paths}
+    return any(kind_of(path.name) == PIPES for folder in folders for path in file_paths(folder))
 
 
 def refer(rank: Rank, paths: list[Path]) -> None:

@@ -30,7 +30,9 @@ PIPES = (
     "mac_ratio", "scalar_ratio", "mte1_ratio", "mte2_ratio", "fixpipe_ratio",
     "vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "cube_utilization",
 )  # fmt: skip
-_NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES)
+CORE_TIMES = ("cube_core_us", "vector_core_us")
+"""How long cores of each kind worked: a ratio is a share of this, not of the kernel's time."""
+_NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES, *CORE_TIMES)
 _WANTED = frozenset((*_NUMBERS, "device", "name", *SIGNATURE, "step", "stream", "start_ns"))
 _SCALES = {c.name: c.scale for c in TABLES["kernels"].columns if c.dtype == "float" and c.scale != 1.0}
 _VITAL = (

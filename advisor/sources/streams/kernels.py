@@ -24,7 +24,7 @@ from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.streams.kernel_blocks import MARK, PIPES, SIGNATURE, text_frames
+from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE, text_frames
 from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
@@ -160,11 +160,12 @@ class _Collector:
             usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
         rows = len(frame)
         pipes = [pipe for pipe in PIPES if pipe in told]
+        cores = CORE_TIMES if told.issuperset(CORE_TIMES) else ()
         frame = frame.filter(usable).select(  # one call for all: each costs 100 us
             "duration_us", column("start_ns", _UNKNOWN).cast(pl.Int64),
             pl.concat_str([column(name, "") for name in SIGNATURE], separator=MARK).alias("signature"),
             *(column(name, "") for name in ("name", "step", "stream")),
-            *(column(name, np.nan) for name in ("block_num", "wait_us", *pipes)),
+            *(column(name, np.nan) for name in ("block_num", "wait_us", *pipes, *cores)),
         )  # fmt: skip
         self.unusable += rows - len(frame)
         if frame.is_empty():
@@ -177,10 +178,15 @@ class _Collector:
             _measured(frame["block_num"].to_numpy()), _measured(frame["wait_us"].to_numpy()),
         ))  # fmt: skip
         size = len(self.signatures.index)
+        part = _parts_of_time(duration, *(frame[name].to_numpy() for name in cores)) if cores else None
         for pipe in pipes:
             ratio = frame[pipe].to_numpy()
             known = np.isfinite(ratio) & (ratio >= 0) & (ratio <= LARGEST_RATIO)
             self.impossible += int((np.isfinite(ratio) & ~known).sum())
+            if part is not None:
+                ratio = ratio * part[pipe in _VECTOR_PIPES]
+                if pipe == "scalar_ratio":
+                    known &= ~part[2]  # there the cube core's scalar unit also waits for the vector cores
             weight = np.where(known, duration, 0.0)
             self.pipes[pipe] = _grown(self.pipes[pipe], size)
             self.piped[pipe] = _grown(self.piped[pipe], size)
@@ -209,6 +215,19 @@ class _Collector:
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},
             self.unusable, int(again.sum()),
         )  # fmt: skip
+
+
+_VECTOR_PIPES = frozenset(("vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio"))
+
+
+def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """The part of each kernel's time in which its cube cores, and in which its vector cores worked, and where it uses
+    both: only there a part is below 1. A cube core that starts, tells the vector cores to begin and ends was busy for
+    nothing of the rest."""
+    mixed = (cube > 0) & (vector > 0) & (duration > 0)
+    per = np.where(mixed, duration, 1.0)
+    first, second = (np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))
+    return first, second, mixed
 
 
 def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.reference import Note
+from advisor.sources.streams.hardware_lanes import HARDWARE, hardware_lanes
 from advisor.sources.streams.trace_events import Cut, Description, Event, descriptions, nanoseconds, stream
 from advisor.sources.text.textfiles import why_unreadable
 
@@ -191,7 +192,7 @@ class _Collector:
         few = bytes(places) if len(self.processes) <= 256 else None
         for place in set(places):
             process = self.processes[place]
-            if process.title != "Ascend Hardware":
+            if process.title != HARDWARE:
                 mine = [other == place for other in places] if few is None else few.translate(_only(place))
                 process.add([*itertools.compress(complete, mine)])
 
@@ -202,6 +203,10 @@ class _Collector:
                 self.frequency.append((int(at[0]), float(value)))
         elif event.ph == "M" and event.name == "process_name":
             self.processes[self.place[event.pid]].title = str(event.args.get("name", ""))
+
+    def has_hardware(self) -> bool:
+        """Whether the device's own tasks are there."""
+        return any(process.title == HARDWARE for process in self.processes)
 
     def finish(self, cut: bool) -> Trace:
         """Everything joined: links matched, processes named."""
@@ -325,4 +330,9 @@ def stream_trace(paths: Sequence[Path], note: Note) -> Trace | None:
             cut = True
         except OSError as error:
             note(str(path), why_unreadable(error))
-    return collector.finish(cut) if collector.events else None
+    if not collector.events:
+        return None
+    trace = collector.finish(cut)
+    if not trace.computing[0].size and collector.has_hardware():
+        trace.computing, trace.communication = hardware_lanes(paths)
+    return trace

@@ -42,8 +42,15 @@ def test_high_latency_asks_for_few_segments():
 
 
 def test_few_weights_are_split_too():
-    """Four optimizer kernels and a long backward (several micro-batches): the last weight alone leaves a quarter."""
-    assert propose_split(4, 26_000, 2_800, 0).indices == (3, 4)
+    """Four optimizer kernels and a long backward (several micro-batches): of two layers the last one's is left."""
+    assert propose_split(4, 26_000, 2_800, 0).indices == (2, 4)
+
+
+def test_the_gradients_of_one_layer_are_not_parted():
+    """A matrix and its bias are ready together: no split hides the one behind the other."""
+    split = propose_split(8, 21_000, 2_700, 0)
+    assert all(index % 2 == 0 for index in split.indices)
+    assert split.exposed_us >= 2_700 / 4
 
 
 def test_one_size_tells_no_start_up(tmp_path):

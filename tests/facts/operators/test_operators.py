@@ -205,7 +205,7 @@ def test_types_without_a_start_are_weighed_against_a_step_that_another_table_tim
             *(f"a{i},MatMul,AI_CORE,-5,100,FLOAT;FLOAT" for i in range(10))]  # fmt: skip
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
     (tmp_path / "step_trace_time.csv").write_text(
-        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n0,1000,0,0,0,99000\n"
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n7,1000,0,0,0,99000\n"
     )
     report = advise([tmp_path], load_rules(), Options(jobs=1))
     assert [f.severity.value for f in report.findings if f.verdict == "float32-heavy"] == ["low"]

@@ -129,10 +129,13 @@ def test_the_critical_path_goes_over_who_comes_last():
         [5.0],
         ["g"],
     )
-    path = critical_path(model)
+    path = critical_path(model, {})
     assert [(rank, what) for rank, _, _, what in path][:2] == [(1, "computing"), (path[1][0], "communication")]
     assert path[0][1] == 0.0 and path[-1][2] == 125.0
     assert all(before[2] == after[1] for before, after in pairwise(path))
+    awaited = critical_path(model, {0: 103.0})
+    assert [piece for piece in awaited if piece[3] == "absent"] == [(1, 100.0, 103.0, "absent")]
+    assert sum(end - begin for _, begin, end, what in awaited if what == "communication") == pytest.approx(2.0)
 
 
 def test_lateness_only_where_somebody_is_late():

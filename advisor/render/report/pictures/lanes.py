@@ -90,7 +90,7 @@ def _path(
         points = [(_LEFT + begin * scale, y), (_LEFT + end * scale, y)]
         if before is not None and abs(before[0] - points[0][0]) < 2 and before[1] != y:
             points.insert(0, before)
-        drawing.path(points, "way waits" if what == "idle" else "way")
+        drawing.path(points, "way waits" if what in ("idle", "absent") else "way")
         before = points[-1]
 
 

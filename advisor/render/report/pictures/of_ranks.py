@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.units import show
-from advisor.model import Finding, Report
+from advisor.model import Finding, Report, Text
+from advisor.render.conditions import limit_of
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure, Series, caption, ids, marks_of, or_dash, scale, showing
 from advisor.render.report.pictures import bars, fields
+from advisor.render.report.pictures.svg import Cell
 from advisor.render.wording import both
 
 BARS_SHOWN = 48
 MATRIX_PAIRS = 9
 """Fewer links than this are easier to compare as bars than in an almost empty matrix."""
 ROWS = 200
+_SPEEDS = ("link.bandwidth_ratio", "host.bandwidth_ratio")
 
 
 def draw_lateness(data: Series, report: Report) -> Iterator[Figure]:
@@ -66,7 +69,9 @@ def _matrix(data: Any, index: int, every: list[Finding]) -> Figure | None:
     )
     head = (both("kinds.link"), both("figures.bandwidth"), both("figures.of_usual"))
     title = both("figures.links", transport=transport)
-    lines = (median * factor, both("figures.median_line", value=show(median, "bytes_per_s")))
+    lines = [(median * factor, both("figures.median_line", value=show(median, "bytes_per_s")))]
+    if (limit := _limit(found)) is not None:
+        lines.append((median * limit * factor, both("figures.limit_line", value=show(median * limit, "bytes_per_s"))))
     if len(cells) < MATRIX_PAIRS:
         series = [("p-accent", [v * factor for _, _, v, _ in slowest])]
         named = [f"{labels[a]} → {labels[b]}" for a, b, _, _ in slowest]
@@ -77,7 +82,7 @@ def _matrix(data: Any, index: int, every: list[Finding]) -> Figure | None:
                 if _is_here(finding, {pair}, set(pair.split("-"))):
                     marks.setdefault(place, finding.id)
         told = [show(v, "bytes_per_s") for _, _, v, _ in slowest]
-        drawing = bars.rows(bars.Bars(named, series, unit, "", marks, lines), caption(key), told)
+        drawing = bars.rows(bars.Bars(named, series, unit, "", marks, lines[0]), caption(key), told)
     else:
         grid = [[-1.0] * len(labels) for _ in labels]
         for a, b, v, _ in cells:
@@ -87,14 +92,28 @@ def _matrix(data: Any, index: int, every: list[Finding]) -> Figure | None:
             for a, b, v, _ in cells
             if any(_is_here(f, {f"{labels[a]}-{labels[b]}"}, {labels[a], labels[b]}) for f in found)
         ][:ROWS]
-        groups = [(printable(group["name"]), int(group["at"])) for group in data.get("groups", ())]
+        groups = [(_group(data, group), int(group["at"])) for group in data.get("groups", ())]
         words = (both("figures.source"), both("figures.destination"))
         drawing = fields.matrix(
-            labels, grid, groups, high, unit, factor, slow, marks_of(found, places, "rank"), [lines], words, key,
+            labels, grid, groups, high, unit, factor, slow, marks_of(found, places, "rank"), lines, words, key,
             caption(key),
         )  # fmt: skip
     note = both("figures.links_note_host" if data["of"] == "host" else "figures.links_note")
     return Figure(key, title, head, rows, drawing, note, (), None, ids(found))
+
+
+def _group(data: Any, group: Any) -> Cell:
+    name = shorten(printable(group["name"]), 12)
+    if data.get("grouped_by") != "stage":
+        return name
+    word = both("kinds.stage")
+    return Text(f"{word.en} {name}", f"{word.zh} {name}")
+
+
+def _limit(found: list[Finding]) -> float | None:
+    """Part of the usual bandwidth below which a link counts as slow: the limit of the finding that says so."""
+    limits = [limit_of(item) for finding in found for item in finding.evidence if item.fact in _SPEEDS]
+    return next((limit for limit in limits if limit is not None and 0 < limit < 1), None)
 
 
 def _is_here(finding: Finding, pairs: set[str], ends: set[str]) -> bool:

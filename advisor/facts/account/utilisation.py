@@ -1,0 +1,190 @@
+"""How much of what the card can compute a step uses: model FLOPs utilisation, and the step at the best speed seen.
+
+Operations come from shapes (`operators/flops.py`), the card's peak from its name, else from its cores and clock
+(knowledge_base/cards.yaml); where neither is told there is no share. The yardstick of an operator type is its fastest
+call in the same profile: what the hardware did once with this kind of work.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.operators.cores import core_clock
+from advisor.facts.operators.flops import flop
+from advisor.facts.operators.kinds import dtypes, is_attention, is_cube
+from advisor.facts.operators.work import LAUNCH_US
+from advisor.facts.recording.counts import is_cut
+from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
+from advisor.knowledge.cards import KINDS as PRECISIONS
+from advisor.knowledge.cards import peaks, peaks_of_cores
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+
+
+@dataclass(frozen=True)
+class Work:
+    """One operator type on one rank, over the profile: operations and microseconds of the calls whose shapes tell."""
+
+    flop: float
+    us: float
+    best: float
+    """Operations per second of its fastest shapes that run long enough to tell."""
+    best_us: float
+    """What these calls would take at that speed."""
+    usual_us: float
+    """The same at the speed that half of its work reaches, where it is slower."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one rank computes in its recording."""
+
+    card: str
+    peaks: Mapping[str, float]
+    types: Mapping[str, Work]
+    by_precision: Mapping[str, float]
+    """half, single, int8 -> operations."""
+    counted_us: float
+    cube_us: float
+    """All multiplications, convolutions and attention, those whose shapes do not tell as well."""
+    steps: int
+    sources: tuple[Source, ...]
+
+
+USE = Reduction("utilisation", Use)
+
+
+def reduce(rank: Rank) -> Use | None:
+    """None where kernels are missing, or no shape tells of any work."""
+    timeline = timeline_of(rank)
+    if timeline is None or is_cut(rank, timeline.kernels):
+        return None
+    kernels = timeline.kernels
+    size = len(kernels.signatures)
+    own = ~timeline.communication
+    calls = np.bincount(kernels.signature[own], minlength=size)
+    lasts = np.bincount(kernels.signature[own], kernels.duration[own], size)
+    of_type: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    by_precision: dict[str, float] = defaultdict(float)
+    cube = counted = 0.0
+    for index in np.flatnonzero(calls).tolist():
+        signature, n, us = kernels.signatures[index], int(calls[index]), float(lasts[index])
+        if not (is_cube(signature) or is_attention(signature.type)):
+            continue
+        cube += us
+        done = float(flop(signature)) * n
+        if done > 0 and us > 0:
+            counted += us
+            of_type[signature.type].append((done, us, us / n))
+            precision = PRECISIONS.get((dtypes(signature.input_dtypes) or ("",))[0])
+            by_precision[precision or "unknown"] += done
+    if not of_type:
+        return None
+    cores, mhz = core_clock(rank)
+    name = str(rank.info.get("npu") or "")
+    known = peaks(name)
+    types = {type_: _work(rows) for type_, rows in of_type.items()}
+    return Use(
+        name if known or not cores else "", known or peaks_of_cores(cores, mhz), types, dict(by_precision), counted,
+        cube, max(len(timeline.windows.names), 1), (rank.source("kernels", "input_shapes", "duration_us"),),
+    )  # fmt: skip
+
+
+def _work(rows: list[tuple[float, float, float]]) -> Work:
+    """Rows are (operations, microseconds, microseconds of one call) of one type's shapes."""
+    done, us = sum(row[0] for row in rows), sum(row[1] for row in rows)
+    told = [row for row in rows if row[2] >= LAUNCH_US] or rows
+    best = max(row[0] / row[1] for row in told)
+    order = sorted(told, key=lambda row: row[0] / row[1])
+    half = np.searchsorted(np.cumsum([row[0] for row in order]), sum(row[0] for row in order) / 2)
+    usual = order[int(half)][0] / order[int(half)][1]
+    return Work(done, us, best * 1e6, sum(min(row[0] / best, row[1]) for row in rows),
+                sum(min(row[0] / usual, row[1]) for row in rows))  # fmt: skip
+
+
+_NEEDS = "kernels"
+KINDS = (
+    kind("utilisation.flop", "flop", "run", "operations of multiplications, convolutions and attention, per step",
+         formula="from the shapes of tensors; attention without a mask, its backward twice its forward", needs=_NEEDS),
+    kind("utilisation.flop_per_s", "flop_per_s", "run", "the same per second of the step",
+         formula="utilisation.flop ÷ step.time_us", needs=_NEEDS),
+    kind("utilisation.counted_share", "ratio", "run", "part of the time of such kernels whose shapes tell their work",
+         needs=_NEEDS),
+    kind("utilisation.card", "text", "run", "the card, where the profile names its variant", needs=_NEEDS),
+    kind("utilisation.peak_flop_per_s", "flop_per_s", "run", "what its cube cores do at most in half precision",
+         formula="knowledge_base/cards.yaml by name, else cores × clock × operations of a core in a cycle",
+         needs=_NEEDS),
+    kind("utilisation.model_flops_share", "ratio", "run", "model FLOPs utilisation (MFU)",
+         formula="Σ over data types of operations ÷ (peak of the type × step); lower bound where not all shapes tell",
+         needs=_NEEDS),
+    kind("utilisation.best_step_us", "us", "run", "the step, if each type ran at the best speed seen for it here",
+         formula="step.time_us − time of the counted kernels + their operations ÷ the best speed of their type",
+         needs=_NEEDS),
+    kind("utilisation.usual_step_us", "us", "run",
+         "the same, if the slower half of each type's work ran at its middle speed", needs=_NEEDS),
+    kind("operator_type.flop_per_s", "flop_per_s", "operator_type", "operations per second of its kernels",
+         needs=_NEEDS),
+    kind("operator_type.best_flop_per_s", "flop_per_s", "operator_type", "the same of its fastest shapes",
+         formula="highest over shapes whose calls last 20 us", needs=_NEEDS),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Utilisation of the typical rank, and the speed of each operator type."""
+    found = run.each(USE)
+    if not found:
+        return
+    covers = {rank: times.covers for rank, times in steady(run).items()}
+    per_step = {rank: use.steps * covers.get(rank, 1) for rank, use in found.items()}
+    sources = next(iter(found.values())).sources
+    yield from _type_facts(found, sources)
+    work = [sum(use.by_precision.values()) / per_step[rank] for rank, use in found.items()]
+    cube = sum(use.cube_us for use in found.values())
+    yield from fact("utilisation.flop", RUN, float(np.median(work)), *sources)
+    if cube > 0:
+        counted = sum(use.counted_us for use in found.values())
+        yield from fact("utilisation.counted_share", RUN, counted / cube, *sources)
+    step_us = facts.number("step.time_us", RUN)
+    named = {use.card for use in found.values() if use.card}
+    yield from fact("utilisation.card", RUN, ", ".join(sorted(named)) or None, *sources)
+    if not step_us or facts.value("recording.has_steps", RUN) is False:
+        return
+    yield from fact("utilisation.flop_per_s", RUN, float(np.median(work)) / step_us * 1e6, *sources)
+    for name, best in (("best", True), ("usual", False)):
+        saved = [
+            sum(w.us - (w.best_us if best else w.usual_us) for w in use.types.values()) / per_step[rank]
+            for rank, use in found.items()
+        ]
+        computing = facts.number("step.computing_us", RUN) or step_us
+        yield from fact(f"utilisation.{name}_step_us", RUN, step_us - min(float(np.median(saved)), computing), *sources)
+    shares = [share / per_step[rank] / step_us * 1e6 for rank, use in found.items() if (share := _peak_seconds(use))]
+    if len(shares) == len(found):
+        yield from fact("utilisation.model_flops_share", RUN, float(np.median(shares)), *sources)
+        half = [use.peaks["half"] for use in found.values() if "half" in use.peaks]
+        yield from fact("utilisation.peak_flop_per_s", RUN, float(np.median(half)) if half else None, *sources)
+
+
+def _peak_seconds(use: Use) -> float | None:
+    """Seconds that this work takes at the card's peak; None where the peak of one of its data types is not known."""
+    if not set(use.by_precision) <= set(use.peaks):
+        return None
+    return sum(done / use.peaks[precision] for precision, done in use.by_precision.items())
+
+
+def _type_facts(found: Mapping[int, Use], sources: tuple[Source, ...]) -> Iterator[Fact]:
+    for name in dict.fromkeys(name for use in found.values() for name in use.types):
+        rows = [use.types[name] for use in found.values() if name in use.types]
+        subject = Subject("operator_type", name)
+        done, us = sum(row.flop for row in rows), sum(row.us for row in rows)
+        yield from fact("operator_type.flop_per_s", subject, done / us * 1e6, *sources)
+        yield from fact("operator_type.best_flop_per_s", subject, max(row.best for row in rows), *sources)
+
+
+FAMILIES = (Family("utilisation", KINDS, measure, USE.by(reduce), ("kernels",), uses=(STEPS,), after=("steps",)),)

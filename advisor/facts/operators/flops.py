@@ -1,0 +1,59 @@
+"""Floating-point operations of a call, from the shapes of its tensors: multiplications, convolutions, attention.
+
+What a model needs, not what padding adds. Calls whose shapes leave a doubt have none: packed sequences, blocked
+layouts, convolutions in groups.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from advisor.facts.operators.kinds import is_attention, is_cube, shapes
+from advisor.facts.operators.work import matmul
+from advisor.sources.streams.kernels import Signature
+
+WIDEST_HEAD = 256
+"""A last dimension up to this is one head's, a larger one all heads' together: (tokens, heads, width) is packed."""
+BACKWARD = 2
+"""Backward multiplies twice for each time that forward does; what it computes again is no need of the model."""
+_PLAIN = ("ND", "NCHW", "NCDHW", "")
+
+Shape = tuple[int, ...]
+
+
+def flop(signature: Signature) -> int:
+    """Operations of one call; 0 where shapes do not tell."""
+    if is_attention(signature.type):
+        return _attention(signature)
+    if "Conv" in signature.type:
+        return _convolution(signature) if is_cube(signature) else 0
+    product = matmul(signature)
+    return 0 if product is None else product.flop
+
+
+def _attention(signature: Signature) -> int:
+    """Queries by keys, and the result by values; all of it, for no table tells of a mask."""
+    tensors = [shape for shape in shapes(signature.input_shapes) or () if len(shape) in (3, 4)]
+    if len(tensors) < 3 or len({len(shape) for shape in tensors[:3]}) > 1 or min(map(prod, tensors[:3])) < 1:
+        return 0
+    query, key = tensors[0], tensors[1]
+    if len(query) == 3 and query[-1] <= WIDEST_HEAD:
+        return 0
+    length = max(key[:2]) if len(key) == 3 else max(key[1:3])
+    return 4 * prod(query) * length * (BACKWARD if "grad" in signature.type.lower() else 1)
+
+
+def _convolution(signature: Signature) -> int:
+    """Every output element takes the weights of one output channel; which tensor is which, the channels tell."""
+    formats = [part.removeprefix("FORMAT_") for part in signature.input_formats.split(";")]
+    inputs = [shape for shape in shapes(signature.input_shapes) or () if len(shape) in (4, 5) and prod(shape) > 0]
+    outputs = [shape for shape in shapes(signature.output_shapes) or () if len(shape) in (4, 5) and prod(shape) > 0]
+    if len(inputs) < 2 or not outputs or any(part not in _PLAIN for part in formats[:2]):
+        return 0
+    first, second, out = inputs[0], inputs[1], outputs[0]
+    # forward (data, weights -> out), gradient of the data (weights, gradient -> data), of the weights (data, gradient)
+    for data, weights, result in ((first, second, out), (out, first, second), (out, second, first),
+                                  (first, out, second), (second, out, first)):  # fmt: skip
+        if weights[1] == data[1] and weights[0] == result[1] and data[0] == result[0]:
+            return 2 * prod(result) * prod(weights[1:])
+    return 0

@@ -1,0 +1,33 @@
+"""What cards can compute at most (knowledge_base/cards.yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from advisor.knowledge.statements import document
+
+KINDS = {
+    "FLOAT16": "half", "HALF": "half", "BF16": "half", "BFLOAT16": "half", "FLOAT": "single", "FLOAT32": "single",
+    "INT8": "int8",
+}  # fmt: skip
+"""Data type -> how the peaks are listed."""
+
+
+@lru_cache(maxsize=1)
+def _known() -> dict[str, Any]:
+    return dict(document("cards.yaml"))
+
+
+def peaks(card: str) -> Mapping[str, float]:
+    """half, single, int8 -> operations per second of the card of this name; empty where its variant is not known."""
+    found = {name.lower(): entry for name, entry in _known()["cards"].items()}.get(card.replace(" ", "").lower(), {})
+    return {kind: float(value) for kind, value in found.items() if kind != "origin"}
+
+
+def peaks_of_cores(cores: int, mhz: float) -> Mapping[str, float]:
+    """The same of so many cube cores at this clock; empty where either is not told."""
+    if cores <= 0 or mhz <= 0:
+        return {}
+    return {kind: float(entry["value"]) * cores * mhz * 1e6 for kind, entry in _known()["cycle"].items()}

@@ -1,0 +1,72 @@
+"""The device's own lanes of a timeline, for timelines in which the profiler did not sum them up (Overlap Analysis).
+
+Read in a pass of its own: there are a million tasks, and they are wanted only where nothing else tells of the device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.basics.intervals import union
+from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
+
+HARDWARE = "Ascend Hardware"
+
+Ints = npt.NDArray[np.int64]
+Lane = tuple[Ints, Ints]
+
+_COMMUNICATION = re.compile(r"^(hcom_|hccl|(all|reduce|broad|send|receive|batch)\w*__)", re.IGNORECASE)
+_NO_WORK = re.compile(
+    r"^(event|notify|profiling|model_|capture|label|stream_|placeholder|place_holder|nop|flip|cmo|mem_?(wait|write)|"
+    r"task_timeout|memcpy|sdma|rdma|reduce_inline|write_value|unknown)",
+    re.IGNORECASE,
+)
+"""Tasks that order streams, wait, or copy: no kernel."""
+
+
+def hardware_lanes(paths: Sequence[Path]) -> tuple[Lane, Lane]:
+    """(computing, communication) as unions of the device's tasks, nanoseconds."""
+    pids: set[int | str] = set()
+    lanes: dict[bool, list[Lane]] = {False: [], True: []}
+    waiting: list[Event] = []
+    for path in paths:
+        try:
+            for events, block in stream(path, lambda file, text: None):  # the first pass told what is wrong with it
+                named = {
+                    one.pid for one in descriptions(block)
+                    if one.ph == "M" and one.name == "process_name" and one.args.get("name") == HARDWARE
+                }  # fmt: skip
+                pids |= named
+                if not pids:
+                    waiting += events
+                    continue
+                _add([*waiting, *events], pids, lanes)
+                waiting = []
+        except (Cut, OSError):
+            continue
+    return _union(lanes[False]), _union(lanes[True])
+
+
+def _add(events: Sequence[Event], pids: set[int | str], lanes: dict[bool, list[Lane]]) -> None:
+    mine = [event for event in events if event.ph == "X" and event.pid in pids and not _NO_WORK.match(event.name)]
+    duration = np.array([event.dur for event in mine], np.float64)
+    start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
+    usable = (duration > 0) & np.isfinite(duration) & (start >= 0)
+    talks = np.array([bool(_COMMUNICATION.match(event.name)) for event in compress(mine, usable.tolist())], bool)
+    begin = start[usable]
+    end = begin + np.rint(duration[usable] * 1000).astype(np.int64)
+    for talk in (False, True):
+        chosen = talks == talk
+        lanes[talk].append((begin[chosen], end[chosen]))
+
+
+def _union(parts: Sequence[Lane]) -> Lane:
+    begin = np.concatenate([start for start, _ in parts]) if parts else np.zeros(0, np.int64)
+    end = np.concatenate([stop for _, stop in parts]) if parts else np.zeros(0, np.int64)
+    return union(begin, end) if begin.size else (begin, end)

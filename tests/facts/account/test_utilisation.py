@@ -1,0 +1,59 @@
+"""How much of the card a step uses: only against a peak that is known, and never as an accusation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from clusters import SMALL, facts_of
+
+from advisor.facts.account.utilisation import USE
+from advisor.knowledge.cards import peaks, peaks_of_cores
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import simulate, write_profile
+
+
+def test_a_card_without_its_variant_has_no_peak():
+    """ "Ascend910B" is four cards of different speed; nobody is told a share of a guessed one."""
+    assert peaks("Ascend910B") == {}
+    assert peaks("ascend910b3")["half"] == pytest.approx(295e12, rel=0.01)
+
+
+def test_cores_and_clock_agree_with_the_data_sheets():
+    """32 cores at 1 GHz are the card whose data sheet says 256 TFLOPS; without a clock nothing is known."""
+    assert peaks_of_cores(32, 1000)["half"] == pytest.approx(peaks("Ascend910A")["half"], rel=0.05)
+    assert peaks_of_cores(20, 1800)["half"] == pytest.approx(peaks("Ascend910B3")["half"], rel=0.01)
+    assert peaks_of_cores(24, 0) == {}
+
+
+def test_utilisation_is_work_by_peak_and_step(tmp_path):
+    """The profile tells cores and clock: the share is operations ÷ (peak × step), and no card is guessed without."""
+    write_profile(simulate(replace(SMALL, kernel_us=900.0)), tmp_path)
+    plain = measure([tmp_path], None, Options(jobs=1)).facts
+    assert plain.number("utilisation.flop_per_s", RUN) is not None
+    assert plain.number("utilisation.model_flops_share", RUN) is None
+    device = {"DeviceInfo": [{"ai_core_num": 24, "aiv_num": 48, "aic_frequency": "1800"}]}
+    for root in tmp_path.iterdir():
+        folder = root / "PROF_000001_x" / "device_0"
+        folder.mkdir(parents=True)
+        (folder / "info.json.0").write_text(json.dumps(device))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    flop, step_us = facts.number("utilisation.flop", RUN), facts.number("step.time_us", RUN)
+    share = facts.number("utilisation.model_flops_share", RUN)
+    assert flop and step_us and share
+    assert share == pytest.approx(flop / (24 * 1.8e9 * 8192) / step_us * 1e6, rel=0.01)
+
+
+def test_the_yardstick_is_the_type_s_own_best_speed(tmp_path):
+    """At the best speed seen here the step is shorter, by no more than its kernels take, and never longer."""
+    facts, run = facts_of(SMALL, tmp_path)
+    step_us, best = facts.number("step.time_us", RUN), facts.number("utilisation.best_step_us", RUN)
+    usual = facts.number("utilisation.usual_step_us", RUN)
+    assert step_us and best and usual
+    assert step_us - facts.number("step.computing_us", RUN) <= best <= usual <= step_us + 1e-6
+    product = Subject("operator_type", "MatMulV2")
+    reached, top = (facts.number(f"operator_type.{name}flop_per_s", product) for name in ("", "best_"))
+    assert reached and top and reached <= top
+    assert all(work.best_us <= work.us for use in run.each(USE).values() for work in use.types.values())

@@ -1,0 +1,58 @@
+"""Timelines that hold nothing of the device but its own tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.model import RUN
+from advisor.pipeline import Options, measure
+from advisor.sources.streams.hardware_lanes import hardware_lanes
+
+PID = 7
+
+
+def _write(path: Path, overlap: bool = False) -> Path:
+    """Five rounds of 600 us of kernels, 200 us of an AllReduce and 200 us of nothing but waiting for events."""
+    events: list[dict[str, object]] = [
+        {"ph": "M", "name": "process_name", "pid": PID, "args": {"name": "Ascend Hardware"}}
+    ]
+    for number in range(5):
+        at = 1_000_000 + 1000 * number
+        for name, offset, length in (("MatMul_1", 0, 400), ("Add", 400, 200), ("hcom_allReduce__1_0_1", 600, 200),
+                                     ("EVENT_WAIT", 800, 200)):  # fmt: skip
+            events.append({"ph": "X", "name": name, "pid": PID, "tid": 3, "ts": f"{at + offset}.000", "dur": length})
+    if overlap:
+        events.append({"ph": "M", "name": "process_name", "pid": 9, "args": {"name": "Overlap Analysis"}})
+        events.append({"ph": "X", "name": "Computing", "pid": 9, "tid": 1, "ts": "1000000.000", "dur": 4800})
+    path.write_text(json.dumps(events), encoding="utf-8")
+    return path
+
+
+def test_tasks_alone_tell_where_the_time_goes(tmp_path: Path) -> None:
+    """Kernels compute, collectives communicate, waiting for an event is neither."""
+    _write(tmp_path / "trace_view.json")
+    names = ("step.computing_share", "step.exposed_communication_share", "step.idle_share")
+    facts = measure([tmp_path], names, Options(jobs=1)).facts
+    shares = [facts.number(name, RUN) for name in names]
+    assert shares == pytest.approx([3000 / 4800, 1000 / 4800, 800 / 4800])
+
+
+def test_the_profilers_own_sums_come_first(tmp_path: Path) -> None:
+    """Where Overlap Analysis is there, tasks are not read a second time."""
+    _write(tmp_path / "trace_view.json", overlap=True)
+    facts = measure([tmp_path], ("step.computing_share",), Options(jobs=1)).facts
+    assert facts.number("step.computing_share", RUN) == pytest.approx(1.0)
+
+
+def test_a_damaged_file_gives_what_it_has(tmp_path: Path) -> None:
+    """A timeline that ends in the middle keeps the tasks before the cut, and an empty one has none."""
+    path = _write(tmp_path / "trace_view.json")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[: text.rindex("MatMul_1")], encoding="utf-8")
+    computing, _ = hardware_lanes([path])
+    assert computing[0].size == 4
+    path.write_text("[]", encoding="utf-8")
+    assert not hardware_lanes([path])[0][0].size
