@@ -38,7 +38,6 @@ from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.templates import CODE, Variables, render
 from advisor.ruleset.truth.trace import evidence
 
-
 _NANOSECONDS = 3
 """Digits of a microsecond that profilers tell; what is left of a difference beyond is no time."""
 

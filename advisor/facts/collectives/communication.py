@@ -17,11 +17,8 @@ import numpy.typing as npt
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
 from advisor.facts.collectives.exposure import exposures, joints, step_names
-<<<<<<< HEAD
 from advisor.facts.collectives.inherent import link_limit, needed_parts
-=======
 from advisor.facts.collectives.joints import Joint
->>>>>>> main
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady

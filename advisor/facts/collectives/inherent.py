@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from advisor.facts.base import Run, computed
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, Joint
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
 from advisor.facts.collectives.exposure import joints, purpose
+from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.knowledge.statements import document
 
