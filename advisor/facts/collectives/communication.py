@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Joint, reduce_exchanges
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
 from advisor.facts.collectives.exposure import exposures, joints, step_names
+from advisor.facts.collectives.inherent import link_limit, needed_parts
+from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
@@ -68,7 +71,17 @@ KINDS = (
          needs=_COLLECTIVE),
     kind("communication.absent_wait_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.redistribution_us", "us", "run",
-         "exposed transfer between operators of the sharded model, per step (S22, S23)", needs=_COLLECTIVE),
+         "exposed transfer between operators of the sharded model, that between experts left out, per step (S22, S23)",
+         needs=_COLLECTIVE),
+    kind("communication.expert_us", "us", "run",
+         "exposed transfer between experts, which exchange tokens by their nature, per step", needs=_COLLECTIVE),
+    kind("communication.expert_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.expert_needed_share", "ratio", "run",
+         "what their bytes need of it at the speed that the links reach, share of the step",
+         formula="exposed × Σ min(size ÷ bandwidth of large messages, transfer) ÷ Σ transfer", needs="transports"),
+    kind("communication.sharding_needed_share", "ratio", "run",
+         "what the bytes between sharded operators need of their exposed transfer at the speed that the links reach, "
+         "share of the step", formula="as for the experts", needs="transports"),
     kind("communication.reshuffle_share", "ratio", "run",
          "the part of redistribution in AllGather and AlltoAll that no ReduceScatter answers, share of the step",
          needs=_COLLECTIVE),
@@ -98,6 +111,8 @@ KINDS = (
     kind("collective.bandwidth_bytes_per_s", "bytes_per_s", "collective",
          "what they reach over this transport", formula="median over operations of Σ size ÷ Σ time of its transports",
          needs="transports"),
+    kind("collective.link_limit_bytes_per_s", "bytes_per_s", "collective",
+         "what a link of this transport carries (knowledge_base/links.yaml)", needs="transports"),
     kind("collective.large_bandwidth_bytes_per_s", "bytes_per_s", "collective",
          "what messages many times as large reach over the same transport in this run",
          formula="median of size ÷ time over operations with at least 8 times their size", needs="transports"),
@@ -194,11 +209,21 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
-    sharded = float(
-        np.median([found[r].transfer.get("tensor", 0.0) + found[r].transfer.get("expert", 0.0) for r in known])
+    sharded, experts = (
+        float(np.median([found[r].transfer.get(role, 0.0) for r in known])) for role in ("tensor", "expert")
     )
+    needed = needed_parts(run)
     yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
     yield from fact("communication.redistribution_share", RUN, sharded / step, *sources, samples=n)
+    if "tensor" in needed:
+        share = sharded * needed["tensor"] / step
+        yield from fact("communication.sharding_needed_share", RUN, share, *sources, samples=n)
+    if experts > 0:
+        yield from fact("communication.expert_us", RUN, experts, *sources, samples=n)
+        yield from fact("communication.expert_share", RUN, experts / step, *sources, samples=n)
+        if "expert" in needed:
+            share = experts * needed["expert"] / step
+            yield from fact("communication.expert_needed_share", RUN, share, *sources, samples=n)
 
 
 def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -> float | None:
@@ -325,40 +350,48 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
 
     With messages of one size no fit tells start-up from bandwidth; another collective's messages do.
     """
-    exchanges = run.each(EXCHANGES)
     layout = partition(run)
+    moving = [ex for ex in run.each(EXCHANGES).values() if ex.transport]
+    words = {word: place for place, word in enumerate(sorted({word for ex in moving for word in ex.transport}))}
     parts: list[tuple[np.ndarray, ...]] = []
-    for ex in exchanges.values():
-        if not ex.transport:
-            continue
-        own = np.array([layout.role_of(group) == role for group in ex.groups])[ex.group]
-        usable = np.isfinite(ex.size_bytes) & (ex.transport_us > 0)
-        rate = ex.size_bytes[usable] / ex.transport_us[usable] * 1e6
-        parts.append(
-            (
-                (own & (ex.kinds() == kind_))[usable], np.array(ex.transport)[usable], ex.size_bytes[usable], rate,
-                ex.packet_bytes[usable], ex.transport_us[usable],
-            )
-        )  # fmt: skip
-    if not parts:
+    for ex in moving:
+        mine = _sized(ex) & (ex.kinds() == kind_)
+        mine &= np.array([layout.role_of(group) == role for group in ex.groups])[ex.group]
+        parts.append((
+            _numbers_of(ex, words)[mine], ex.size_bytes[mine], ex.size_bytes[mine] / ex.transport_us[mine] * 1e6,
+            ex.packet_bytes[mine], ex.transport_us[mine],
+        ))  # fmt: skip
+    if not any(len(part[0]) for part in parts):
         return
-    mine, transport, size, rate, packet, lasts = (np.concatenate(each) for each in zip(*parts, strict=True))
-    if not mine.any():
-        return
+    transport, size, rate, packet, lasts = (np.concatenate(each) for each in zip(*parts, strict=True))
     # all members end together, when the slowest transport has
-    main = max(
-        np.unique(transport[mine]).tolist(), key=lambda name: float(np.median(lasts[mine & (transport == name)]))
-    )
-    chosen = mine & (transport == main)
-    large = (transport == main) & (size >= MANY_TIMES * np.median(size[chosen]))
+    slowest = {w: float(np.median(lasts[transport == i])) for w, i in words.items() if (transport == i).any()}
+    main = max(slowest, key=lambda word: slowest[word])
+    chosen = transport == words[main]
+    least = MANY_TIMES * np.median(size[chosen])
+    large = [
+        ex.size_bytes[mine] / ex.transport_us[mine] * 1e6
+        for ex in moving
+        if (mine := _sized(ex) & (ex.size_bytes >= least) & (_numbers_of(ex, words) == words[main])).any()
+    ]
     sources = joints(run)[0].sources
     yield from fact("collective.transport", subject, main, *sources)
+    yield from fact("collective.link_limit_bytes_per_s", subject, link_limit(main), *sources)
     yield from fact("collective.bandwidth_bytes_per_s", subject, float(np.median(rate[chosen])), *sources, samples=n)
     if np.isfinite(packet[chosen]).any():
         yield from fact("collective.packet_bytes", subject, float(np.nanmedian(packet[chosen])), *sources, samples=n)
-    if large.any():
-        reached = float(np.median(rate[large]))
-        yield from fact("collective.large_bandwidth_bytes_per_s", subject, reached, *sources, samples=int(large.sum()))
+    if large:
+        rates = np.concatenate(large)
+        reached = float(np.median(rates))
+        yield from fact("collective.large_bandwidth_bytes_per_s", subject, reached, *sources, samples=len(rates))
+
+
+def _sized(ex: Exchanges) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.isfinite(ex.size_bytes) & (ex.transport_us > 0))
+
+
+def _numbers_of(ex: Exchanges, words: dict[str, int]) -> npt.NDArray[np.int16]:
+    return np.fromiter(map(words.__getitem__, ex.transport), np.int16, len(ex.transport))
 
 
 def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float | None:
@@ -372,13 +405,14 @@ def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float
             part = joint.per_step
             shortest = joint.transfer_us
             for rank in joint.ranks:
+                if rank not in courses or not courses[rank].exposed_by_name:
+                    continue
                 for name, lasts in zip(joint.names, shortest, strict=True):
                     pure[rank][name] += float(lasts) * part
     found = []
     for rank, names in pure.items():
-        if rank in courses and courses[rank].exposed_by_name:
-            alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
-            found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
+        alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
+        found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
     return float(np.median(found)) if found else None
 
 

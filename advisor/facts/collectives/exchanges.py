@@ -1,15 +1,12 @@
-"""Collectives of one rank as compact arrays, and the same collectives of all ranks put side by side.
-
-A collective ends together, whatever the hosts' clocks say, so ranks are compared by how long each was inside it: the
-last to arrive is inside for the transfer alone, the others for its lateness too. Where the profiler books the waiting
-(Wait, Idle, or not at all) does not matter.
-"""
+"""Collectives of one rank as compact arrays."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
@@ -70,10 +67,40 @@ class Exchanges:
     packet_bytes: Floats = field(default_factory=lambda: np.empty(0))
     """Mean size of each operation's packets; NaN where it is not told."""
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """As another process sent it."""
+        for name, value in state.items():
+            object.__setattr__(self, name, _shared(value) if name in _WORDS else value)
+
     def kinds(self) -> npt.NDArray[np.str_]:
         """Kind of every operation."""
-        return np.array(self.kind)[self.name] if len(self.name) else np.empty(0, "U1")
+        words, code = self._kinds()
+        return np.array(words)[code] if len(words) else np.empty(0, "U1")
 
+    def counts(self) -> dict[tuple[str, str], int]:
+        """(group, kind) -> how many operations of it are kept, those that there are."""
+        words, code = self._kinds()
+        counts = np.bincount(self.group * len(words) + code, minlength=len(self.groups) * len(words)).tolist()
+        return {
+            (self.groups[place // len(words)], words[place % len(words)]): count
+            for place, count in enumerate(counts)
+            if count
+        }
+
+    def of(self, group: str, kind: str) -> Ints:
+        """Places of the operations of one group and kind."""
+        words, code = self._kinds()
+        if group not in self.groups or kind not in words:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero((self.group == self.groups.index(group)) & (code == words.index(kind)))
+
+    def _kinds(self) -> tuple[list[str], Ints]:
+        """(different kinds, place among them of each operation's)."""
+        words = list(dict.fromkeys(self.kind))
+        return words, _index(self.kind, tuple(words))[self.name]
+
+
+_WORDS = ("steps", "groups", "names", "kind", "transport")
 
 EXCHANGES = Reduction("communication", Exchanges)
 
@@ -111,15 +138,17 @@ def _reduce(rank: Rank) -> Exchanges | None:
     while len(frame) / scale > MOST_OPERATIONS:
         scale *= 2
     keep = ordinal % scale == 0
+    used, kept_name = np.unique(name_index[keep], return_inverse=True)
     wait, idle = _floats(frame, "wait_us"), _floats(frame, "idle_us")
     booked = np.where(np.isfinite(wait) | np.isfinite(idle), np.nan_to_num(wait) + np.nan_to_num(idle), np.nan)
     reduced = _floats(frame, "reduce_us")
     return Exchanges(
-        steps, groups, names, step_index[keep], group_index[keep], name_index[keep], kinds, ordinal[keep], start[keep],
+        _shared(steps), _shared(groups), _shared([names[i] for i in used]),
+        step_index[keep], group_index[keep], kept_name, _shared(kinds[i] for i in used), ordinal[keep], start[keep],
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
         float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
         (rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
-        tuple(transport[keep].tolist()), packet[keep],
+        _shared(transport[keep].tolist()), packet[keep],
     )  # fmt: skip
 
 
@@ -129,6 +158,16 @@ def hash_small(text: str) -> int:
     for letter in text:
         value = (value * 31 + ord(letter)) & 0xFFFF
     return value
+
+
+def _shared(words: Iterable[str]) -> tuple[str, ...]:
+    """The words, kept once however many ranks have them."""
+    return _same(tuple(map(sys.intern, words)))
+
+
+@lru_cache(maxsize=64)
+def _same(words: tuple[str, ...]) -> tuple[str, ...]:
+    return words
 
 
 def _index(column: Any, values: tuple[str, ...]) -> Ints:
@@ -177,134 +216,3 @@ def _moved(rank: Rank, keys: list[tuple[str, str, str]]) -> Traffic:
     which = np.fromiter(map(places.__getitem__, keys), np.int64, len(keys))
     each = moved / np.where(packets > 0, packets, np.nan)
     return moved[which], moving[which], most[which], each[which]
-
-
-@dataclass
-class Joint:
-    """The same operations of one group and kind on all ranks at hand: rows are operations, columns ranks."""
-
-    group: str
-    kind: str
-    ranks: tuple[int, ...]
-    members: tuple[int, ...]
-    """All members as far as known; at least `ranks`."""
-    complete: bool
-    """Every member's file is at hand."""
-    steps: list[str]
-    names: list[str]
-    ordinal: Ints
-    elapsed_us: Floats
-    transit_us: Floats
-    booked_us: Floats
-    start_ns: Ints
-    size_bytes: Floats
-    scale: int = 1
-    sources: tuple[Source, ...] = field(default=())
-
-    @property
-    def per_step(self) -> float:
-        """What sums over all rows are multiplied with to be those of one step."""
-        return self.scale / len(set(self.steps))
-
-    @property
-    def pure_us(self) -> Floats:
-        """The transfer without the waiting for ranks at hand: how long the last to arrive was inside."""
-        pure: Floats = np.nanmin(self.elapsed_us, axis=1)
-        return pure
-
-    @property
-    def transfer_us(self) -> Floats:
-        """The transfer alone: `pure_us`, but not above the longest transit of any member where a member's file is
-        missing, for the rest may be waiting for that one."""
-        if self.complete:
-            return self.pure_us
-        longest = np.where(np.isfinite(self.transit_us), self.transit_us, -1.0).max(axis=1)
-        return np.where(longest > 0, np.minimum(self.pure_us, longest), self.pure_us)
-
-    @property
-    def wait_us(self) -> Floats:
-        """Waiting of each rank for the last one at hand."""
-        return self.elapsed_us - self.pure_us[:, None]
-
-    def in_steps(self, steps: set[str]) -> npt.NDArray[np.bool_]:
-        """Which operations lie in these steps."""
-        return np.array([s in steps for s in self.steps], bool)
-
-
-def join(exchanges: dict[int, Exchanges], groups: dict[str, tuple[int, ...]], complete_world: bool) -> list[Joint]:
-    """Puts the collectives of all ranks side by side. Operations are matched by name; where ranks name them
-    differently, by their order within step, group and kind. Point-to-point operations are left out."""
-    members: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for rank, ex in exchanges.items():
-        kinds = ex.kinds()
-        pairs = {(ex.groups[g], str(k)) for g, k in zip(ex.group, kinds, strict=True)}
-        for pair in pairs:
-            members[pair].append(rank)
-    for pair in [p for p in members if not p[0] and len(members[p]) > 1]:
-        for part in _share_names(members.pop(pair), pair[1], exchanges):
-            members[f"~{part[0]}", pair[1]] = part
-    joints = []
-    for (group, kind), ranks in sorted(members.items()):
-        if kind in POINT_TO_POINT:
-            continue
-        known = groups.get(group)
-        complete = set(ranks) >= set(known) if known else complete_world
-        full = tuple(sorted(set(known or ()) | set(ranks)))
-        joint = _side_by_side("" if group.startswith("~") else group, kind, tuple(sorted(ranks)), exchanges)
-        if joint is not None:
-            joint.members, joint.complete = full, complete
-            joints.append(joint)
-    return joints
-
-
-def _share_names(ranks: list[int], kind: str, exchanges: dict[int, Exchanges]) -> list[list[int]]:
-    """Ranks whose operations of this kind mostly bear the same names: files that tell no group."""
-    parts: list[tuple[set[str], list[int]]] = []
-    for rank in ranks:
-        ex = exchanges[rank]
-        mine = {name for name, k in zip(ex.names, ex.kind, strict=True) if k == kind}
-        for names, part in parts:
-            if len(names & mine) >= 0.5 * min(len(names), len(mine)):
-                part.append(rank)
-                break
-        else:
-            parts.append((mine, [rank]))
-    return [part for _, part in parts]
-
-
-def _side_by_side(group: str, kind: str, ranks: tuple[int, ...], exchanges: dict[int, Exchanges]) -> Joint | None:
-    rows: dict[int, tuple[npt.NDArray[np.int64], list[tuple[str, str]], list[tuple[str, str]]]] = {}
-    for rank in ranks:
-        ex = exchanges[rank]
-        wanted = np.flatnonzero((ex.kinds() == kind) & (ex.group == ex.groups.index(group)))
-        by_name = [(ex.steps[ex.step[i]], ex.names[ex.name[i]]) for i in wanted]
-        by_order = [(ex.steps[ex.step[i]], f"#{ex.ordinal[i]}") for i in wanted]
-        rows[rank] = (wanted, by_name, by_order)
-    names = [set(r[1]) for r in rows.values()]
-    common = set.intersection(*names)
-    use = 1
-    if len(common) < 0.5 * max(map(len, names)) or any(
-        len(n) < len(r[1]) for n, r in zip(names, rows.values(), strict=True)
-    ):
-        use, common = 2, set.intersection(*(set(r[2]) for r in rows.values()))
-    if not common:
-        return None
-    first = rows[ranks[0]]
-    chosen = [(key, i, name) for key, i, name in zip(first[use], first[0], first[1], strict=True) if key in common]
-    place = {key: n for n, (key, _, _) in enumerate(chosen)}
-    shape = (len(chosen), len(ranks))
-    data = {field: np.full(shape, np.nan) for field in ("elapsed_us", "transit_us", "booked_us", "size_bytes")}
-    start = np.zeros(shape, np.int64)
-    for column, rank in enumerate(ranks):
-        ex, (wanted, *keys) = exchanges[rank], rows[rank]
-        at = np.array([place.get(key, -1) for key in keys[use - 1]], np.int64)
-        inside = at >= 0
-        for name, target in data.items():
-            target[at[inside], column] = getattr(ex, name)[wanted[inside]]
-        start[at[inside], column] = ex.start_ns[wanted[inside]]
-    ex = exchanges[ranks[0]]
-    return Joint(
-        group, kind, ranks, ranks, False, [key[0] for key, _, _ in chosen], [name[1] for _, _, name in chosen],
-        np.array([ex.ordinal[i] for _, i, _ in chosen], np.int64), data["elapsed_us"], data["transit_us"],
-        data["booked_us"], start, data["size_bytes"], max(exchanges[r].scale for r in ranks), ex.sources,
-    )  # fmt: skip

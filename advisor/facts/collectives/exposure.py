@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from advisor.facts.base import Run, computed
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, Joint, join, kind_of
-from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.collectives.joints import Joint, join
+from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.steps import steady
 
@@ -24,7 +25,7 @@ def joints(run: Run) -> list[Joint]:
     world = max(run.profile.world_size or 0, len(run.ranks))
     told = {group: layout.groups[group] for group in layout.told}
     found = join(run.each(EXCHANGES), told, len({r.rank for r in run.ranks}) >= world)
-    return [j for j in (_steady_part(j, run) for j in found) if j is not None]
+    return [part for joint in found if (part := _steady_part(joint, run)) is not None]
 
 
 def step_names(run: Run, seen: list[str]) -> set[str]:
@@ -72,15 +73,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
     exchanges = run.each(EXCHANGES)
     courses = run.each(COURSE)
     layout = partition(run)
-    pure: dict[int, dict[str, tuple[str, float, float]]] = defaultdict(dict)
-    for joint in joints(run):
-        role = purpose(joint.kind, layout.role_of(joint.group))
-        part, shortest, elapsed = joint.per_step, joint.transfer_us, joint.elapsed_us
-        for column, rank in enumerate(joint.ranks):
-            known = pure[rank]
-            for row, name in enumerate(joint.names):
-                before = known.get(name, (role, 0.0, 0.0))
-                known[name] = (role, before[1] + shortest[row] * part, before[2] + elapsed[row, column] * part)
+    parts = _Parts(joints(run), layout)
     times = steady(run)
     found = {}
     for rank in sorted(set(exchanges) | set(times)):
@@ -88,11 +81,44 @@ def exposures(run: Run) -> dict[int, Exposure]:
         # the older data-parallel trace tells no exposed time; nothing after backward hides what lies in the tail
         exposed = phases.get("exposed", phases.get("tail"))
         total = float(np.nanmean(exposed)) if exposed is not None else None
-        if rank in courses and courses[rank].exposed_by_name and (pure.get(rank) or rank not in exchanges):
-            found[rank] = _measured(courses[rank], pure[rank], total)
+        pure = parts.of(rank)
+        if rank in courses and courses[rank].exposed_by_name and (pure or rank not in exchanges):
+            found[rank] = _measured(courses[rank], pure, total)
         else:
-            found[rank] = _estimated(pure.get(rank, {}), total, _receiving(run, rank))
+            found[rank] = _estimated(pure, total, _receiving(run, rank))
     return found
+
+
+Pure = dict[str, tuple[str, float, float]]
+"""Name of a collective -> its purpose, the transfer alone and how long the rank is in it, microseconds a step."""
+
+
+class _Parts:
+    """The collectives of all ranks by name; what one rank spends in each is worked out when it is asked for: of
+    thousands of ranks with thousands of collectives there are millions."""
+
+    def __init__(self, together: list[Joint], layout: Partition) -> None:
+        self._joints: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        index: dict[str, int] = {}
+        self._columns = []
+        for number, joint in enumerate(together):
+            role, part = purpose(joint.kind, layout.role_of(joint.group)), joint.per_step
+            code = np.fromiter((index.setdefault(name, len(index)) for name in joint.names), np.int64)
+            self._columns.append((role, code, joint.transfer_us * part, joint.elapsed_us, part))
+            for column, rank in enumerate(joint.ranks):
+                self._joints[rank].append((number, column))
+        self._names = list(index)
+
+    def of(self, rank: int) -> Pure:
+        """What one rank spends in each."""
+        shortest, elapsed = np.zeros(len(self._names)), np.zeros(len(self._names))
+        roles: dict[int, str] = {}
+        for number, column in self._joints.get(rank, ()):
+            role, code, transfer, inside, part = self._columns[number]
+            np.add.at(shortest, code, transfer)
+            np.add.at(elapsed, code, inside[:, column] * part)
+            roles.update(dict.fromkeys(code.tolist(), role))
+        return {self._names[i]: (role, float(shortest[i]), float(elapsed[i])) for i, role in roles.items()}
 
 
 def purpose(kind: str, role: str) -> str:
@@ -100,7 +126,7 @@ def purpose(kind: str, role: str) -> str:
     return {"allgather": "weights", "alltoall": "expert"}.get(kind, role) if role == "data" else role
 
 
-def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: float | None) -> Exposure:
+def _measured(course: Course, pure: Pure, total: float | None) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
     labels = {name.rpartition("/")[2]: name for name in pure}
@@ -122,7 +148,7 @@ def _measured(course: Course, pure: dict[str, tuple[str, float, float]], total: 
     return result
 
 
-def _estimated(pure: dict[str, tuple[str, float, float]], total: float | None, receiving: float | None) -> Exposure:
+def _estimated(pure: Pure, total: float | None, receiving: float | None) -> Exposure:
     """From sums: waiting is exposed first, then what the layers wait for (all else), then gradients; together no more
     than the exposed time."""
     result = Exposure(known=False, told=total is not None)

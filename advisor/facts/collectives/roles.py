@@ -30,10 +30,9 @@ def roles_of(
             roles[group] = _GROUP_WORDS[word]
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for ex in exchanges.values():
-        per_step = Counter(zip((ex.groups[g] for g in ex.group), ex.kinds(), strict=True))
-        for (group, k), count in per_step.items():
+        for (group, k), count in ex.counts().items():
             if group:
-                kinds[group][str(k)] = max(kinds[group][str(k)], count * ex.scale // max(len(ex.steps), 1))
+                kinds[group][k] = max(kinds[group][k], count * ex.scale // max(len(ex.steps), 1))
     for group, counts in kinds.items():
         if group not in roles and any(counts[k] for k in POINT_TO_POINT):
             roles[group] = "pipeline"

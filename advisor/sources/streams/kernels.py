@@ -185,6 +185,8 @@ class _Collector:
             self.impossible += int((np.isfinite(ratio) & ~known).sum())
             if part is not None:
                 ratio = ratio * part[pipe in _VECTOR_PIPES]
+                if pipe == "scalar_ratio":
+                    known &= ~part[2]  # there the cube core's scalar unit also waits for the vector cores
             weight = np.where(known, duration, 0.0)
             self.pipes[pipe] = _grown(self.pipes[pipe], size)
             self.piped[pipe] = _grown(self.piped[pipe], size)
@@ -218,12 +220,14 @@ class _Collector:
 _VECTOR_PIPES = frozenset(("vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio"))
 
 
-def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floats, Floats]:
-    """The part of each kernel's time in which its cube cores, and in which its vector cores worked: below 1 only where
-    it uses both. A cube core that starts, tells the vector cores to begin and ends was busy for nothing of the rest."""
+def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """The part of each kernel's time in which its cube cores, and in which its vector cores worked, and where it uses
+    both: only there a part is below 1. A cube core that starts, tells the vector cores to begin and ends was busy for
+    nothing of the rest."""
     mixed = (cube > 0) & (vector > 0) & (duration > 0)
     per = np.where(mixed, duration, 1.0)
-    return tuple(np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))  # type: ignore[return-value]
+    first, second = (np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))
+    return first, second, mixed
 
 
 def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

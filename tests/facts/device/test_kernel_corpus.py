@@ -66,7 +66,7 @@ def test_hand_picked_rows_are_judged_by_operator_only() -> None:
     result = measured("mstt-kernel-computeadvice-small")
     assert result.facts.value("timeline.idle_share", RUN) is None
     assert result.facts.value("operator_type.time_us", kind("MatMulV3")) == pytest.approx(4122.342)
-    assert result.facts.value("operator_type.pipe", kind("FlashAttentionScore")) == "scalar"
+    assert result.facts.value("operator_type.pipe", kind("FlashAttentionScore")) == "memory (read)"
 
 
 def test_older_tables_give_the_shares_of_types() -> None:

@@ -1,0 +1,174 @@
+"""The same collectives of all ranks put side by side.
+
+A collective ends together, whatever the hosts' clocks say, so ranks are compared by how long each was inside it: the
+last to arrive is inside for the transfer alone, the others for its lateness too. Where the profiler books the waiting
+(Wait, Idle, or not at all) does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, Floats, Ints
+from advisor.model import Source
+
+
+@dataclass
+class Joint:
+    """The same operations of one group and kind on all ranks at hand: rows are operations, columns ranks."""
+
+    group: str
+    kind: str
+    ranks: tuple[int, ...]
+    members: tuple[int, ...]
+    """All members as far as known; at least `ranks`."""
+    complete: bool
+    """Every member's file is at hand."""
+    steps: list[str]
+    names: list[str]
+    ordinal: Ints
+    elapsed_us: Floats
+    transit_us: Floats
+    booked_us: Floats
+    start_ns: Ints
+    size_bytes: Floats
+    scale: int = 1
+    sources: tuple[Source, ...] = field(default=())
+
+    @property
+    def per_step(self) -> float:
+        """What sums over all rows are multiplied with to be those of one step."""
+        return self.scale / len(set(self.steps))
+
+    @property
+    def pure_us(self) -> Floats:
+        """The transfer without the waiting for ranks at hand: how long the last to arrive was inside."""
+        pure: Floats = np.nanmin(self.elapsed_us, axis=1)
+        return pure
+
+    @property
+    def transfer_us(self) -> Floats:
+        """The transfer alone: `pure_us`, but not above the longest transit of any member where a member's file is
+        missing, for the rest may be waiting for that one."""
+        if self.complete:
+            return self.pure_us
+        longest = np.where(np.isfinite(self.transit_us), self.transit_us, -1.0).max(axis=1)
+        return np.where(longest > 0, np.minimum(self.pure_us, longest), self.pure_us)
+
+    @property
+    def wait_us(self) -> Floats:
+        """Waiting of each rank for the last one at hand."""
+        return self.elapsed_us - self.pure_us[:, None]
+
+    def in_steps(self, steps: set[str]) -> npt.NDArray[np.bool_]:
+        """Which operations lie in these steps."""
+        return np.array([s in steps for s in self.steps], bool)
+
+
+def join(exchanges: dict[int, Exchanges], groups: dict[str, tuple[int, ...]], complete_world: bool) -> Iterator[Joint]:
+    """Puts the collectives of all ranks side by side. Operations are matched by name; where ranks name them
+    differently, by their order within step, group and kind. Point-to-point operations are left out."""
+    members: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for rank, ex in exchanges.items():
+        for pair in ex.counts():
+            members[pair].append(rank)
+    for pair in [p for p in members if not p[0] and len(members[p]) > 1]:
+        for part in _share_names(members.pop(pair), pair[1], exchanges):
+            members[f"~{part[0]}", pair[1]] = part
+    for (group, kind), ranks in sorted(members.items()):
+        if kind in POINT_TO_POINT:
+            continue
+        known = groups.get(group)
+        complete = set(ranks) >= set(known) if known else complete_world
+        full = tuple(sorted(set(known or ()) | set(ranks)))
+        joint = _side_by_side("" if group.startswith("~") else group, kind, tuple(sorted(ranks)), exchanges)
+        if joint is not None:
+            joint.members, joint.complete = full, complete
+            yield joint
+
+
+def _share_names(ranks: list[int], kind: str, exchanges: dict[int, Exchanges]) -> list[list[int]]:
+    """Ranks whose operations of this kind mostly bear the same names: files that tell no group."""
+    parts: list[tuple[set[str], list[int]]] = []
+    for rank in ranks:
+        ex = exchanges[rank]
+        mine = {name for name, k in zip(ex.names, ex.kind, strict=True) if k == kind}
+        for names, part in parts:
+            if len(names & mine) >= 0.5 * min(len(names), len(mine)):
+                part.append(rank)
+                break
+        else:
+            parts.append((mine, [rank]))
+    return [part for _, part in parts]
+
+
+class _Keys:
+    """Operations of different ranks as numbers: the same number, the same step and name."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, int] = {}
+        self._names: dict[str, int] = {}
+
+    def by_name(self, ex: Exchanges, at: Ints) -> Ints:
+        """Of the operations at these places, by step and name."""
+        return self._in_steps(ex, at, _codes(self._names, ex.names)[ex.name[at]])
+
+    def by_order(self, ex: Exchanges, at: Ints) -> Ints:
+        """The same by step and place in it."""
+        return self._in_steps(ex, at, ex.ordinal[at])
+
+    def _in_steps(self, ex: Exchanges, at: Ints, keys: Ints) -> Ints:
+        steps: Ints = _codes(self._steps, ex.steps)[ex.step[at]]
+        return steps << 32 | keys
+
+
+def _codes(known: dict[str, int], words: tuple[str, ...]) -> Ints:
+    return np.fromiter((known.setdefault(word, len(known)) for word in words), np.int64, len(words))
+
+
+def _side_by_side(group: str, kind: str, ranks: tuple[int, ...], exchanges: dict[int, Exchanges]) -> Joint | None:
+    coder = _Keys()
+    places = {rank: exchanges[rank].of(group, kind) for rank in ranks}
+    keys = {rank: coder.by_name(exchanges[rank], at) for rank, at in places.items()}
+    different = {rank: np.unique(mine) for rank, mine in keys.items()}
+    common = reduce(_both, different.values())
+    if len(common) < 0.5 * max(map(len, different.values())) or any(
+        len(different[rank]) < len(keys[rank]) for rank in ranks
+    ):
+        keys = {rank: coder.by_order(exchanges[rank], at) for rank, at in places.items()}
+        common = reduce(_both, map(np.unique, keys.values()))
+    if not len(common):
+        return None
+    first = ranks[0]
+    inside = np.isin(keys[first], common)
+    chosen, order = places[first][inside], np.argsort(keys[first][inside], kind="stable")
+    sought = keys[first][inside][order]
+    shape = (len(chosen), len(ranks))
+    data = {field: np.full(shape, np.nan) for field in ("elapsed_us", "transit_us", "booked_us", "size_bytes")}
+    start = np.zeros(shape, np.int64)
+    for column, rank in enumerate(ranks):
+        ex = exchanges[rank]
+        at = np.minimum(np.searchsorted(sought, keys[rank]), len(sought) - 1)
+        here = sought[at] == keys[rank]
+        row, mine = order[at[here]], places[rank][here]
+        for name, target in data.items():
+            target[row, column] = getattr(ex, name)[mine]
+        start[row, column] = ex.start_ns[mine]
+    ex = exchanges[first]
+    return Joint(
+        group, kind, ranks, ranks, False,
+        [ex.steps[i] for i in ex.step[chosen]], [ex.names[i] for i in ex.name[chosen]],
+        ex.ordinal[chosen], data["elapsed_us"], data["transit_us"], data["booked_us"], start, data["size_bytes"],
+        max(exchanges[r].scale for r in ranks), ex.sources,
+    )  # fmt: skip
+
+
+def _both(one: Ints, other: Ints) -> Ints:
+    """What stands in both, each once and sorted, as these are; most often all of it."""
+    return one if np.array_equal(one, other) else np.intersect1d(one, other, assume_unique=True)
