@@ -6,8 +6,9 @@ from collections import defaultdict
 from typing import Any
 from xml.etree import ElementTree
 
+from advisor.knowledge.fact_titles import titles_of
 from advisor.model import Check, Finding, Outcome, Report
-from advisor.render.conditions import line
+from advisor.render.conditions import titled
 from advisor.render.escaping import printable, xml
 from advisor.render.wording import change, check, gain, promise, where, word
 
@@ -59,7 +60,7 @@ def _fill(case: ElementTree.Element, item: Check, findings: list[Finding], lang:
     elif item.outcome is Outcome.ERROR:
         ElementTree.SubElement(case, "error", type="rule", message=printable(item.reason))
     elif item.outcome in (Outcome.NO_DATA, Outcome.NOT_APPLICABLE):
-        reason = item.reason or ", ".join(item.missing)
+        reason = item.reason or titles_of(item.missing, lang)
         words = word(lang, f"outcomes.{item.outcome.value}")
         ElementTree.SubElement(case, "skipped", message=printable(f"{words}: {reason}" if reason else words))
 
@@ -67,7 +68,7 @@ def _fill(case: ElementTree.Element, item: Check, findings: list[Finding], lang:
 def _describe(finding: Finding, lang: str) -> str:
     severity = word(lang, f"severities.{finding.severity.value}")
     lines = [f"[{severity}] {where(finding.subject, lang)}: {finding.message.get(lang)}"]
-    lines += [f"  {evidence.fact} = {line(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
+    lines += [f"  {titled(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
     if (told := finding.saving or finding.at_stake) is not None:
         lines.append(f"  {promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from advisor.basics.jsonout import shield_json
 from advisor.exchange import tool_version
 from advisor.model import Check, Finding, Outcome, Report
-from advisor.render.conditions import line
+from advisor.render.conditions import titled
 from advisor.render.escaping import markdown, printable
 from advisor.render.wording import check, gain, promise, where, word
 
@@ -99,7 +99,7 @@ def _result(report: Report, finding: Finding, index: int, lang: str) -> dict[str
 
 def _message(finding: Finding, lang: str) -> dict[str, str]:
     lines = [f"{finding.title.get(lang)}: {finding.message.get(lang)}"]
-    lines += [f"{evidence.fact} = {line(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
+    lines += [titled(evidence, finding.evidence, lang) for evidence in finding.evidence]
     if (told := finding.saving or finding.at_stake) is not None:
         lines.append(f"{promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:
