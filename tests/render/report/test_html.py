@@ -110,7 +110,7 @@ def test_a_card_has_everything_a_reader_needs():
         "pipeline operation Map(2)",
         "98 %",
         "limit 85 %",
-        "−36.1 ms (60.5 %)",
+        "−36 ms (60 %)",
         "→",
         "num_parallel_workers: 2 → 6",
         "num_parallel_workers=6)",
