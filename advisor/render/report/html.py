@@ -36,6 +36,7 @@ from advisor.render.report.outline import (
 )  # fmt: skip
 from advisor.render.report.pictures.svg import anchor_of
 from advisor.render.report.places import place_of
+from advisor.render.report.whatif import spent, used
 
 CARDS = 120
 """Causes told in full; further ones are lines of a table, which keeps a report of a thousand ranks openable."""
@@ -68,6 +69,8 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         aggregated=_two(wording.made_of, report),
         counts=_two(said_counts, report),
         breakdown=_breakdown(report),
+        spent=_two(_spent, report),
+        used=_two(used, report),
         direction_class=_direction_class(report),
         direction=direction_words(report),
         whatif=_whatif(report),
@@ -250,6 +253,11 @@ def _breakdown(report: Report) -> list[dict[str, Any]]:
         shown.append({"name": name, "css": css, "share": share, "x": round(at, 1), "width": round(width, 1)})
         at += width
     return shown
+
+
+def _spent(report: Report, lang: str) -> str:
+    """Useful, avoidable and unavoidable parts of the step in a row; empty where it was not accounted for."""
+    return " · ".join(spent(report, lang))
 
 
 def _collect(report: Report, lang: str) -> str:
