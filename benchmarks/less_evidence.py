@@ -156,7 +156,8 @@ def main() -> int:
         keep = given.keep or Path(temporary) / "reduced"
         started = time.monotonic()
         with ProcessPoolExecutor(given.jobs) as pool:
-            whole = dict(zip(originals, pool.map(answer, originals.values()), strict=True))
+            drawn = sorted({Random(f"{given.seed}/{number}").choice(sorted(originals)) for number in numbers})
+            whole = dict(zip(drawn, pool.map(answer, [originals[name] for name in drawn]), strict=True))
             jobs = [(n, given.seed, originals, kinds, keep, given.keep is not None) for n in numbers]
             for reduced in pool.map(_job, jobs, chunksize=4):
                 if reduced.taken is None:

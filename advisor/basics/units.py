@@ -6,6 +6,8 @@ and unit are never torn apart. Words for values (yes, about 3, what a late rank 
 
 from __future__ import annotations
 
+import re
+
 UNITS = {
     "ratio": "a share or ratio, 0.1 is shown as 10 %",
     "us": "microseconds",
@@ -54,6 +56,14 @@ def _scaled(value: float, scale: tuple[tuple[float, str], ...], digits: int, suf
     value = float(f"{value:.{digits}g}")
     size, name = next(((size, name) for size, name in scale if abs(value) >= size), scale[-1])
     return f"{significant(value / size, digits)}{NBSP}{name}{suffix}".rstrip()
+
+
+_LOOSE = re.compile(r"(?<=\d) (?=(?:%|ms|µs|s|[kMG]?B(?:/s)?|MHz)(?![A-Za-z]))")
+
+
+def tied(text: str) -> str:
+    """The text with no-break spaces between its numbers and their units."""
+    return _LOOSE.sub(NBSP, text)
 
 
 def is_whole(value: float) -> bool:
@@ -108,7 +118,8 @@ def _number(value: float, unit: str, digits: int) -> str:
 
 def signed(value: float, unit: str) -> str:
     """A difference with its sign: "+1.2 ms", "−4.3 %"."""
-    return ("+" if value > 0 else "−" if value < 0 else "") + show(abs(value), unit, DIGITS)
+    size = show(abs(value), unit, DIGITS)
+    return size if size.startswith("<") else ("+" if value > 0 else "−" if value < 0 else "") + size
 
 
 def show_apart(first: float, second: float, unit: str, digits: int | None = None) -> tuple[str, str]:

@@ -33,8 +33,7 @@ def match_findings(before: Report, after: Report) -> Iterator[Matched]:
     for key, finding in new.items():
         if key not in old:
             reason = _unjudged(next((c for c in before.checked if c.rule == finding.rule), None))
-            note = f"not judged before: {reason}" if reason else ""
-            yield Matched("new", finding.verdict, finding.subject, None, finding, note)
+            yield Matched("new", finding.verdict, finding.subject, None, finding, reason)
 
 
 def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
@@ -44,10 +43,14 @@ def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
     return found
 
 
+NOT_RUN = "the rule was not run"
+"""Why a rule that the other side did not have said nothing."""
+
+
 def _unjudged(check: Check | None) -> str:
     """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find."""
     if check is None:
-        return "the rule was not run"
+        return NOT_RUN
     if check.outcome in _JUDGED or check.outcome == Outcome.NOT_APPLICABLE:
         return ""
     return ", ".join(check.missing[:3]) or check.reason or check.outcome.value

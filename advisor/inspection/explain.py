@@ -10,9 +10,11 @@ from typing import Any
 from advisor.basics.errors import UsageError
 from advisor.basics.jsonout import shield_json
 from advisor.basics.suggest import suggest
-from advisor.basics.units import show
+from advisor.basics.units import EXACT, MEASURED, show
 from advisor.facts.base import FactKind, Measured
 from advisor.facts.registry import catalogue
+from advisor.knowledge.fact_titles import fact_title, titles_of
+from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import COLLECTION, RUN, Check, Finding, Subject
 from advisor.pipeline import measure
@@ -141,7 +143,7 @@ def _text(told: Mapping[str, Any], lang: str) -> list[str]:
         lines.append("  " + say("explain.thresholds"))
         for name, p in rule["params"].items():
             key = "explain.threshold_overridden" if p["overridden"] else "explain.threshold"
-            value = show(p["value"], p["unit"])
+            value = show(p["value"], p["unit"], EXACT)
             lines.append("    " + say(key, name=name, value=value, by=p["overridden"], origin=p["origin"]))
     lines += ["  " + say("explain.document", reference=", ".join(map(str, r.values()))) for r in rule["references"]]
     if rule["statements"]:
@@ -157,19 +159,23 @@ def _profile_lines(profile: Mapping[str, Any], lang: str) -> list[str]:
     say = partial(word, lang)
     lines = ["", say("explain.outcome", path=profile["path"], outcome=say(f"outcomes.{profile['outcome']}"))]
     if profile["missing"]:
-        lines.append("  " + say("explain.not_measured", facts=", ".join(profile["missing"])))
+        lines.append("  " + say("explain.not_measured", facts=titles_of(profile["missing"], lang)))
     if profile["reason"]:
         lines.append(f"  {profile['reason']}")
     for subject in profile["subjects"][:SUBJECTS_SHOWN]:
         lines.append("  " + say(f"explain.{'fired' if subject['fired'] else 'silent'}", subject=subject["subject"]))
         for clause in subject["clauses"]:
-            seen = "; ".join(
-                f"{o['fact']} = {show(tuple(o['value']) if isinstance(o['value'], list) else o['value'], o['unit'])}"
-                for o in clause["observed"][:4]
-            )
+            seen = say("report.semicolon").join(_seen(o, lang) for o in clause["observed"][:4])
             truth = "unknown" if clause["truth"] is None else str(clause["truth"]).lower()
             line = f"    {say(f'explain.clause_{truth}'):8}{clause['part']}: {clause['text']}"
             lines.append(line + (f"   [{seen}]" if seen else ""))
     if len(profile["subjects"]) > SUBJECTS_SHOWN:
         lines.append("  " + say("explain.more_subjects", count=len(profile["subjects"]) - SUBJECTS_SHOWN))
     return lines
+
+
+def _seen(observed: Mapping[str, Any], lang: str) -> str:
+    """ "idle share of the step: 30 %"."""
+    value = tuple(observed["value"]) if isinstance(observed["value"], list) else observed["value"]
+    text = say_value(value, observed["unit"], lang, observed["fact"], MEASURED)
+    return word(lang, "conditions.titled", title=fact_title(observed["fact"], lang), line=text)

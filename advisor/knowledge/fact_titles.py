@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from advisor.basics.resources import resource
+from advisor.knowledge.words import word
 from advisor.model import Text
 from advisor.yamlfiles.document import read_document
 
@@ -14,6 +16,11 @@ def fact_titles() -> dict[str, Text]:
     """The titles in both languages by the id of the fact."""
     data = read_document(resource("knowledge_base", "fact_titles.yaml")).data
     return {name: Text(*titles) for name, titles in data.items()}
+
+
+def titles_of(names: Iterable[str], lang: str) -> str:
+    """The titles of these facts in a row."""
+    return word(lang, "values.separator").join(dict.fromkeys(fact_title(name, lang) for name in names))
 
 
 def fact_title(name: str, lang: str) -> str:

@@ -37,4 +37,5 @@ def say_value(value: object, unit: str, lang: str, fact: str = "", digits: int |
     if unit == "count" and isinstance(value, float) and not is_whole(value):
         rounded = round(value)
         return word(lang, "values.about", count=rounded) if rounded else word(lang, "values.less_than_one")
-    return show(value, unit, digits)
+    told = show(value, unit, digits)
+    return word(lang, "values.more_than", value=told[2:]) if told.startswith(">") and unit == "ratio" else told

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.basics.units import EXACT, NBSP, show, show_apart
+from advisor.knowledge.fact_titles import fact_title
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import Evidence
@@ -124,6 +125,11 @@ def _clauses(condition: str) -> list[str]:
             parts.append(condition[start:index].strip())
             start = index + 1
     return [part for part in (*parts, condition[start:].strip()) if part]
+
+
+def titled(item: Evidence, evidence: Sequence[Evidence], lang: str) -> str:
+    """`line` behind the title of the fact: "idle share of the step: 21 % (limit 3 %)"."""
+    return word(lang, "conditions.titled", title=fact_title(item.fact, lang), line=line(item, evidence, lang))
 
 
 def line(item: Evidence, evidence: Sequence[Evidence], lang: str) -> str:

@@ -18,6 +18,8 @@ from advisor.sources.layouts.devices import devices_of, sample_cells
 
 _STARTS = ("task start time(us)", "start time(us)")
 _COUNTERS = ("aic_mac_ratio", "mac_ratio", "aiv_vec_ratio", "vec_ratio")
+_NAMING = ("kernels", "operator_types", "steps")
+"""Tables with a column of devices."""
 _SHOWN = 3
 
 
@@ -102,16 +104,20 @@ def _grouped(ranks: Iterable[Rank], key: Callable[[Rank], object]) -> list[list[
 
 
 def _device(rank: Rank) -> tuple[str, str] | None:
-    found = {rank.device} if rank.device else devices_of(rank.tables["kernels"].paths) if rank.has("kernels") else set()
+    table = next((name for name in _NAMING if rank.has(name)), None)
+    found = {rank.device} if rank.device else devices_of(rank.tables[table].paths) if table else set()
     if not found and rank.layout == "files":
         return "", str(rank.root)  # files that lie together and tell no device: of one, if they ran one by one
     return (rank.host or "", found.pop() or "") if len(found) == 1 else None
 
 
 def _one_by_one(group: Sequence[Rank]) -> bool:
-    """Whether all tell when their kernels ran, and no two ran at once."""
+    """Whether all tell when their kernels ran, and no two ran at once. Single files that tell no times are of one
+    device that they name: whoever profiles a cluster keeps its ranks apart by more than a folder."""
     spans = [_span(rank) for rank in group]
     known = sorted(span for span in spans if span is not None)
+    if not known:
+        return all(rank.layout == "files" and not rank.has("kernels") and rank.tables for rank in group)
     return len(known) == len(group) and all(first[1] <= second[0] for first, second in pairwise(known))
 
 

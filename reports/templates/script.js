@@ -57,9 +57,9 @@
     const text = cell.querySelector(lang() === "zh" ? ".zh" : ".en");
     return (text || cell).textContent.trim();
   };
-  const units = { s: 1e6, ms: 1e3, us: 1, GB: 1e9, MB: 1e6, kB: 1e3, B: 1, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1, "%": 1, M: 1e6, k: 1e3, G: 1e9, T: 1e12 };
+  const units = { s: 1e6, ms: 1e3, us: 1, µs: 1, GB: 1e9, MB: 1e6, kB: 1e3, B: 1, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1, "%": 1, M: 1e6, k: 1e3, G: 1e9, T: 1e12 };
   const valueOf = (text) => {
-    const found = /^[−-]?([\d.]+)\s*([A-Za-z%/]*)/.exec(text);
+    const found = /^(?:[<>≈]\s*)?[−-]?([\d.]+)\s*([A-Za-zµ%/]*)/.exec(text);
     return found ? Number(found[1]) * (units[found[2]] || 1) * (/^[−-]/.test(text) ? -1 : 1) : null;
   };
   const compare = (a, b) => {
@@ -96,7 +96,7 @@
   for (const button of document.querySelectorAll("[data-csv]")) {
     button.addEventListener("click", () => {
       const rows = [...button.closest("details").querySelectorAll("tr")];
-      const text = rows.map((row) => [...row.cells].map((cell) => quoted(inert(shown(cell)))).join(",")).join("\r\n");
+      const text = rows.map((row) => [...row.cells].map((cell) => quoted(inert(shown(cell).replace(/\u00a0/g, " ")))).join(",")).join("\r\n");
       const link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob(["\ufeff" + text + "\r\n"], { type: "text/csv" }));
       link.download = button.dataset.csv + ".csv";

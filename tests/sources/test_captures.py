@@ -141,3 +141,14 @@ def test_one_prefix_or_none_is_one_recording(tmp_path: Path) -> None:
     (tmp_path / "step_trace_time.csv").write_text("Step,Computing,Communication(Not Overlapped),Free\n1,900,0,100\n")
     (rank,) = load_profile([tmp_path]).ranks
     assert {"kernels", "steps"} <= set(rank.tables)
+
+
+def test_step_tables_of_one_device_in_several_folders_are_no_ranks(tmp_path: Path) -> None:
+    """batch_1, batch_8, … each with a step table that names the same device: runs of an experiment; one is judged."""
+    heading = "Device_id,Step,Computing,Communication(Not Overlapped),Free\n"
+    for number, busy in enumerate((900, 4000, 9000)):
+        folder = tmp_path / f"batch_{number}"
+        folder.mkdir()
+        (folder / "step_trace_time.csv").write_text(f"{heading}7,,{busy},0,100\n", encoding="utf-8")
+    (rank,) = load_profile([tmp_path]).ranks
+    assert "one of 3 recordings" in rank.problems[0].problem

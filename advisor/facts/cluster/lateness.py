@@ -15,7 +15,7 @@ import numpy.typing as npt
 from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.cluster.peers import excess, others_median, spread
+from advisor.facts.cluster.peers import excess, others_median, spread, typical
 from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
@@ -121,7 +121,7 @@ def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Fl
     gaps between kernels of all ranks, which do not depend on what a stage computes. `above` is what it has more of
     these in each step."""
     known = {p: over for p, over in above.items() if np.isfinite(over).any() and (p != "data" or balance.data_known)}
-    parts = {p: float(np.nanmedian(over)) for p, over in known.items()}
+    parts = {p: float(typical(over[None])[0]) for p, over in known.items()}
     shown = {p: over > parts[p] / 2 for p, over in known.items()}
     if speed is not None:
         parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)

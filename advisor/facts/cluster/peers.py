@@ -29,13 +29,20 @@ def others_median(values: Floats) -> Floats:
     return result
 
 
-def excess(values: Floats) -> Floats:
-    """How far each rank is above the median of the others: the median of the difference over steps."""
-    difference = values - others_median(values)
-    known = np.isfinite(difference).any(axis=1)
+def typical(values: Floats) -> Floats:
+    """For each row the median over steps, NaN not counted; of two steps the one nearer to zero, as nobody knows which
+    of them is the exception. Rows without a finite value get NaN."""
     result = np.full(len(values), np.nan)
-    result[known] = np.nanmedian(difference[known], axis=1)
+    known = np.isfinite(values)
+    for row in np.flatnonzero(known.any(axis=1)).tolist():
+        own = values[row, known[row]]
+        result[row] = own[np.argmin(np.abs(own))] if len(own) == 2 else np.median(own)
     return result
+
+
+def excess(values: Floats) -> Floats:
+    """How far each rank is above the median of the others: what it usually is over the steps."""
+    return typical(values - others_median(values))
 
 
 def spread(values: Floats) -> float | None:

@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.collectives.roles import roles_of
+from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
@@ -151,7 +152,17 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
         if found.source.startswith("assumed"):
             found.source = "bubbles and computation of neighbouring ranks"
         return
+    if not exchanges and _hand_over(run):
+        found.stage, found.guessed = {rank: place for place, rank in enumerate(ranks)}, True
+        found.source = "ranks hand over to single others; nothing tells which are of one stage"
+        return
     found.stage = dict.fromkeys(ranks, 0)
+
+
+def _hand_over(run: Run) -> bool:
+    """Whether kernels send to or receive from single ranks: then the ranks need not do the same work."""
+    chains = (course.chain for course in run.each(COURSE).values())
+    return any(kind_of(name) in ("send", "receive") for chain in chains if chain for name in chain.name if name)
 
 
 def _chains(found: Partition, exchanges: dict[int, Exchanges]) -> list[tuple[int, ...]]:
@@ -288,4 +299,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.host", subject, found.host.get(rank))
 
 
-FAMILIES = (Family("parallelism", KINDS, measure, uses=(EXCHANGES, STEPS)),)
+FAMILIES = (Family("parallelism", KINDS, measure, uses=(EXCHANGES, STEPS, COURSE)),)

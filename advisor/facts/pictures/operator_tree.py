@@ -9,7 +9,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Run
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.reduction import OPERATORS, TypeRow
-from advisor.model import Subject
+from advisor.model import RUN, Subject
 
 TYPES_DRAWN = 30
 SHAPES_DRAWN = 6
@@ -33,6 +33,7 @@ def operator_types(run: Run, facts: FactSet) -> list[dict[str, Any]]:
             "count": facts.number("operator_type.count", subject),
             "core": facts.value("operator_type.core", subject),
             **_unit_of(run, subject),
+            **_speed(facts, subject),
             "shapes": _shapes(run, subject.id),
         }
         for subject, us in costliest
@@ -56,6 +57,20 @@ def _unit_of(run: Run, subject: Subject) -> dict[str, Any]:
     if longest is not None and longest.longest_us > 0:
         found |= {"longest_us": _round(longest.longest_us), "longest": longest.longest_call}
     return found
+
+
+_SPEEDS = {
+    "flop_per_s": "operator_type.flop_per_s",
+    "best_flop_per_s": "operator_type.best_flop_per_s",
+    "bytes_per_s": "operator_type.memory_rate",
+}
+
+
+def _speed(facts: FactSet, subject: Subject) -> dict[str, float]:
+    """What the type achieves, and at the best of its shapes; absent where shapes and counters do not tell."""
+    told = {key: facts.number(name, subject) for key, name in _SPEEDS.items()}
+    peak = facts.number("utilisation.peak_flop_per_s", RUN) if told["flop_per_s"] else None
+    return {key: _round(value) for key, value in {**told, "peak_flop_per_s": peak}.items() if value}
 
 
 def _shapes(run: Run, name: str) -> list[dict[str, Any]]:

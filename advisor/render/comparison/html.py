@@ -81,9 +81,37 @@ def _operator_types(before: Report, after: Report) -> Iterator[Figure]:
     labels = [shorten(printable(name), 60) for name in names]
     drawing = bars.rows(bars.Bars(labels, series, unit), caption("operator-types"))
     legend = tuple((colors[key], both(f"serve.{key}")) for key, _ in pairs)
-    rows = tuple((printable(name), *_row(old.get(name), new.get(name))) for name in names)
-    head = (both("figures.operator_type"), both("serve.before"), both("serve.after"), both("serve.change"))
+    shapes = _shapes(before), _shapes(after)
+    rows = tuple(
+        (printable(name), shorten(printable(shape), 80) or "–", *_row(was, now))
+        for name in names
+        for shape, was, now in (("", old.get(name), new.get(name)), *_by_shape(name, *shapes))
+    )
+    head = (
+        both("figures.operator_type"),
+        both("figures.shape"),
+        both("serve.before"),
+        both("serve.after"),
+        both("serve.change"),
+    )
     yield Figure("operator-types", both("comparison.operator_types"), head, rows, drawing, legend=legend)
+
+
+def _shapes(report: Report) -> dict[tuple[str, str], float]:
+    """(type, input shapes) -> time per step, of the costliest shapes."""
+    return {
+        (str(entry["name"]), str(shape["shape"])): float(shape["us"])
+        for entry in report.charts.get("operator_types", ())
+        for shape in entry.get("shapes", ())
+    }
+
+
+def _by_shape(
+    name: str, old: dict[tuple[str, str], float], new: dict[tuple[str, str], float]
+) -> Iterator[tuple[str, float | None, float | None]]:
+    for key in dict.fromkeys((*old, *new)):
+        if key[0] == name and key[1]:
+            yield key[1], old.get(key), new.get(key)
 
 
 def _row(before: float | None, after: float | None) -> tuple[str, str, str]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from rich.cells import cell_len
 
 from advisor.basics.jsonout import shield_json
 from advisor.basics.units import MEASURED, show, show_apart, signed
+from advisor.compare.effects import NOT_RUN
 from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle
+from advisor.knowledge.fact_titles import fact_title, titles_of
 from advisor.knowledge.words import both, word
-from advisor.model import Finding, Value
+from advisor.model import Finding, Subject, Value
 from advisor.render.escaping import printable
+from advisor.render.wording import where
 
 SCHEMA_VERSION = "1.0"
 
@@ -52,7 +57,10 @@ def _change(metric: Metric, lang: str) -> str:
 
 
 def _rows(comparison: Comparison, lang: str) -> list[tuple[str, str, str, str]]:
-    return [(m.fact, _value(m.before, m.unit), _value(m.after, m.unit), _change(m, lang)) for m in comparison.metrics]
+    return [
+        (fact_title(m.fact, lang), _value(m.before, m.unit), _value(m.after, m.unit), _change(m, lang))
+        for m in comparison.metrics
+    ]
 
 
 def _obstacle_line(obstacle: Obstacle, lang: str) -> str:
@@ -70,8 +78,9 @@ def _account_line(account: Account, lang: str) -> str:
     else:
         moved = " → ".join(show_apart(account.before, account.after, "us", MEASURED))
     line = word(
-        lang, "comparison.account", subject=account.subject, change=signed(account.change_us, "us"), fact=account.fact,
-        moved=moved, part=account.part.removesuffix("_us"), part_change=signed(account.part_change_us, "us"),
+        lang, "comparison.account", subject=where(account.subject, lang), change=signed(account.change_us, "us"),
+        fact=fact_title(account.fact, lang),
+        moved=moved, part=fact_title(account.part, lang), part_change=signed(account.part_change_us, "us"),
         share=show(account.share or 0.0, "ratio"),
     )  # fmt: skip
     return line + (f" [{', '.join(account.findings)}]" if account.findings else "")
@@ -81,30 +90,39 @@ def _finding_line(match: Matched, lang: str) -> str:
     old, new = match.before, match.after
     finding = new or old
     assert finding is not None
-    line = f"{finding.title.get(lang)} · {match.subject} ({match.verdict}, {finding.rule}"
-    if old is not None and new is not None:
-        line += f", {_pair(old.severity.value, new.severity.value)}"
-        if old.saving is not None and new.saving is not None:
-            line += ", " + " → ".join(show_apart(old.saving.us, new.saving.us, "us"))
-    else:
-        line += f", {finding.severity.value}"
-    return line + ")" + (f": {match.reason}" if match.reason else "")
+    told = [finding.rule, _severities([each.severity.value for each in (old, new) if each is not None], lang)]
+    if old is not None and new is not None and old.saving is not None and new.saving is not None:
+        told.append(" → ".join(show_apart(old.saving.us, new.saving.us, "us")))
+    about = finding.title.get(lang) + ("" if is_whole(match.subject) else f" · {where(match.subject, lang)}")
+    text = word(lang, "comparison.finding", about=about, told=word(lang, "values.separator").join(told))
+    unmeasured = titles_of(match.reason.split(", "), lang)
+    reason = word(lang, "comparison.not_run") if match.reason == NOT_RUN else unmeasured
+    if not reason:
+        return text
+    key = "comparison.not_judged_before" if match.state == "new" else "comparison.because"
+    return word(lang, key, finding=text, reason=reason)
 
 
-def _pair(old: str, new: str) -> str:
-    return old if old == new else f"{old} → {new}"
+def is_whole(subject: Subject) -> bool:
+    """A subject that needs no naming: the run, the collection."""
+    return subject.kind == subject.id
+
+
+def _severities(values: Sequence[str], lang: str) -> str:
+    return " → ".join(word(lang, f"severities.{value}") for value in dict.fromkeys(values))
 
 
 def _effect_line(effect: Effect, lang: str) -> str:
     line = word(
         lang, "comparison.effect", finding=effect.finding.id, remedy=effect.remedy.title,
-        outcome=both(f"comparison.{effect.outcome}"), fact=effect.fact, before=_value(effect.before, effect.unit),
+        outcome=both(f"comparison.{effect.outcome}"), fact=fact_title(effect.fact, lang),
+        before=_value(effect.before, effect.unit),
         after=_value(effect.after, effect.unit), expect=both(f"expectations.{effect.expect}"),
     )  # fmt: skip
     if effect.promised_us is not None:
-        line += f"; {word(lang, 'comparison.promised')} {show(effect.promised_us, 'us')}"
+        line = word(lang, "comparison.with_promise", effect=line, time=show(effect.promised_us, "us"))
         if effect.gained_us is not None and effect.outcome in ("kept", "partly"):
-            line += f", {word(lang, 'comparison.gained')} {show(effect.gained_us, 'us')}"
+            line = word(lang, "comparison.with_gain", effect=line, time=show(effect.gained_us, "us"))
     return line
 
 
@@ -129,10 +147,11 @@ def _text(comparison: Comparison, lang: str) -> Iterator[str]:
     yield f"{comparison.before.path} → {comparison.after.path}"
     rows = [_head(lang), *_rows(comparison, lang)]
     if len(rows) > 1:
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        widths = [max(cell_len(row[i]) for row in rows) for i in range(3)]
         yield ""
         for row in rows:
-            cells = (row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3])
+            pads = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=False)]
+            cells = (row[0] + pads[0], pads[1] + row[1], pads[2] + row[2], row[3])
             yield "  ".join(cells).rstrip()
     for title, lines in _sections(comparison, lang):
         if lines:
@@ -148,7 +167,7 @@ def _markdown(comparison: Comparison, lang: str) -> Iterator[str]:
         yield ""
         yield f"| {' | '.join(_head(lang))} |"
         yield "|---|---:|---:|---:|"
-        yield from (f"| `{row[0]}` | {row[1]} | {row[2]} | {row[3]} |" for row in rows)
+        yield from (f"| {_escape(row[0])} | {row[1]} | {row[2]} | {row[3]} |" for row in rows)
     for title, lines in _sections(comparison, lang):
         if lines:
             yield ""
@@ -187,7 +206,8 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
         ],
         "findings": [
             {
-                "state": m.state, "verdict": m.verdict, "subject": _subject(m.subject), "reason": m.reason,
+                "state": m.state, "verdict": m.verdict, "subject": _subject(m.subject),
+                "reason": f"not judged before: {m.reason}" if m.reason and m.state == "new" else m.reason,
                 "before": _finding(m.before), "after": _finding(m.after),
             }
             for m in comparison.findings

@@ -12,8 +12,7 @@ from advisor.gate.model import Decision, Judgement, Result, Unsteady, Verdict
 from advisor.gate.sample import EVIDENCE, Difference
 from advisor.knowledge.words import words
 from advisor.model import RUN, Finding
-from advisor.render.conditions import line as told
-from advisor.render.conditions import telling
+from advisor.render.conditions import telling, titled
 from advisor.render.wording import change as proposal
 from advisor.render.wording import check, where, word
 
@@ -238,9 +237,7 @@ def unsteady(item: Unsteady, lang: str) -> str:
 def details(finding: Finding, lang: str) -> list[str]:
     """What a reader needs of a finding: its message, what was measured, and the first thing to do."""
     lines = [finding.message.get(lang)]
-    for evidence in telling(finding.evidence)[:_EVIDENCE]:
-        values = {"fact": evidence.fact, "value": told(evidence, finding.evidence, lang)}
-        lines.append(say(lang, "evidence_line", **values))
+    lines += [titled(evidence, finding.evidence, lang) for evidence in telling(finding.evidence)[:_EVIDENCE]]
     for remedy in finding.remedies[:1]:
         lines.append(say(lang, "remedy_line", action=f"{remedy.action.get(lang)} {proposal(remedy)}".strip()))
         if check(remedy, lang):

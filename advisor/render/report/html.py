@@ -16,8 +16,9 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from advisor.basics.resources import resource
-from advisor.basics.units import MEASURED, rank_list, show, show_apart
+from advisor.basics.units import MEASURED, rank_list, show, show_apart, signed
 from advisor.exchange import tool_version
+from advisor.knowledge.messages import in_both
 from advisor.model import LANGUAGES, Evidence, Finding, Outcome, Report, Text
 from advisor.render import conditions, wording
 from advisor.render.escaping import printable, shorten
@@ -35,6 +36,7 @@ from advisor.render.report.outline import (
 )  # fmt: skip
 from advisor.render.report.pictures.svg import anchor_of
 from advisor.render.report.places import place_of
+from advisor.render.report.whatif import spent, used
 
 CARDS = 120
 """Causes told in full; further ones are lines of a table, which keeps a report of a thousand ranks openable."""
@@ -67,6 +69,8 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         aggregated=_two(wording.made_of, report),
         counts=_two(said_counts, report),
         breakdown=_breakdown(report),
+        spent=_two(_spent, report),
+        used=_two(used, report),
         direction_class=_direction_class(report),
         direction=direction_words(report),
         whatif=_whatif(report),
@@ -184,6 +188,8 @@ def _environment(lines: bool) -> Environment:
         amount=wording.amount,
         brief_gain=wording.brief_gain,
         title_of=wording.title_of,
+        in_both=in_both,
+        signed=signed,
         statements_of=_statements_of,
         two=_two,
         where=wording.where,
@@ -247,6 +253,11 @@ def _breakdown(report: Report) -> list[dict[str, Any]]:
         shown.append({"name": name, "css": css, "share": share, "x": round(at, 1), "width": round(width, 1)})
         at += width
     return shown
+
+
+def _spent(report: Report, lang: str) -> str:
+    """Useful, avoidable and unavoidable parts of the step in a row; empty where it was not accounted for."""
+    return " · ".join(spent(report, lang))
 
 
 def _collect(report: Report, lang: str) -> str:

@@ -6,8 +6,10 @@ from collections import defaultdict
 from typing import Any
 from xml.etree import ElementTree
 
+from advisor.knowledge.fact_titles import titles_of
+from advisor.knowledge.messages import translated
 from advisor.model import Check, Finding, Outcome, Report
-from advisor.render.conditions import line
+from advisor.render.conditions import titled
 from advisor.render.escaping import printable, xml
 from advisor.render.wording import change, check, gain, promise, where, word
 
@@ -37,7 +39,9 @@ def render_junit(report: Report, lang: str = "en", **_: Any) -> str:
     output.text = xml(f"{report.summary.headline.get(lang)}\n{report.profile.path}")
     if report.problems:
         errors = ElementTree.SubElement(suite, "system-err")
-        errors.text = xml("\n".join(f"{file}: {p.problem}" for p in report.problems for file in (p.file, *p.also)))
+        errors.text = xml(
+            "\n".join(f"{file}: {translated(p.problem, lang)}" for p in report.problems for file in (p.file, *p.also))
+        )
     totals = {key: str(count) for key, count in counts.items() if key != "skipped"}  # Jenkins' schema has none there
     suites = ElementTree.Element("testsuites", {"name": "advisor", **totals})
     suites.append(suite)
@@ -59,7 +63,7 @@ def _fill(case: ElementTree.Element, item: Check, findings: list[Finding], lang:
     elif item.outcome is Outcome.ERROR:
         ElementTree.SubElement(case, "error", type="rule", message=printable(item.reason))
     elif item.outcome in (Outcome.NO_DATA, Outcome.NOT_APPLICABLE):
-        reason = item.reason or ", ".join(item.missing)
+        reason = item.reason or titles_of(item.missing, lang)
         words = word(lang, f"outcomes.{item.outcome.value}")
         ElementTree.SubElement(case, "skipped", message=printable(f"{words}: {reason}" if reason else words))
 
@@ -67,7 +71,7 @@ def _fill(case: ElementTree.Element, item: Check, findings: list[Finding], lang:
 def _describe(finding: Finding, lang: str) -> str:
     severity = word(lang, f"severities.{finding.severity.value}")
     lines = [f"[{severity}] {where(finding.subject, lang)}: {finding.message.get(lang)}"]
-    lines += [f"  {evidence.fact} = {line(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
+    lines += [f"  {titled(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
     if (told := finding.saving or finding.at_stake) is not None:
         lines.append(f"  {promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:

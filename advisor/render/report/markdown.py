@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.basics.units import MEASURED, show
 from advisor.model import Finding, Outcome, Report
-from advisor.render.conditions import line, telling
+from advisor.render.conditions import telling, titled
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection, problems_together
 from advisor.render.report.whatif import ladder, spent, used
@@ -104,10 +104,7 @@ def _cause(branch: Branch, lang: str) -> str:
     finding = branch.finding
     title = f"{finding.rule} · {finding.title.get(lang)} · {where(finding.subject, lang)}"
     lines = [f"<details><summary>{html_line(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
-    lines += [
-        f"- {_code(evidence.fact)}: {_say(line(evidence, finding.evidence, lang))}"
-        for evidence in telling(finding.evidence)[:12]
-    ]
+    lines += [f"- {_say(titled(evidence, finding.evidence, lang))}" for evidence in telling(finding.evidence)[:12]]
     for remedy in finding.remedies:
         proposal = f" ({_code(change(remedy))})" if change(remedy) else ""
         lines += ["", f"**{_say(remedy.title.get(lang))}**: {_say(remedy.action.get(lang))}{proposal}"]
@@ -137,7 +134,7 @@ def _foot(report: Report, lang: str) -> str:
     bullets = []
     for problem, files in problems[:10]:
         more = f" {_say(word(lang, 'report.more', count=len(files) - 1))}" if len(files) > 1 else ""
-        bullets.append(f"- {_code(files[0])}{more}: {markdown(shorten(problem, 300))}")
+        bullets.append(f"- {_code(files[0])}{more}: {markdown(shorten(problem.get(lang), 300))}")
     if len(problems) > 10:
         bullets.append(f"- {_say(word(lang, 'report.more', count=len(problems) - 10))}")
     return "\n\n".join([*paragraphs, "\n".join(bullets)]).rstrip()

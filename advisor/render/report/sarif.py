@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 from advisor.basics.jsonout import shield_json
 from advisor.exchange import tool_version
+from advisor.knowledge.messages import translated
 from advisor.model import Check, Finding, Outcome, Report
-from advisor.render.conditions import line
+from advisor.render.conditions import titled
 from advisor.render.escaping import markdown, printable
 from advisor.render.wording import check, gain, promise, where, word
 
@@ -41,7 +42,7 @@ def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
                 "executionSuccessful": bool(report.checked or report.findings),
                 "toolExecutionNotifications": [
                     *(
-                        _notification(f"{file}: {problem.problem}", "warning")
+                        _notification(f"{file}: {translated(problem.problem, lang)}", "warning")
                         for problem in report.problems
                         for file in (problem.file, *problem.also)
                     ),
@@ -99,7 +100,7 @@ def _result(report: Report, finding: Finding, index: int, lang: str) -> dict[str
 
 def _message(finding: Finding, lang: str) -> dict[str, str]:
     lines = [f"{finding.title.get(lang)}: {finding.message.get(lang)}"]
-    lines += [f"{evidence.fact} = {line(evidence, finding.evidence, lang)}" for evidence in finding.evidence]
+    lines += [titled(evidence, finding.evidence, lang) for evidence in finding.evidence]
     if (told := finding.saving or finding.at_stake) is not None:
         lines.append(f"{promise(finding, lang)} {gain(told, lang)}")
     for remedy in finding.remedies:

@@ -15,7 +15,7 @@ from jinja2 import StrictUndefined, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from advisor.basics.errors import RuleError
-from advisor.basics.units import EXACT
+from advisor.basics.units import EXACT, tied
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import LANGUAGES
@@ -362,7 +362,7 @@ def render(source: str, variables: Variables, lang: str = LANGUAGES[0], *, lenie
     not a permitted template or grows beyond `MAX_OUTPUT` characters.
     """
     if "{{" not in source and "{%" not in source and "{#" not in source:
-        return source
+        return tied(source) if lang != CODE else source
     template, names = _compiled(source, not lenient)
     context = {}
     for name in names:
@@ -381,4 +381,5 @@ def render(source: str, variables: Variables, lang: str = LANGUAGES[0], *, lenie
         raise RuleError(f"the text {source[:60]!r}: {error.message}") from None
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         raise RuleError(f"the text {source[:60]!r}: {error}") from None
-    return "".join(pieces)
+    text = "".join(pieces)
+    return tied(text) if lang != CODE else text

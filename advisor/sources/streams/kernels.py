@@ -26,6 +26,7 @@ from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE, text_frames
 from advisor.sources.streams.one_operator import operator_frames
+from advisor.sources.streams.tasks import task_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
@@ -185,6 +186,8 @@ class _Collector:
             self.impossible += int((np.isfinite(ratio) & ~known).sum())
             if part is not None:
                 ratio = ratio * part[pipe in _VECTOR_PIPES]
+                if pipe == "scalar_ratio":
+                    known &= ~part[2]  # there the cube core's scalar unit also waits for the vector cores
             weight = np.where(known, duration, 0.0)
             self.pipes[pipe] = _grown(self.pipes[pipe], size)
             self.piped[pipe] = _grown(self.piped[pipe], size)
@@ -218,12 +221,14 @@ class _Collector:
 _VECTOR_PIPES = frozenset(("vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio"))
 
 
-def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floats, Floats]:
-    """The part of each kernel's time in which its cube cores, and in which its vector cores worked: below 1 only where
-    it uses both. A cube core that starts, tells the vector cores to begin and ends was busy for nothing of the rest."""
+def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """The part of each kernel's time in which its cube cores, and in which its vector cores worked, and where it uses
+    both: only there a part is below 1. A cube core that starts, tells the vector cores to begin and ends was busy for
+    nothing of the rest."""
     mixed = (cube > 0) & (vector > 0) & (duration > 0)
     per = np.where(mixed, duration, 1.0)
-    return tuple(np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))  # type: ignore[return-value]
+    first, second = (np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))
+    return first, second, mixed
 
 
 def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -252,6 +257,8 @@ _FRAMES = {
 
 
 def _frames(reference: TableRef, path: Path, note: Note) -> Iterable[pl.DataFrame]:
+    if reference.reader == "kernels.tasks":
+        return task_frames(path, note, reference.options.get("device"))
     if reader := _FRAMES.get(reference.reader):
         return reader(path, note)
     return text_frames(path, note, reference.options.get("device"))
@@ -344,6 +351,13 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
 def read_one_operator(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same of one operator that was measured alone."""
     return _table(columns, (part for path in reference.paths for part in operator_frames(path, note)))
+
+
+@reader("kernels.tasks")
+def read_tasks(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The same of a table of tasks."""
+    device = reference.options.get("device")
+    return _table(columns, (part for path in reference.paths for part in task_frames(path, note, device)))
 
 
 @reader("kernels.timelines")

@@ -40,9 +40,11 @@ _RATIOS = {
 _TIMES = ("aic_time(us)", "aiv_time(us)")
 _AS_SLOW = 0.95
 """A block that takes this part of the slowest one's time is one of those that the operator waits for."""
+_LEAST_ISSUED, _MOST_WAITED = 0.25, 0.5
+"""Parts of a scalar unit's time: where it hardly issues instructions it waits, and so it does where that is booked."""
 _GENERIC = re.compile(r"[0-9]+|OPPROF_.*|raw|default|reports?|op|profile?|output|artifacts", re.IGNORECASE)
 
-_ADDED = re.compile(r"(_[0-9]+)?(_mix_ai[cv])?$")
+_ADDED = re.compile(r"(_[0-9a-f]{32})?(_[0-9]+)?(_mix_ai[cv])?$")
 
 Row = dict[str, str]
 
@@ -75,7 +77,7 @@ class Launch:
 
     @property
     def type(self) -> str:
-        """The name without the number of the tiling and the core that the compiler adds."""
+        """The name without what the compiler adds: a hash, the number of the tiling, the core."""
         return _ADDED.sub("", self.name) or self.name
 
 
@@ -115,6 +117,7 @@ def operator_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
         }  # fmt: skip
         pipes = launch.rows.get(PIPES, [])
         told |= {pipe: [_of_slowest(pipes, names)] for pipe, names in _RATIOS.items()}
+        told |= _scalar_work(pipes)
         texts = {"name": pl.String, "type": pl.String, "core": pl.String}
         yield pl.DataFrame(told, schema={key: texts.get(key, pl.Float64) for key in told})
 
@@ -186,6 +189,24 @@ def _of_slowest(rows: Sequence[Row], names: Sequence[str]) -> float | None:
     slowest = max((time for time, _ in told), default=0.0)
     found = [value for time, value in told if time >= _AS_SLOW * slowest]
     return sum(found) / len(found) if found else None
+
+
+def _scalar_work(rows: Sequence[Row]) -> dict[str, list[object]]:
+    """The scalar units' shares without waiting. A cube core that shares its kernel with vector cores waits for them in
+    its scalar unit; elsewhere time in which hardly any instruction was issued, or which was booked as waiting, is none
+    of work."""
+    mixed = any(_number(row.get(_TIMES[0])) for row in rows) and any(_number(row.get(_TIMES[1])) for row in rows)
+    found: dict[str, list[object]] = {"scalar_ratio": [None]} if mixed else {}
+    for pipe, core in (("scalar_ratio", "aic"), ("aiv_scalar_ratio", "aiv")):
+        busy = _of_slowest(rows, (f"{core}_scalar_time(us)",))
+        parts = [_of_slowest(rows, (f"{core}_scalar_{part}_time(us)",)) for part in ("single", "dual", "wait")]
+        share = _of_slowest(rows, (f"{core}_scalar_ratio",))
+        if pipe in found or not busy or share is None or parts[0] is None or parts[1] is None:
+            continue
+        issued, waited = parts[0] + parts[1], parts[2] or 0.0
+        if issued < _LEAST_ISSUED * busy or waited > _MOST_WAITED * busy:
+            found[pipe] = [share * min(issued / busy, 1.0)]
+    return found
 
 
 def _sum(rows: Sequence[Row], names: Sequence[str]) -> float:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.facts.cluster.peers import excess, others_median, spread
+from advisor.facts.cluster.peers import excess, others_median, spread, typical
 
 tables = st.tuples(st.integers(2, 9), st.integers(1, 4)).flatmap(
     lambda shape: arrays(float, shape, elements=st.floats(-1e6, 1e6))
@@ -18,6 +18,12 @@ def test_others_median_is_the_median_without_the_row(values):
     """The fast formula equals leaving each row out by hand."""
     expected = np.array([np.median(np.delete(values, i, axis=0), axis=0) for i in range(len(values))])
     assert np.allclose(others_median(values), expected)
+
+
+def test_of_two_steps_the_exception_does_not_count():
+    """A pause in one of two recorded steps is nothing that a rank usually has more of."""
+    assert typical(np.array([[187.0, 0.3], [2.0, 3.0], [np.nan, 7.0]])).tolist() == [0.3, 2.0, 7.0]
+    assert typical(np.array([[1.0, 5.0, 9.0, 100.0]])).tolist() == [7.0] and np.isnan(typical(np.full((1, 2), np.nan)))
 
 
 def test_missing_values_are_not_counted():

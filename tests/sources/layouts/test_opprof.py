@@ -130,3 +130,36 @@ def test_blocks_one_after_the_other_are_no_launch_overhead(tmp_path: Path) -> No
     """512 blocks of 5 us on a card's cores take 70 us: what lies outside one block is the others' work."""
     _launch(tmp_path, "sigmoid", 70.0, [(5.0, 0.1, 0.6)] * 512)
     assert _value(tmp_path, "operator_type.outside_blocks_share", "sigmoid") is None
+
+
+def test_a_cube_core_that_waits_for_vector_cores_limits_nothing(tmp_path: Path) -> None:
+    """97 % in the cube core's scalar unit, which issues next to nothing, beside vector units that compute for 73 %."""
+    _launch(tmp_path, "Kkt_1f444be706a062fefb190a53c330768a_0_mix_aic", 576, [(572.0, 0.35, 0.03)])
+    heading = (
+        "block_id,sub_block_id,aic_time(us),aic_cube_ratio,aic_scalar_time(us),aic_scalar_ratio,"
+        "aic_scalar_single_time(us),aic_scalar_dual_time(us),aiv_time(us),aiv_vec_ratio,aiv_scalar_ratio"
+    )
+    rows = ["0,cube0,572,0.003,560,0.974,21,22,NA,NA,NA", "0,vector0,NA,NA,NA,NA,NA,NA,572,0.726,0.348"]
+    (tmp_path / "PipeUtilization.csv").write_text("\n".join([heading, *rows]) + "\n")
+    assert _value(tmp_path, "operator_type.pipe", "Kkt") == "vector"
+    assert _value(tmp_path, "operator_type.pipe_ratio", "Kkt") == pytest.approx(0.726)
+
+
+@pytest.mark.parametrize(("single", "dual", "wait", "share"), [(48, 120, 0, 0.97), (10, 10, 0, 0.97 * 20 / 440),
+                                                               (48, 120, 300, 0.97 * 168 / 440)])  # fmt: skip
+def test_waiting_is_no_work_of_the_scalar_unit(
+    tmp_path: Path, single: float, dual: float, wait: float, share: float
+) -> None:
+    """A scalar unit that issues instructions is busy; one that hardly does, or booked its time as waiting, is not."""
+    _launch(tmp_path, "decrypt", 454, [(452.0, 0.97, 0.01)])
+    heading = (
+        "block_id,sub_block_id,aiv_time(us),aiv_vec_ratio,aiv_scalar_time(us),aiv_scalar_ratio,"
+        "aiv_scalar_single_time(us),aiv_scalar_dual_time(us),aiv_scalar_wait_time(us)"
+    )
+    row = f"0,vector0,452,0.0,440,0.97,{single},{dual},{wait}"
+    (tmp_path / "PipeUtilization.csv").write_text(f"{heading}\n{row}\n")
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None
+    found = float(kernels.pipes["aiv_scalar_ratio"][0] / kernels.piped["aiv_scalar_ratio"][0])
+    assert found == pytest.approx(share)

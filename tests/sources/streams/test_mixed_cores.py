@@ -52,3 +52,9 @@ def test_no_core_is_busier_than_its_own_ratio(tmp_path_factory, cube: float, vec
     assert kernels is not None
     for pipe, most in (("scalar_ratio", 0.87), ("aiv_mte2_ratio", 0.81)):
         assert 0 <= kernels.pipes[pipe][0] <= most * kernels.piped[pipe][0] + 1e-6
+
+
+def test_a_cube_core_waits_in_its_scalar_unit(tmp_path: Path) -> None:
+    """Where both kinds of core work all the time, the cube core's scalar share tells nothing: it holds its waiting."""
+    facts = measure([_write(tmp_path, 220.0, 222.0)], ["operator_type.pipe"], Options(jobs=1)).facts
+    assert facts.value("operator_type.pipe", Subject("operator_type", "k")) == "memory (read)"

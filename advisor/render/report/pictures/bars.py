@@ -27,6 +27,8 @@ class Bars:
     line: tuple[float, Text] | None = None
     beside: bool = False
     """Series stand beside each other, not on top."""
+    ticks: Mapping[int, float] = field(default_factory=dict)
+    """A second value to compare with, of single lying bars."""
 
 
 def columns(bars: Bars, caption: str, wide: bool = False) -> str:
@@ -105,6 +107,9 @@ def rows(bars: Bars, caption: str, told: Sequence[str] = (), wide: bool = False)
         for number, (css, values) in enumerate(bars.series):
             long = room * values[index] / largest
             drawing.rect(left, top + thick * number, max(long, 1.0), thick, css)
+        if index in bars.ticks:
+            x = left + room * bars.ticks[index] / largest
+            drawing.line(x, top - 3, x, top + _ROW - 3, "limit solid")
         drawing.text(left - 8, top + 13, _label(label), "label", "end")
         long = room * max(values[index] for _, values in bars.series) / largest
         if told:

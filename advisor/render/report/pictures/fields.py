@@ -27,10 +27,9 @@ def heat_map(
     drawing.field(left, top, wide, tall, levels, identity)
     every = -(-len(rows) // LABELS)
     pitch = tall / len(rows)
+    _marks(drawing, marks, top, pitch)
     for index, name in enumerate(rows):
         middle = top + pitch * (index + 0.5)
-        if index in marks:
-            drawing.mark(2, middle + 4, marks[index], "start")
         if index % every == 0:
             drawing.text(left - 6, middle + 4, name, anchor="end")
     every = -(-len(columns) // LABELS)
@@ -67,8 +66,7 @@ def matrix(
             drawing.text(left - 6, top + at + 4, shorten(name, 12), anchor="end")
         if index % beside == 0:
             drawing.text(left + pitch * (index + 0.5), top - 6, shorten(name, 12), anchor="middle")
-        if index in marks:
-            drawing.mark(2, top + pitch * (index + 0.5) + 4, marks[index], "start")
+    _marks(drawing, marks, top, pitch)
     for (group, at), end in zip(groups, [*(at for _, at in groups[1:]), len(labels)], strict=True):
         if 7 * len(group if isinstance(group, str) else group.en) < pitch * (end - at):
             drawing.text(left + pitch * (at + end) / 2, top + size + 16, group, anchor="middle")
@@ -82,6 +80,17 @@ def matrix(
     x = left + size + 18
     scale(drawing, x, top, min(size, 200), 0.0, high * factor, unit, identity, lines)
     return drawing.markup(caption)
+
+
+def _marks(drawing: Drawing, marks: Mapping[int, str], top: float, pitch: float) -> None:
+    """Findings before their rows; of neighbours with the same one, the first."""
+    below, last = 0.0, ""
+    for index, finding in sorted(marks.items()):
+        at = top + pitch * (index + 0.5) + 4
+        if at < below and finding == last:
+            continue
+        drawing.mark(2, max(at, below), finding, "start")
+        below, last = max(at, below) + 13, finding
 
 
 def scale(

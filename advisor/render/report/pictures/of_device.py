@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from advisor.basics.units import show
 from advisor.model import Report, Text
@@ -35,7 +36,10 @@ def draw_operators(data: Series, report: Report) -> Iterator[Figure]:
         + (f" · {entry['unit']} {show(entry['busy'], 'ratio')}" if entry.get("unit") and "busy" in entry else "")
         for entry in drawn
     ]
-    picture = bars.Bars(labels, [("p-computing", [entry["us"] * factor for entry in drawn])], unit, "", marks)
+    best = {index: share * drawn[index]["us"] * factor for index, share in enumerate(map(_of_best, drawn)) if share}
+    picture = bars.Bars(
+        labels, [("p-computing", [entry["us"] * factor for entry in drawn])], unit, "", marks, ticks=best
+    )
     drawing = bars.rows(picture, caption("operator-types"), [shorten(printable(text), 40) for text in told], wide=True)
     rows: list[tuple[Cell, ...]] = []
     for entry in types:
@@ -46,7 +50,7 @@ def draw_operators(data: Series, report: Report) -> Iterator[Figure]:
         count = or_dash(entry.get("count"), "number")
         rows.append(
             (name, "–", count, show(entry["us"], "us"), show(entry["share"], "ratio"), "–",
-             printable(entry.get("core") or "–"), busy, "–", longest, call)
+             printable(entry.get("core") or "–"), busy, _achieved(entry), _possible(entry), "–", longest, call)
         )  # fmt: skip
         for shape in entry.get("shapes", ()):
             peers = ""
@@ -55,26 +59,39 @@ def draw_operators(data: Series, report: Report) -> Iterator[Figure]:
             rows.append(
                 (name, shorten(printable(shape["shape"]) or "–", 80), show(shape["count"], "number"),
                  show(shape["us"], "us"), show(entry["share"] * shape["us"] / entry["us"], "ratio"),
-                 show(shape["call_us"], "us"), "", "", peers or "–", "", "")
+                 show(shape["call_us"], "us"), "", "", "", "", peers or "–", "", "")
             )  # fmt: skip
-    words = (
-        "operator_type",
-        "shape",
-        "count",
-        "time",
-        "share",
-        "call",
-        "core",
-        "unit",
-        "peers",
-        "longest",
-        "longest_call",
-    )
+    words = ("operator_type", "shape", "count", "time", "share", "call", "core", "unit", "achieved", "possible",
+             "peers", "longest", "longest_call")  # fmt: skip
     head = tuple(both(f"figures.{name}") for name in words)
     note = both("figures.operators_note")
+    legend = (("p-computing", both("figures.time")), *((("limit solid", both("figures.at_best")),) if best else ()))
     yield Figure(
-        "operator-types", both("figures.operator_types"), head, tuple(rows), drawing, note, (), None, ids(found), True
-    )
+        "operator-types", both("figures.operator_types"), head, tuple(rows), drawing, note, legend, None, ids(found),
+        True,
+    )  # fmt: skip
+
+
+def _of_best(entry: Mapping[str, Any]) -> float:
+    """Part of the time that the type would take at the speed of its best shapes; 0 where that is not known."""
+    rate, best = entry.get("flop_per_s"), entry.get("best_flop_per_s")
+    return min(rate / best, 1.0) if rate and best else 0.0
+
+
+def _achieved(entry: Mapping[str, Any]) -> str:
+    """Operations or bytes a second."""
+    told = [show(entry[key], key) for key in ("flop_per_s", "bytes_per_s") if entry.get(key)]
+    return " · ".join(told) or "–"
+
+
+def _possible(entry: Mapping[str, Any]) -> str:
+    """The speed of the type's best shapes, and what part of it and of the card's peak is reached."""
+    told = [
+        f"{show(entry[key], 'flop_per_s')} ({show(entry['flop_per_s'] / entry[key], 'ratio')})"
+        for key in ("best_flop_per_s", "peak_flop_per_s")
+        if entry.get(key) and entry.get("flop_per_s")
+    ]
+    return " · ".join(told) or "–"
 
 
 def draw_memory(data: Series, report: Report) -> Iterator[Figure]:
