@@ -70,7 +70,7 @@ def draw(kind: str, seed: int, noise: float) -> tuple[Scenario, float] | None:
         short = _short(scenario)
         healthy = _length(replace(short, faults=()))
         costs = [_length(replace(short, faults=(fault,))) - healthy for fault in scenario.faults]
-        hidden = kind in TOGETHER
+        hidden = kind.rpartition("/")[2] in TOGETHER
         if min(costs) >= OBVIOUS * healthy and (hidden or all(_visible(short, fault) for fault in scenario.faults)):
             return scenario, min(costs) / healthy
     return None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +16,8 @@ from benchmarks.simulator.scenario import IN_TURN, PARTIAL, Scenario
 LATENCY_US = {"HCCS": 12.0, "RDMA": 28.0}
 STALL_CHANCE = 0.3
 """How often a fault that wanders hits a rank in a step."""
+ROWS = 4096
+"""Rows of a kernel's tensors where nothing makes them more."""
 OPTIMIZER = ("ApplyAdamW", "AI_VECTOR_CORE")
 
 FORWARD = (
@@ -49,6 +52,8 @@ class Op:
     start: float = 0.0
     end: float = math.nan
     waiters: list[tuple[int, str]] = field(default_factory=list)
+    rows: int = ROWS
+    """Rows of its tensors: an expert with more tokens has more of them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -192,8 +197,10 @@ class _Course:
         gradients: list[Op] = []
         counter: dict[str, int] = defaultdict(int)
 
-        def kernel(name: str, type_: str, core: str, units: float, deps: tuple[Op, ...] = ()) -> Op:
-            op = Op(rank, step, "compute", name, type_, core, units * s.kernel_us, deps)
+        tokens = s.tokens(rank)
+
+        def kernel(name: str, type_: str, core: str, units: float, deps: tuple[Op, ...] = (), more: float = 1.0) -> Op:
+            op = Op(rank, step, "compute", name, type_, core, units * more * s.kernel_us, deps, rows=round(ROWS * more))
             ops.append(op)
             return op
 
@@ -211,16 +218,39 @@ class _Course:
             ops.append(op)
             return op
 
-        def pass_layers(forward: bool, micro: int, arrived: Op | None) -> None:
+        behind: list[Op] = []
+        """The last kernel before each layer that was passed."""
+        peers = f"dp-{stage}-{tensor}"
+
+        def exchange(kind: str, stream: str, size: float, deps: tuple[Op, ...]) -> Op:
+            return joint(kind, peers, self.groups[peers], size, stream, deps)
+
+        def gather() -> tuple[Op, ...]:
+            """The layer's parameters are fetched: beside the layer before, or only when that has ended."""
+            ahead = 1 if s.fault("no_prefetch") else 2
+            size = s.gradient_mb_per_layer * 1e6
+            return (exchange("allGather", "gather", size, tuple(behind[-ahead:][:1])),)
+
+        def pass_layers(forward: bool, chunk: int, micro: int, arrived: Op | None) -> None:
             nonlocal last
             count = self.layers[stage]
             group = f"tp-{stage}-{data}"
             depends = (arrived,) if arrived is not None else ()
-            layers = range(count) if forward else range(count - 1, -1, -1)
-            for layer in layers:
+            layers: Sequence[int] = range(count * chunk // s.virtual, count * (chunk + 1) // s.virtual)
+            for layer in layers if forward else reversed(layers):
                 where = f"Default/network/layers.{layer}" if forward else f"Gradients/Default/network/layers.{layer}"
+                if s.sharded:
+                    behind.extend([last] if last is not None else [])
+                    depends += gather()
                 for index, (type_, core, units) in enumerate(FORWARD if forward else BACKWARD):
-                    last = kernel(f"{where}/{type_}-op{layer * 16 + index}", type_, core, units / s.tensor, depends)
+                    expert = s.experts and (index > 4 if forward else index < 3)
+                    if s.experts and index in ((5, 8) if forward else (0, 3)):
+                        last = exchange(
+                            "alltoAll", "experts", s.activation_mb * 1e6, (*depends, *((last,) if last else ()))
+                        )
+                        depends = (last,)
+                    name = f"{where}/{type_}-op{layer * 16 + index}"
+                    last = kernel(name, type_, core, units / s.tensor, depends, tokens if expert else 1.0)
                     depends = ()
                     if s.tensor > 1 and index in (3, 7):
                         last = joint("allReduce", group, self.groups[group], s.activation_mb * 1e6, "tp", (last,))
@@ -234,29 +264,31 @@ class _Course:
                     gradients.append(last)
                     self.reduce_gradients(stage, tensor, gradients, layer, count, joint)
 
-        def transfer(kind: str, other: int, group: str, deps: tuple[Op, ...]) -> Op:
+        def transfer(kind: str, other: int, group: str, deps: tuple[Op, ...], onward: bool) -> Op:
             pair = (rank, other) if kind == "send" else (other, rank)
-            stream = f"{kind}-{'f' if pair[0] < pair[1] else 'b'}"
-            key = "p2p" + ("f" if pair[0] < pair[1] else "b")
+            way = "f" if onward else "b"
+            stream, key = f"{kind}-{way}", f"p2p{way}"
             return self.p2p(rank, step, kind, pair, group, stream, key, deps, joints, counter, ops)
 
-        before = s.rank(stage - 1, data, tensor) if stage > 0 else None
-        after = s.rank(stage + 1, data, tensor) if stage < s.pipeline - 1 else None
+        def neighbour(onward: bool, chunk: int) -> int | None:
+            """Who has the layers behind this chunk's, or before; behind the last stage the first goes on."""
+            place = chunk * s.pipeline + stage + (1 if onward else -1)
+            inside = s.pipeline > 1 and 0 <= place < s.pipeline * s.virtual
+            return s.rank(place % s.pipeline, data, tensor) if inside else None
 
         def between(other: int) -> str:
             name = f"pp-{data}-{tensor}"
             return f"{name}-{min(stage, s.place(other)[0])}" if s.pairwise else name
 
-        for forward, micro in _schedule(stage, s.pipeline, s.micro_batches):
-            source = before if forward else after
-            target = after if forward else before
+        for forward, chunk, micro in schedule(stage, s.pipeline, s.micro_batches, s.virtual):
+            source, target = neighbour(not forward, chunk), neighbour(forward, chunk)
             arrived = None
             if source is not None:
-                arrived = transfer("receive", source, between(source), (last,) if last is not None else ())
-            pass_layers(forward, micro, arrived)
+                arrived = transfer("receive", source, between(source), (last,) if last is not None else (), forward)
+            pass_layers(forward, chunk, micro, arrived)
             assert last is not None
             if target is not None:
-                transfer("send", target, between(target), (last,))
+                transfer("send", target, between(target), (last,), forward)
         awaited = tuple(op for op in ops if op.stream == "dp")
         depends = awaited[-1:] if awaited else ()
         for layer in range(self.layers[stage]):
@@ -283,6 +315,9 @@ class _Course:
         buckets = 1 if s.fault("unsplit_allreduce") else min(s.buckets, count)
         done = count - layer
         bounds = list(s.split) or [round(count * (i + 1) / buckets) for i in range(buckets)]
+        if s.sharded:
+            joint("reduceScatter", group, members, size, "dp", (ready[-1],))
+            return
         if done in bounds:
             begun = ([0, *bounds])[bounds.index(done)]
             joint("allReduce", group, members, size * (done - begun), "dp", (ready[-1],))
@@ -486,13 +521,25 @@ class _Course:
             self.wake(op, ready)
 
 
-def _schedule(stage: int, stages: int, micro: int) -> list[tuple[bool, int]]:
-    """One forward, one backward (1F1B): (is forward, micro-batch) in order."""
-    warm = min(stages - 1 - stage, micro)
-    order = [(True, i) for i in range(warm)]
-    for i in range(micro - warm):
-        order += [(True, warm + i), (False, i)]
-    return order + [(False, i) for i in range(micro - warm, micro)]
+def schedule(stage: int, stages: int, micro: int, chunks: int = 1) -> list[tuple[bool, int, int]]:
+    """One forward, one backward (1F1B): (is forward, chunk of the stage's layers, micro-batch) in order. With several
+    chunks they take turns, as many micro-batches of each as there are stages (Megatron's interleaved schedule)."""
+
+    def unit(number: int, forward: bool) -> tuple[bool, int, int]:
+        turn, place = divmod(number, stages * chunks)
+        chunk = place // stages
+        return forward, chunk if forward else chunks - 1 - chunk, turn * stages + place % stages
+
+    whole = micro * chunks
+    warm = min(stages - 1 - stage if chunks == 1 else 2 * (stages - 1 - stage) + (chunks - 1) * stages, whole)
+    if chunks == 1:
+        each = [[(forward, 0, i) for i in range(micro)] for forward in (True, False)]
+    else:
+        each = [[unit(i, forward) for i in range(whole)] for forward in (True, False)]
+    order = each[0][:warm]
+    for i in range(whole - warm):
+        order += [each[0][warm + i], each[1][i]]
+    return order + each[1][whole - warm :]
 
 
 def _id_of(group: str) -> str:

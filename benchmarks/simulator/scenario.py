@@ -11,6 +11,9 @@ FAULTS = (
     "redistribution", "data_stalls", "uneven_work", "host_stalls", "failing_card", "pauses", "checkpoints",
     "slow_storage",
 )  # fmt: skip
+SHAPES = ("interleaved", "sharded", "experts")
+"""Trainings of another shape, named before a fault and a slash: stages that hold several chunks of layers, parameters
+gathered for each layer, experts between which tokens are exchanged."""
 NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 
 PARTIAL = ("failing_card", "pauses", "checkpoints", "slow_storage")
@@ -35,7 +38,8 @@ class Fault:
     for `size` steps, kernels take 1 + size as long, or the host pauses once for `size` steps. failing_card:
     kernels take 1 + size as long from the middle of the run on. pauses: the rank's host pauses for 1 + size steps
     before every third step; checkpoints: all do for 2 + size before every fifth. slow_storage: every rank waits for
-    data for `size` steps before each step.
+    data for `size` steps before each step. no_prefetch: parameters are gathered only when they are needed. hot_expert:
+    the rank's experts get 1 + size as many tokens as they should, which the others of its group lack.
     """
 
     kind: str
@@ -71,6 +75,12 @@ class Scenario:
     """The host waits for the device at the end of each step (prints the loss); else it runs ahead."""
     warm_up: bool = False
     """The first recorded step compiles and opens connections."""
+    virtual: int = 1
+    """Chunks of layers that a stage holds; more than one: the interleaved schedule."""
+    sharded: bool = False
+    """Parameters are spread over the data-parallel ranks and gathered layer by layer (ZeRO 3, FSDP)."""
+    experts: bool = False
+    """Each layer's second half is experts: tokens go to them and come back through the data-parallel group."""
     hccs_gb_s: float = 18.0
     rdma_gb_s: float = 20.0
     faults: tuple[Fault, ...] = ()
@@ -118,6 +128,16 @@ class Scenario:
         """How much is wrong with this rank, or with all ranks of its host (`slow_node_…`); None where nothing is."""
         places = {kind: rank, kind.replace("slow_", "slow_node_"): self.host(rank)}
         return next((f.size for f in self.faults if f.kind in places and f.where == places[f.kind]), None)
+
+    def tokens(self, rank: int) -> float:
+        """Tokens that the rank's experts get, against an even share."""
+        hot = self.fault("hot_expert")
+        if hot is None or not isinstance(hot.where, int):
+            return 1.0
+        mine, its = self.place(rank), self.place(hot.where)
+        if (mine[0], mine[2]) != (its[0], its[2]):
+            return 1.0
+        return 1 + hot.size if rank == hot.where else 1 - hot.size / (self.data - 1)
 
     def fault(self, kind: str) -> Fault | None:
         return next((f for f in self.faults if f.kind == kind), None)
@@ -167,6 +187,8 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "pauses": ("step-jitter", ("run",)),
         "checkpoints": ("step-jitter", ("run",)),
         "slow_storage": ("data-processing-bottleneck", ("run",)),
+        "no_prefetch": ("exposed-communication", ("run",)),
+        "hot_expert": ("slow-compute-rank", (str(where),)),
     }
     verdict, subjects = table[fault.kind]
     return Truth(verdict, tuple(subjects))
@@ -175,6 +197,7 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
 def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
     """A scenario with this fault ("healthy", one of `FAULTS`, or two joined by "+"); the seed draws everything else."""
     draw = random.Random(f"{kind}/{seed}")
+    shape, _, kind = kind.rpartition("/")
     kinds = [] if kind == "healthy" else kind.split("+")
     pipeline = 1
     tensor = 1
@@ -224,7 +247,24 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
     )  # fmt: skip
     if not scenario.synchronous and scenario.first_step > 1:
         scenario = replace(scenario, run_up=RUN_UP)
-    return _with_faults(scenario, kinds, draw)
+    return _with_faults(_shaped(scenario, shape, draw), kinds, draw)
+
+
+def _shaped(scenario: Scenario, shape: str, draw: random.Random) -> Scenario:
+    """The scenario as one of `SHAPES`."""
+    if shape == "interleaved":
+        pipeline = draw.choice([2, 4])
+        return replace(
+            scenario, pipeline=pipeline, tensor=1, data=draw.choice([2, 4]), virtual=2, layers=draw.choice([2, 4]),
+            micro_batches=pipeline * draw.choice([2, 3]), pairwise=False,
+        )  # fmt: skip
+    if shape in ("sharded", "experts"):
+        megabytes = draw.uniform(8, 16) if shape == "sharded" else scenario.gradient_mb_per_layer
+        return replace(
+            scenario, pipeline=1, tensor=1, micro_batches=1, data=draw.choice([4, 8]), layers=draw.choice([4, 6]),
+            sharded=shape == "sharded", experts=shape == "experts", gradient_mb_per_layer=megabytes,
+        )  # fmt: skip
+    return scenario
 
 
 def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> Scenario:
@@ -244,7 +284,7 @@ def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> S
             size = draw.uniform(2.0, 6.0) if kind == "slow_node_network" else size
         elif kind == "stage_imbalance":
             where, size = draw.randrange(scenario.pipeline), draw.uniform(0.4, 1.0)
-        elif kind in ("slow_compute", "slow_data", "slow_host", "failing_card", "pauses"):
+        elif kind in ("slow_compute", "slow_data", "slow_host", "failing_card", "pauses", "hot_expert"):
             where = ranks.pop()
         else:
             where = 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.basics.intervals import Intervals, clip, complement, measure, subtract, union
 from benchmarks.simulator.communication_files import write_communication
-from benchmarks.simulator.physics import Op, Simulation
+from benchmarks.simulator.physics import ROWS, Op, Simulation
 from benchmarks.simulator.trace import write_trace
 
 EPOCH_US = 1_700_000_000_000_000
@@ -148,6 +148,7 @@ def _write_steps(run: Simulation, rank: int, output: Path) -> None:
             begin, end = _kernel_window(run, rank, index)
         compute_us, total_us = _started(computing, begin, end), _started(communicating, begin, end)
         exposed_us = _started(exposed, begin, end)
+        total_us = max(total_us, exposed_us)  # of a collective that began in the step before, the rest starts here
         first = min(op.start for op in ops) * 1000
         preparing = max(first - host, 0.0) / 1000
         free_us = measure(clip(free, begin, end)) / 1000
@@ -218,6 +219,8 @@ def _write_kernels(run: Simulation, rank: int, output: Path) -> None:
             stream = streams.setdefault(op.stream, 2 + len(streams))
             task = (task + 1) % 65536
             shapes = _SHAPES.get(op.type, _PLAIN)
+            if op.rows != ROWS:
+                shapes = (_taller(shapes[0], op.rows), *shapes[1:3], _taller(shapes[3], op.rows), *shapes[4:])
             name = f"aclnn{op.type}_{op.type}_{op.type}" if pytorch else f"Kernel::KernelLaunch::{op.name}/{op.type}"
             cube = op.core != "AI_VECTOR_CORE"
             work = op.end - op.start
@@ -228,6 +231,12 @@ def _write_kernels(run: Simulation, rank: int, output: Path) -> None:
                 f"{op.step},4294967295,{task},{stream},{name},{op.type},dynamic,{op.core},{time},{blocks},NO,{cells},N/A,{pmu}"
             )
     (output / "kernel_details.csv").write_bytes(("\r\n".join(rows) + "\r\n").encode())
+
+
+def _taller(shape: str, rows: int) -> str:
+    """The same tensors with another number of rows in the first one."""
+    first, _, rest = shape.partition(",")
+    return f"{rows},{rest}" if first == str(ROWS) else shape
 
 
 def _write_statistics(run: Simulation, rank: int, output: Path) -> None:

@@ -25,6 +25,8 @@ class Doubt:
 
     why: Text
     tells: Text | None
+    suspect: Finding | None = None
+    """What may weigh much, where the evidence for it is weak."""
 
 
 MOST_FILES = 3
@@ -86,7 +88,7 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         first, share = doubted[0]
-        return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)
+        return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None, first)
     return _absent_ranks(facts, ranks) or _left_out(facts) or _few_or_uneven_steps(facts) or _unmeasured(facts, ranks)
 
 

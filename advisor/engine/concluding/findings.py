@@ -38,6 +38,9 @@ from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.templates import CODE, Variables, render
 from advisor.ruleset.truth.trace import evidence
 
+_NANOSECONDS = 3
+"""Digits of a microsecond that profilers tell; what is left of a difference beyond is no time."""
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -110,6 +113,7 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
+    amount = None if amount is None else round(amount, _NANOSECONDS)
     if amount is None or amount < 0 or (amount == 0 and not rule.saving.removes):
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None

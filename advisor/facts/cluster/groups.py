@@ -13,7 +13,7 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
-from advisor.facts.cluster.replay import what_if_late
+from advisor.facts.cluster.replay import has_more_work, what_if_late
 from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
 from advisor.facts.cluster.stages import micro_batches
 from advisor.facts.collectives.exposure import exposures
@@ -71,6 +71,9 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
         here = [entry.late_us for entry in slow if layout.stage.get(entry.rank) == stage]
         others = [e.late_us for r, e in late.items() if r not in mine and layout.stage.get(r) == stage]
         compared = max(compared, max(here) - max(others, default=0.0))
+    if slow and all(entry.cause == "compute" and has_more_work(run, entry) for entry in slow):
+        size = max(len(members) for members in layout.peers().values() if mine & set(members))
+        compared *= 1 - len(slow) / max(size, len(slow) + 1)  # its peers take their part of what it had more
     scheduled = _scheduled(run, slow, layout)
     if scheduled is not None and scheduled < compared:
         return scheduled * often, "schedule"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from advisor.facts.cluster.lateness import Lateness
 
 
+MOST_OF_IT = 0.5
+"""Part of a rank's longer computing from which on more work is what makes it longer."""
+
+
 @dataclass
 class Change:
     """What is put right on one rank: factors on segments (one for all, or one for each event of the chain) and on gaps
@@ -38,8 +42,9 @@ class Change:
     lead_us: float = 0.0
 
     def beside(self, other: Change) -> Change:
-        """Both at once: of each part the larger correction."""
-        compute = np.minimum(self.compute, other.compute)
+        """Both at once: of each part the larger correction; what one adds, because it takes over work, stays added."""
+        least, most = np.minimum(self.compute, other.compute), np.maximum(self.compute, other.compute)
+        compute = np.where(most > 1, least * most, least)
         return Change(compute, min(self.gap, other.gap), max(self.lead_us, other.lead_us))
 
 
@@ -152,7 +157,41 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
         else:
             others = {other.rank for other in late}
             changes[entry.rank] = Change(_evened(run, found, entry.rank, others, 1 - rest))
+            if has_more_work(run, entry):
+                _hand_over(run, found, entry.rank, others, changes)
     return changes
+
+
+def has_more_work(run: Run, entry: Lateness) -> bool:
+    """Whether a rank computes longer mostly because it has more to compute, not because it is slow."""
+    from advisor.facts.cluster.lateness import extra_work
+
+    over = entry.parts.get("compute", 0.0)
+    members = next((m for m in partition(run).peers().values() if entry.rank in m), [])
+    return over > 0 and extra_work(run, entry.rank, members)[0] >= MOST_OF_IT * over
+
+
+def _hand_over(run: Run, found: Model, rank: int, late: Collection[int], changes: dict[int, Change]) -> None:
+    """Work that a rank does not do its peers do: each of them, itself among them, an even part of what it had more."""
+    members = next((m for m in partition(run).peers().values() if rank in m), [])
+    takers = [r for r in members if r != rank and r not in late and r in found.chains]
+    chain, change = found.chains[rank], changes[rank]
+    if not takers:
+        return
+    own = np.where([not name for name in chain.name], chain.busy, 0.0)
+    gone = own * (1 - np.broadcast_to(change.compute, len(own)))
+    part = 1 / (len(takers) + 1)
+    changes[rank] = replace(change, compute=np.asarray(np.divide(own - gone * (1 - part), own, out=np.ones_like(own),
+                                                                 where=own > 0)))  # fmt: skip
+    for taker in takers:
+        theirs = found.chains[taker]
+        work = _blocks(theirs)
+        more = np.bincount(np.cumsum([bool(name) for name in chain.name]), gone * part)
+        if _sequence(theirs) != _sequence(chain):
+            more = np.full(len(work), gone.sum() * part / len(work))
+        raised = 1 + np.divide(more[: len(work)], work, out=np.zeros_like(work), where=work > 0)
+        taken = Change(np.asarray(raised[np.cumsum([bool(name) for name in theirs.name])]))
+        changes[taker] = changes[taker].beside(taken) if taker in changes else taken
 
 
 def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: float) -> float | Floats:

@@ -68,7 +68,7 @@ def stages_of(run: Run) -> list[Stage]:
         if not known:
             continue
         bubbles = [exposed[r].bubble for r in known if r in exposed]
-        transfer = [sum(exposed[r].transfer.get(k, 0.0) for k in ("tensor", "expert")) for r in known if r in exposed]
+        transfer = [exposed[r].transfer.get("tensor", 0.0) for r in known if r in exposed]
         flops = [works[r].flop for r in known if r in works]
         computing = {r: float(np.nanmedian(balance.compute[row[r]])) for r in known}
         found.append(

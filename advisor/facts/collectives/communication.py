@@ -17,6 +17,7 @@ import numpy.typing as npt
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
 from advisor.facts.collectives.exposure import exposures, joints, step_names
+from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
@@ -70,7 +71,17 @@ KINDS = (
          needs=_COLLECTIVE),
     kind("communication.absent_wait_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.redistribution_us", "us", "run",
-         "exposed transfer between operators of the sharded model, per step (S22, S23)", needs=_COLLECTIVE),
+         "exposed transfer between operators of the sharded model, that between experts left out, per step (S22, S23)",
+         needs=_COLLECTIVE),
+    kind("communication.expert_us", "us", "run",
+         "exposed transfer between experts, which exchange tokens by their nature, per step", needs=_COLLECTIVE),
+    kind("communication.expert_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.expert_needed_share", "ratio", "run",
+         "what their bytes need of it at the speed that the links reach, share of the step",
+         formula="exposed × Σ min(size ÷ bandwidth of large messages, transfer) ÷ Σ transfer", needs="transports"),
+    kind("communication.sharding_needed_share", "ratio", "run",
+         "what the bytes between sharded operators need of their exposed transfer at the speed that the links reach, "
+         "share of the step", formula="as for the experts", needs="transports"),
     kind("communication.reshuffle_share", "ratio", "run",
          "the part of redistribution in AllGather and AlltoAll that no ReduceScatter answers, share of the step",
          needs=_COLLECTIVE),
@@ -100,6 +111,8 @@ KINDS = (
     kind("collective.bandwidth_bytes_per_s", "bytes_per_s", "collective",
          "what they reach over this transport", formula="median over operations of Σ size ÷ Σ time of its transports",
          needs="transports"),
+    kind("collective.link_limit_bytes_per_s", "bytes_per_s", "collective",
+         "what a link of this transport carries (knowledge_base/links.yaml)", needs="transports"),
     kind("collective.large_bandwidth_bytes_per_s", "bytes_per_s", "collective",
          "what messages many times as large reach over the same transport in this run",
          formula="median of size ÷ time over operations with at least 8 times their size", needs="transports"),
@@ -196,11 +209,21 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
-    sharded = float(
-        np.median([found[r].transfer.get("tensor", 0.0) + found[r].transfer.get("expert", 0.0) for r in known])
+    sharded, experts = (
+        float(np.median([found[r].transfer.get(role, 0.0) for r in known])) for role in ("tensor", "expert")
     )
+    needed = needed_parts(run)
     yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
     yield from fact("communication.redistribution_share", RUN, sharded / step, *sources, samples=n)
+    if "tensor" in needed:
+        share = sharded * needed["tensor"] / step
+        yield from fact("communication.sharding_needed_share", RUN, share, *sources, samples=n)
+    if experts > 0:
+        yield from fact("communication.expert_us", RUN, experts, *sources, samples=n)
+        yield from fact("communication.expert_share", RUN, experts / step, *sources, samples=n)
+        if "expert" in needed:
+            share = experts * needed["expert"] / step
+            yield from fact("communication.expert_needed_share", RUN, share, *sources, samples=n)
 
 
 def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -> float | None:
@@ -353,6 +376,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
     ]
     sources = joints(run)[0].sources
     yield from fact("collective.transport", subject, main, *sources)
+    yield from fact("collective.link_limit_bytes_per_s", subject, link_limit(main), *sources)
     yield from fact("collective.bandwidth_bytes_per_s", subject, float(np.median(rate[chosen])), *sources, samples=n)
     if np.isfinite(packet[chosen]).any():
         yield from fact("collective.packet_bytes", subject, float(np.nanmedian(packet[chosen])), *sources, samples=n)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from advisor.basics.intervals import complement, covered, measure, subtract, union
+from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.device.waiting import owned
 from advisor.facts.recording.counts import is_cut
 from advisor.facts.recording.limits import section
 from advisor.model import Source
@@ -145,8 +146,7 @@ def reduce_course(rank: Rank) -> Course | None:
         if step == warm_up:
             continue
         talks = _once(kernels, np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES])
-        begin, end = kernels.start[talks], kernels.end[talks]
-        exposed = (end - begin - covered(busy, end) + covered(busy, begin)) / 1000
+        exposed = owned(kernels.start[talks], kernels.end[talks], busy, RELEASE_NS) / 1000
         for i, own in zip(talks.tolist(), exposed.tolist(), strict=True):
             name = kernels.names[kernels.name[i]]
             exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / (len(order) - (warm_up is not None))

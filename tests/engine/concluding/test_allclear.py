@@ -139,7 +139,9 @@ def test_the_direction_follows_the_lost_time(changed, named):
     assert direction(facts(**changed)) == named
     if named == "communication":
         found = summarise([], [Check("X001", Outcome.PASS)], facts(**changed))
-        assert "15 % of the step" in found.headline.en and "Missing evidence: communication.json" in found.headline.en
+        assert (
+            "15\u00a0% of the step" in found.headline.en and "Missing evidence: communication.json" in found.headline.en
+        )
 
 
 def test_a_small_cause_does_not_hide_a_large_loss_elsewhere():

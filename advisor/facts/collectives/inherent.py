@@ -1,0 +1,97 @@
+"""What the exchange between sharded operators, and between experts, needs: their bytes at the speed of the links.
+
+A sharded model exchanges by its nature. What its bytes need at the speed that the links reach is nobody's fault; only
+what an exchange takes beyond that is lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from advisor.facts.base import Run, computed
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.collectives.exposure import joints, purpose
+from advisor.facts.collectives.joints import Joint
+from advisor.facts.collectives.parallelism import partition
+from advisor.knowledge.statements import document
+
+BETWEEN_OPERATORS = ("tensor", "expert")
+"""Purposes of collectives by which operators of one model exchange what they compute."""
+
+
+@cache
+def _terms() -> dict[str, Any]:
+    return dict(document("links.yaml"))
+
+
+def link_limit(transport: str) -> float:
+    """Bytes per second that a link of this transport carries, by the knowledge base."""
+    return float(_terms()["bytes_per_s"].get(transport, _terms()["other"])["value"])
+
+
+@computed
+def link_rates(run: Run) -> dict[str, float]:
+    """Transport -> bytes per second: what large messages reach in this recording, the knowledge base's limit at
+    least."""
+    rates: dict[str, list[np.ndarray]] = defaultdict(list)
+    large = float(_terms()["large"]["value"])
+    for ex in run.each(EXCHANGES).values():
+        if not ex.transport:
+            continue
+        usable = (ex.size_bytes >= large) & (ex.transport_us > 0)
+        for name in dict.fromkeys(ex.transport):
+            mine = usable & (np.array(ex.transport) == name)
+            rates[name].append(ex.size_bytes[mine] / ex.transport_us[mine] * 1e6)
+    quantile = float(_terms()["quantile"]["value"])
+    found = {}
+    for name, parts in rates.items():
+        values = np.concatenate(parts)
+        reached = float(np.quantile(values, quantile)) if values.size else 0.0
+        found[name] = max(reached, link_limit(name))
+    return found
+
+
+@computed
+def needed_parts(run: Run) -> dict[str, float]:
+    """Purpose -> part of the transfer of its collectives that their bytes need at the links' speed; without those of
+    which no bytes are told."""
+    exchanges, layout, rates = run.each(EXCHANGES), partition(run), link_rates(run)
+    needed: dict[str, float] = defaultdict(float)
+    taken: dict[str, float] = defaultdict(float)
+    for joint in joints(run):
+        role = purpose(joint.kind, layout.role_of(joint.group))
+        if role not in BETWEEN_OPERATORS:
+            continue
+        transport, at_once = _links(joint, exchanges)
+        if transport not in rates:
+            continue
+        sized = np.isfinite(joint.size_bytes).any(axis=1)
+        if not sized.any():
+            continue
+        least = np.nanmax(joint.size_bytes[sized], axis=1) / (rates[transport] * at_once) * 1e6
+        took = joint.transfer_us[sized]
+        needed[role] += float(np.minimum(least, took).sum()) * joint.per_step
+        taken[role] += float(took.sum()) * joint.per_step
+    return {role: needed[role] / us for role, us in taken.items() if us > 0}
+
+
+def _links(joint: Joint, exchanges: Mapping[int, Exchanges]) -> tuple[str, float]:
+    """What mostly moves the bytes of these operations, empty where it is not told, and over how many links at once:
+    the time of all links ÷ the time in which any of them moved."""
+    found: Counter[str] = Counter()
+    together: list[np.ndarray] = []
+    for rank in joint.ranks:
+        ex = exchanges[rank]
+        if ex.transport and joint.group in ex.groups:
+            mine = (ex.group == ex.groups.index(joint.group)) & (ex.kinds() == joint.kind)
+            found.update(name for name in np.array(ex.transport)[mine].tolist() if name)
+            known = mine & (ex.transport_us > 0) & (ex.transit_us > 0)
+            together.append(ex.transport_us[known] / ex.transit_us[known])
+    links = np.concatenate(together) if together else np.empty(0)
+    name = found.most_common(1)[0][0] if found else ""
+    return name, max(float(np.median(links)), 1.0) if links.size else 1.0

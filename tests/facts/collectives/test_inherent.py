@@ -1,0 +1,54 @@
+"""What sharded layers and experts exchange by their nature is told, weighed by its bytes, and accuses nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from clusters import SMALL, facts_of
+
+from advisor.facts.collectives.inherent import link_limit
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import simulate, write_profile
+
+TENSOR = replace(SMALL, data=2, tensor=4, ranks_per_host=8, activation_mb=24.0)
+
+
+def test_sharded_layers_at_the_links_speed_are_no_redistribution(tmp_path: Path) -> None:
+    """Two AllReduce a layer as fast as the links are: their bytes need what they take."""
+    facts, _ = facts_of(TENSOR, tmp_path)
+    took = facts.number("communication.redistribution_share", RUN)
+    needed = facts.number("communication.sharding_needed_share", RUN)
+    assert took is not None and needed is not None
+    assert took > 0.1 and 0.8 * took < needed <= took
+    assert "sharding-redistribution" not in {f.verdict for f in advise([tmp_path], load_rules()).findings}
+
+
+@pytest.mark.parametrize("slower", [1.0, 4.0])
+def test_what_the_bytes_need_does_not_grow_with_the_time_they_take(tmp_path: Path, slower: float) -> None:
+    """Links of a quarter of the speed that the knowledge base tells do not make the exchange any more needed."""
+    scenario = replace(TENSOR, hccs_gb_s=link_limit("HCCS") / 1e9 / slower)
+    facts, _ = facts_of(scenario, tmp_path)
+    took = facts.number("communication.redistribution_us", RUN)
+    step = facts.number("step.time_us", RUN)
+    needed = facts.number("communication.sharding_needed_share", RUN)
+    assert took and step and needed
+    assert needed * step == pytest.approx(took / slower, rel=0.25)
+
+
+def test_experts_exchange_tokens_and_redistribute_nothing(tmp_path: Path) -> None:
+    """AlltoAll between data-parallel ranks is expert parallelism: told as such, and no sharding strategy is blamed."""
+    write_profile(simulate(replace(SMALL, gradient_mb_per_layer=120.0)), tmp_path)
+    for path in (*tmp_path.rglob("*.csv"), *tmp_path.rglob("*.json")):
+        path.write_text(path.read_text().replace("hcom_allReduce_", "hcom_alltoAllV_"))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    experts, needed = (facts.number(f"communication.expert_{name}", RUN) for name in ("share", "needed_share"))
+    assert experts is not None and needed is not None and 0 < needed <= experts
+    assert facts.number("communication.redistribution_share", RUN) == 0.0
+    report = advise([tmp_path], load_rules())
+    assert "sharding-redistribution" not in {f.verdict for f in report.findings}
+    told = [f.message.en for f in report.findings if f.rule == "COMM010"]
+    assert told and "exchange of tokens" in told[0]
