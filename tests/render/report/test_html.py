@@ -209,6 +209,14 @@ def test_one_aggregation_is_named_in_the_headline_and_in_the_pictures():
     assert {"step-ranks", "rank-steps-computing", "timeline-0", "lateness", "links-0", "stages"} <= set(notes)
 
 
+@pytest.mark.parametrize(("ranks", "limit"), [(128, 500_000), (1024, 1_500_000)])
+def test_reports_of_many_ranks_go_through_mail(ranks, limit):
+    """The whole page in bytes, with every picture that a cluster has."""
+    report = cluster(ranks)
+    assert {"step_ranks", "rank_steps", "link_matrix", "breakdown_ranks", "lateness"} <= set(report.charts)
+    assert len(render(report, "html").encode()) <= limit
+
+
 @pytest.mark.parametrize(("ranks", "steps", "limit"), [(128, 20, 40_000), (1024, 10, 100_000)])
 def test_the_grid_of_ranks_and_steps_is_small(ranks, steps, limit):
     """Ten thousand cells, with noise, go through mail."""
