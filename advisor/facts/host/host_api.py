@@ -94,13 +94,14 @@ def reduce(rank: Rank) -> HostTime | None:
         tell_totals(rank, frame, "host_api")
         levels = frame["level"].astype(str) if "level" in frame else [""] * len(frame)
         rows = zip(levels, frame["name"], frame["total_us"], frame["count"], strict=True)
-        usable = [
-            (lv, str(n), float(us), float(c)) for lv, n, us, c in rows if isinstance(n, str) and us == us and c == c
-        ]
-        found = _by_purpose(usable)
-        if _of_more_than_the_steps(rank, found):
+        calls = _by_purpose(
+            (level, name, float(us), float(count))
+            for level, name, us, count in rows
+            if isinstance(name, str) and us == us and count == count
+        )
+        if _of_more_than_the_steps(rank, calls):
             return None
-        return HostTime(_within_steps(rank, found), (rank.source("host_api", "name", "total_us", "count"),))
+        return HostTime(_within_steps(rank, calls), (rank.source("host_api", "name", "total_us", "count"),))
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
