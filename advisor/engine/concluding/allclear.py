@@ -62,8 +62,18 @@ def losses(facts: FactSet) -> list[Loss]:
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
             tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
-            found.append(Loss(direction, shares[0], both(f"lost.{direction}"), entry["verdict"], tells))
+            lost = f"{direction}_beyond_bubble" if _is_without_bubble(known[0].name, facts) else direction
+            found.append(Loss(direction, shares[0], both(f"lost.{lost}"), entry["verdict"], tells))
     return sorted(found, key=lambda loss: -loss.share)
+
+
+def _is_without_bubble(name: str, facts: FactSet) -> bool:
+    """Whether a share of exposed communication leaves out a bubble that the picture of the step contains."""
+    whole = facts.number("step.exposed_communication_share", RUN)
+    part = facts.number(name, RUN)
+    return (
+        name == "communication.exposed_without_bubble_share" and whole is not None and part is not None and part < whole
+    )
 
 
 def _bubble_is_unknown(facts: FactSet) -> bool:
