@@ -88,8 +88,8 @@ def draw(kind: str, seed: int, noise: float) -> tuple[Scenario, float] | None:
 
 
 def _told(scenario: Scenario) -> bool:
-    """Whether anything that is recorded could show every fault: of ranks alike most are well, and a host that runs ahead
-    does not keep up behind a slower one."""
+    """Whether anything that is recorded could show every fault: most of the ranks alike are well, and no host that runs
+    ahead keeps up behind a slower one."""
     slow = [
         scenario.place(f.where)[0] for f in scenario.faults if f.kind == "slow_compute" and isinstance(f.where, int)
     ]
