@@ -120,6 +120,8 @@ class Source:
     file: str
     columns: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+    """First and last line of the file with these steps, the heading being line 1; empty where nobody looked."""
 
 
 @dataclass(frozen=True)

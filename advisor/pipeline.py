@@ -56,13 +56,17 @@ def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None 
     """Analyses one profiler result. Where nothing was recognised the report has no ranks, and says what was sought."""
     from advisor.engine.judge import judge
     from advisor.facts.pictures.series import charts
+    from advisor.facts.trail import with_rows
     from advisor.sources.archives import opened
 
     options = options or Options()
     with opened(paths) as given:
         measured = _measured(given, rules.uses_facts(), options, allow_empty=True)
         report = judge(measured, rules, options.engine)
-        return replace(report, charts=charts(measured.run, measured.facts)) if measured.run is not None else report
+        if measured.run is None:
+            return report
+        findings = with_rows(report.findings, measured.run)
+        return replace(report, findings=findings, charts=charts(measured.run, measured.facts))
 
 
 def repair(

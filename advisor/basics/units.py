@@ -118,7 +118,8 @@ def _number(value: float, unit: str, digits: int) -> str:
 
 def signed(value: float, unit: str) -> str:
     """A difference with its sign: "+1.2 ms", "−4.3 %"."""
-    return ("+" if value > 0 else "−" if value < 0 else "") + show(abs(value), unit, DIGITS)
+    size = show(abs(value), unit, DIGITS)
+    return size if size.startswith("<") else ("+" if value > 0 else "−" if value < 0 else "") + size
 
 
 def show_apart(first: float, second: float, unit: str, digits: int | None = None) -> tuple[str, str]:

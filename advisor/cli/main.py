@@ -16,6 +16,7 @@ import click
 from advisor.basics.errors import AdvisorError
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
 from advisor.cli.terminal import prepare, say
+from advisor.model import LANGUAGES
 
 COMMANDS = {
     "advise": "advise",
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         error.show(sys.stderr)
         return USAGE
     except AdvisorError as error:
-        return say(str(error), status_of(error))
+        return say(_told(error, sys.argv[1:] if argv is None else argv), status_of(error))
     except KeyboardInterrupt:
         return say("interrupted; no unfinished file was left", INTERRUPTED)
     except BrokenPipeError:
@@ -102,6 +103,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             "  hint: run again with -v and report what it prints",
             DEFECT,
         )
+
+
+def _told(error: AdvisorError, arguments: Sequence[str]) -> str:
+    """The error in the language asked for: the options are all that is known where reading them failed."""
+    from advisor.knowledge.messages import told
+
+    asked = LANGUAGES[0]
+    for name, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        value = after if name == "--lang" else name.removeprefix("--lang=")
+        asked = value if name.startswith("--lang") and value in LANGUAGES else asked
+    return told(error, asked)
 
 
 _TOO_LITTLE = "the memory does not suffice\n  hint: fewer --jobs, or fewer ranks at once"

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.engine.concluding.accounting import account
-from advisor.engine.concluding.evidence import missing_evidence
+from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.joint import Joint, tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
@@ -64,7 +64,8 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     kinds = known_facts()
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
-    missing = missing_evidence(verdicts.checks, kinds, measured.tables, measured.info.framework)
+    tables = {*measured.tables, *needless(measured.facts)}
+    missing = missing_evidence(verdicts.checks, kinds, tables, measured.info.framework)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
     try:
         joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)

@@ -71,6 +71,8 @@ class Run:
     profile: Profile
     _reductions: dict[int, dict[Reduction[Any], object]] = field(default_factory=dict)
     """rank -> key -> what its reducer returned (absent where it returned None)."""
+    _each: dict[Reduction[Any], dict[int, Any]] = field(default_factory=dict, repr=False, compare=False)
+    """What `each` gave."""
     _derived: dict[Callable[[Run], Any], object] = field(default_factory=dict, repr=False, compare=False)
     """What `computed` functions returned."""
 
@@ -81,11 +83,14 @@ class Run:
     def keep(self, rank: int, reductions: Mapping[Reduction[Any], object]) -> None:
         """Adds one rank's reductions."""
         self._reductions.setdefault(rank, {}).update(reductions)
+        self._each.clear()
 
     def each(self, key: Reduction[T]) -> dict[int, T]:
-        """rank -> what it was reduced to, in rank order, only where there is something."""
-        ranks = (rank for rank in sorted(self._reductions) if key in self._reductions[rank])
-        return {rank: cast(T, self._reductions[rank][key]) for rank in ranks}
+        """rank -> what it was reduced to, in rank order, only where there is something. The same object for all who
+        ask: not to be changed."""
+        if key not in self._each:
+            self._each[key] = {r: kept[key] for r, kept in sorted(self._reductions.items()) if key in kept}
+        return cast(dict[int, T], self._each[key])
 
     def once(self, function: Callable[[Run], T], make: Callable[[Run], T]) -> T:
         """What is kept of this function; made where nothing is yet. For `computed`."""

@@ -13,6 +13,7 @@ from advisor.basics.jsonout import shield_json
 from advisor.engine.concluding.evidence import waiting_for
 from advisor.engine.judge import rule_needs
 from advisor.facts.registry import catalogue
+from advisor.knowledge.messages import translated
 from advisor.knowledge.words import word
 from advisor.model import MissingEvidence
 from advisor.render.escaping import printable
@@ -141,14 +142,13 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
         for m in diagnosis.missing:
             rules = ", ".join(m.rules[:6]) + (" …" if len(m.rules) > 6 else "")
             setting = m.setting or "-"
-            lines.append(
-                "  " + say("doctor.missing_line", evidence=m.evidence, setting=setting, count=len(m.rules), rules=rules)
-            )
+            told = {"evidence": translated(m.evidence, lang), "setting": translated(setting, lang)}
+            lines.append("  " + say("doctor.missing_line", **told, count=len(m.rules), rules=rules))
     if diagnosis.problems:
         lines.append(say("doctor.problems"))
         for each in diagnosis.problems:
             file = f"{each['file']} (+{len(each['also'])})" if each["also"] else each["file"]
-            lines.append("  " + say("doctor.problem", file=file, problem=each["problem"]))
+            lines.append("  " + say("doctor.problem", file=file, problem=translated(str(each["problem"]), lang)))
     lines.append(say("doctor.engine", engine=diagnosis.engine))
     return "\n".join(printable(line) for line in lines) + "\n"
 

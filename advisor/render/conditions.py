@@ -96,9 +96,19 @@ def standing(item: Evidence, lang: str, *, symptom: bool = False) -> str:
         if match is None:
             said += [clause] if _VALUE.match(clause) else []
             continue
-        if text := _said(item, match, lang, symptom):
+        if not _is_looser(match, item.condition) and (text := _said(item, match, lang, symptom)):
             said.append(text)
     return word(lang, "conditions.and").join(dict.fromkeys(said))
+
+
+def _is_looser(match: re.Match[str], condition: str) -> bool:
+    """Whether another clause holds the same fact against a limit that is harder to pass."""
+    if not _is_own_limit(match) or match["op"] in ("==", "!="):
+        return False
+    alike = [m for m in _matches(condition) if _is_own_limit(m) and m["op"][0] == match["op"][0]]
+    limits = [float(m["limit"]) for m in alike]
+    hardest = max(limits) if match["op"][0] in ">≥" else min(limits)
+    return float(match["limit"]) != hardest
 
 
 def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str:

@@ -11,8 +11,8 @@ from advisor.knowledge.words import both, word, words
 from advisor.model import LANGUAGES, Finding, Remedy, Report, Saving, Subject, Text
 
 __all__ = [
-    "about_recording", "amount", "both", "breakdown", "brief_gain", "change", "check", "extent", "gain", "made_of",
-    "meaning", "promise", "title_of", "where", "word", "words",
+    "about_recording", "amount", "aside", "both", "breakdown", "brief_gain", "change", "check", "extent", "gain",
+    "labelled", "made_of", "meaning", "promise", "title_of", "where", "word", "words",
 ]  # fmt: skip
 
 log = logging.getLogger("advisor")
@@ -31,8 +31,18 @@ def where(subject: Subject, lang: str) -> str:
     ranks = ""
     if subject.ranks and subject.kind != "rank" and (subject.kind != "link" or len(subject.ranks) > 2):
         kind_of_rank = word(lang, "kinds.rank" if len(subject.ranks) == 1 else "report.ranks")
-        ranks = f" ({kind_of_rank} {rank_list(subject.ranks)})"
+        ranks = aside(f"{kind_of_rank} {rank_list(subject.ranks)}", lang)
     return f"{kind} {subject.id}{ranks}"
+
+
+def aside(text: str, lang: str) -> str:
+    """ " (rank 3)" to stand behind a word; empty where there is nothing to add."""
+    return word(lang, "report.aside", text=text) if text else ""
+
+
+def labelled(label: str, text: object, lang: str) -> str:
+    """ "Check: idle time falls"."""
+    return word(lang, "report.labelled", label=label, text=text)
 
 
 def breakdown(report: Report) -> list[tuple[str, float]]:

@@ -274,7 +274,8 @@ def _is_closed(ranks: Sequence[Rank]) -> bool:
     at_hand = {rank.rank for rank in ranks}
     if any(rank.info.get("world_size") or rank.info.get("rank_size") or not rank.groups for rank in ranks):
         return False
-    return at_hand == {member for rank in ranks for members in rank.groups.values() for member in members}
+    groups = {id(members): members for rank in ranks for members in rank.groups.values()}  # most share one object
+    return at_hand == {member for members in groups.values() for member in members}
 
 
 def _summarise(profile: Profile) -> None:

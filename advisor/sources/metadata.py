@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ _ENTRIES = frozenset((
     "torch_npu_version", "cann_version", "ms_version", "context_mode", "ascend_toolkit_version", "python_version",
 ))  # fmt: skip
 """One of these at least stands in every profiler_info file."""
+_GROUPS = "parallel_group_info"
+_BEYOND = 10**9
+"""No job has so many ranks."""
 _UNKNOWN = ("", "not known", "unknown", "none")
 _PARALLEL = {"tp": "tensor", "pp": "pipeline", "dp": "data", "dp_cp": "data", "ep": "expert", "exp": "expert"}
 
@@ -56,7 +60,7 @@ def as_int(value: Any) -> int | None:
         number = int(value)
     else:
         return None
-    return number if 0 <= number < 10**9 else None
+    return number if 0 <= number < _BEYOND else None
 
 
 def hash_group(name: str) -> str:
@@ -189,7 +193,7 @@ def add_metadata(metadata: Metadata, data: Any) -> None:
             ("data", "data"), ("tensor", "tensor_model"), ("pipeline", "pipeline_model"), ("expert", "expert_model"),
         )
     }  # fmt: skip
-    for group, value in _mapping(data.get("parallel_group_info")).items():
+    for group, value in _mapping(data.get(_GROUPS)).items():
         entry = _mapping(value)
         ranks = ranks_of(entry.get("global_ranks"))
         if not ranks:
@@ -197,15 +201,23 @@ def add_metadata(metadata: Metadata, data: Any) -> None:
         add_group(metadata.groups, metadata.group_names, group, str(entry.get("group_name") or ""), ranks)
     if any(sizes.values()):
         metadata.parallelism = Parallelism(**sizes, source="distributed_args in profiler_metadata.json")
-    metadata.raw[METADATA_ENTRY] = data
+    metadata.raw[METADATA_ENTRY] = {name: value for name, value in data.items() if name != _GROUPS}
 
 
 def ranks_of(value: Any) -> tuple[int, ...]:
     """Global ranks of a group in its own order; empty where the value is none."""
     if not isinstance(value, (list, tuple)):
         return ()
+    if value and set(map(type, value)) == {int} and min(value) >= 0 and max(value) < _BEYOND:
+        return _same(tuple(value))
     ranks = [as_int(item) for item in value]
-    return () if None in ranks else tuple(r for r in ranks if r is not None)
+    return () if None in ranks else _same(tuple(r for r in ranks if r is not None))
+
+
+@lru_cache(maxsize=1024)
+def _same(ranks: tuple[int, ...]) -> tuple[int, ...]:
+    """These ranks, kept once however many files list them: each of thousands of ranks names all of its world."""
+    return ranks
 
 
 def add_group(groups: Groups, names: dict[str, str], group: str, name: str, ranks: tuple[int, ...]) -> None:

@@ -148,6 +148,7 @@ def _write_steps(run: Simulation, rank: int, output: Path) -> None:
             begin, end = _kernel_window(run, rank, index)
         compute_us, total_us = _started(computing, begin, end), _started(communicating, begin, end)
         exposed_us = _started(exposed, begin, end)
+        total_us = max(total_us, exposed_us)  # of a collective that began in the step before, the rest starts here
         first = min(op.start for op in ops) * 1000
         preparing = max(first - host, 0.0) / 1000
         free_us = measure(clip(free, begin, end)) / 1000

@@ -25,6 +25,8 @@ class Doubt:
 
     why: Text
     tells: Text | None
+    suspect: Finding | None = None
+    """What may weigh much, where the evidence for it is weak."""
 
 
 MOST_FILES = 3
@@ -60,8 +62,18 @@ def losses(facts: FactSet) -> list[Loss]:
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
             tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
-            found.append(Loss(direction, shares[0], both(f"lost.{direction}"), entry["verdict"], tells))
+            lost = f"{direction}_beyond_bubble" if _is_without_bubble(known[0].name, facts) else direction
+            found.append(Loss(direction, shares[0], both(f"lost.{lost}"), entry["verdict"], tells))
     return sorted(found, key=lambda loss: -loss.share)
+
+
+def _is_without_bubble(name: str, facts: FactSet) -> bool:
+    """Whether a share of exposed communication leaves out a bubble that the picture of the step contains."""
+    whole = facts.number("step.exposed_communication_share", RUN)
+    part = facts.number(name, RUN)
+    return (
+        name == "communication.exposed_without_bubble_share" and whole is not None and part is not None and part < whole
+    )
 
 
 def _bubble_is_unknown(facts: FactSet) -> bool:
@@ -86,7 +98,7 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         first, share = doubted[0]
-        return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None)
+        return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None, first)
     return _absent_ranks(facts, ranks) or _left_out(facts) or _few_or_uneven_steps(facts) or _unmeasured(facts, ranks)
 
 

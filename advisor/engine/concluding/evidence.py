@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from advisor.facts.base import FactKind
-from advisor.model import Check, MissingEvidence, Outcome
+from advisor.facts.base import FactKind, FactSet
+from advisor.model import RUN, Check, MissingEvidence, Outcome
 from advisor.tables import FILES, TABLES
+
+_OF_COLLECTIVES = ("collectives", "transports", "packets", "links")
 
 
 def missing_evidence(
@@ -15,6 +17,13 @@ def missing_evidence(
     """Per missing file: the setting that brings it and the rules that wait for it, most wanted first."""
     open_ = ((check.rule, check.missing) for check in checks if check.outcome == Outcome.NO_DATA)
     return waiting_for(open_, catalogue, tables, framework)
+
+
+def needless(facts: FactSet) -> tuple[str, ...]:
+    """Tables that could hold nothing: of collectives, where one device alone ran and communicated with nobody."""
+    alone = (facts.number("run.world_size", RUN) or 1) <= 1 and (facts.number("run.rank_count", RUN) or 1) <= 1
+    silent = facts.number("step.exposed_communication_share", RUN) == 0 and not facts.number("communication.count", RUN)
+    return _OF_COLLECTIVES if alone and silent else ()
 
 
 def waiting_for(

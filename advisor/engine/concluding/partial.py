@@ -16,7 +16,7 @@ from advisor.basics.units import show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.model import RUN, Text
+from advisor.model import RUN, Text, Value
 from advisor.ruleset.rule import Rule
 
 
@@ -28,7 +28,7 @@ def is_partial(rule: Rule, subject: str, facts: FactSet) -> bool:
 def reservations(rule: Rule, subject: str, facts: FactSet) -> tuple[Text, ...]:
     """Why it holds only if the rest looks alike, one sentence for each part that it rests on."""
     return tuple(
-        both(f"partial.{part['name']}", count=show(facts.value(part["fact"], RUN), "count"))
+        both(f"partial.{part['name']}", count=show(_amount(facts.value(part["fact"], RUN)), "count"))
         for part in _resting(rule, subject, facts)
         if part.get("told", True)
     )
@@ -51,9 +51,15 @@ def _is_part(part: Mapping[str, Any], facts: FactSet) -> bool:
     value = facts.value(part["fact"], RUN)
     if "in" in part:
         return value in part["in"]
+    value = _amount(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return bool(value < part["below"]["value"]) if "below" in part else bool(value > part["above"]["value"])
+
+
+def _amount(value: Value | None) -> Value | None:
+    """How much it is; of a list, how many."""
+    return len(value) if isinstance(value, tuple) else value
 
 
 @lru_cache(maxsize=1)

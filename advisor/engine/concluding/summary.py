@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from advisor.basics.units import MEASURED, rank_list, show
-from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection
+from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
 from advisor.facts.base import FactSet
 from advisor.knowledge.words import both, words
 from advisor.model import (
@@ -62,6 +62,8 @@ def summarise(
         said = _sentences(said, both("summary.step", time=show(step_us, "us", MEASURED)))
         return Summary(loss.direction, _with_wanted(said, loss.tells), step_us, breakdown)
     doubt = objection(facts, findings, ranks)
+    if not unusable and not unread and (told := _computes(breakdown, doubt)) is not None:
+        return Summary(Direction.COMPUTATION.value, told, step_us, breakdown)
     direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, doubt)
     if direction == "undetermined":
         headline = _with_wanted(headline, (doubt.tells if doubt else None) or _most_wanted(missing))
@@ -76,6 +78,20 @@ def summarise(
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return Summary(direction, headline, step_us, breakdown)
+
+
+def _computes(breakdown: Mapping[str, float], doubt: Doubt | None) -> Text | None:
+    """What to say where nearly all of the time is computation and the only suspect is one of it: then the direction is
+    arithmetic, however weak the evidence for the suspect."""
+    share = breakdown.get("computing", 0.0)
+    if doubt is None or doubt.suspect is None or doubt.suspect.direction is not Direction.COMPUTATION:
+        return None
+    if share < terms()["computes"]["value"]:
+        return None
+    suspect = doubt.suspect
+    about = both("summary.finding", title=suspect.title, about=_about(suspect.subject))
+    said = both("summary.computes", share=show(share, "ratio"))
+    return _sentences(said, both("summary.surely_low", finding=about))
 
 
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
@@ -122,9 +138,8 @@ def _headline(top: Finding, step_us: float | None) -> Text:
         said.append(both("summary.step", time=show(step_us, "us", MEASURED)))
     told = top.saving or top.at_stake
     if told is not None:
-        amount = show(told.us, "us")
-        if told.share is not None:
-            amount = f"{amount} ({show(told.share, 'ratio')})"
+        amount = both("summary.amount" if told.share is None else "summary.amount_share", us=show(told.us, "us"),
+                      share=show(told.share or 0.0, "ratio"))  # fmt: skip
         said.append(both("summary.gain" if top.saving else "summary.at_stake", amount=amount))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 

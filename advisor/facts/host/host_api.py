@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Ints, timeline_of
+from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
@@ -91,21 +92,36 @@ def reduce(rank: Rank) -> HostTime | None:
     frame = rank.read("host_api", ("level", "name", "total_us", "count", "avg_us")) if rank.has("host_api") else None
     if frame is not None and not frame.empty:
         tell_totals(rank, frame, "host_api")
-        rows = zip(frame["name"], frame["total_us"], frame["count"], strict=True)
-        usable = [(str(n), float(us), float(c)) for n, us, c in rows if isinstance(n, str) and us == us and c == c]
-        by = _within_steps(rank, _by_purpose(usable))
-        return HostTime(by, (rank.source("host_api", "name", "total_us", "count"),))
+        levels = frame["level"].astype(str) if "level" in frame else [""] * len(frame)
+        rows = zip(levels, frame["name"], frame["total_us"], frame["count"], strict=True)
+        calls = _by_purpose(
+            (level, name, float(us), float(count))
+            for level, name, us, count in rows
+            if isinstance(name, str) and us == us and count == count
+        )
+        if _of_more_than_the_steps(rank, calls):
+            return None
+        return HostTime(_within_steps(rank, calls), (rank.source("host_api", "name", "total_us", "count"),))
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
     found: dict[str, tuple[float, float, str]] = {}
     for layer in ("MindSpore", "CANN"):
         found.update(_by_purpose(
-            (name.partition("@")[2] or name, seen.total_us, float(seen.count))
+            (name.rpartition("@")[0], name.partition("@")[2] or name, seen.total_us, float(seen.count))
             for (process, name), seen in trace.activities.items()
             if process == layer
         ))  # fmt: skip
     return HostTime(_within_steps(rank, found), (trace_source(rank) or Source(""),)) if found else None
+
+
+def _of_more_than_the_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> bool:
+    """Whether the statistic counts many more launches than the recording has kernels: the profiler counts the calls of
+    the process from its start to its end, of which the device recorded a part. Nothing tells which calls are of it."""
+    timeline = timeline_of(rank)
+    if timeline is None or "launch" not in found:
+        return False
+    return found["launch"][1] > section("host_calls")["launches_per_kernel"] * timeline.kernels.start.size
 
 
 def _within_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> dict[str, tuple[float, float, str]]:
@@ -143,12 +159,18 @@ def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
     return host.start[mine], np.maximum(host.end[mine] - host.start[mine], 1)
 
 
-def _by_purpose(rows: Iterable[tuple[str, float, float]]) -> dict[str, tuple[float, float, str]]:
+def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, tuple[float, float, str]]:
+    """Purpose -> (microseconds, calls, costliest interface) of rows (level, name, microseconds, calls). Calls of one
+    level are made inside those of another: the level that tells most counts."""
     result = {}
     rows = list(rows)
     for purpose, pattern in _PURPOSES:
-        mine = [row for row in rows if pattern.search(row[0])]
-        if mine:
+        levels: dict[str, list[tuple[str, float, float]]] = {}
+        for level, name, us, count in rows:
+            if pattern.search(name):
+                levels.setdefault(level, []).append((name, us, count))
+        if levels:
+            mine = max(levels.values(), key=lambda each: sum(us for _, us, _ in each))
             best = max(mine, key=lambda row: row[1])
             result[purpose] = (sum(us for _, us, _ in mine), sum(count for _, _, count in mine), best[0])
     return result

@@ -260,6 +260,23 @@ KINDS = (
         "the same, share of the kernel time",
         needs="kernels|operator_types",
     ),
+    kind(
+        "operators.gate_us",
+        "us",
+        "run rank",
+        "gated activations that run as single operators (Split → Swish → Mul), per step",
+        formula="where no fused one runs: the activations, and as many calls of mean length that cut and multiply",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.gate_share",
+        "ratio",
+        "run rank",
+        "the same as a share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.gate_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind("operators.gate_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind("operators.attention_types", "text", "run", "types of these kernels", needs="kernels|operator_types"),
     kind("operators.dynamic_share", "ratio", _BOTH, "kernels compiled for any shape (OP State)", needs="kernels"),
     kind(

@@ -18,6 +18,10 @@ _ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|Pro
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
 _BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*)$", re.IGNORECASE)
+_GATE = re.compile(r"^(aclnn)?(SiLU|Swish|Sigmoid|(Fast)?Gelu)(V\d+)?$", re.IGNORECASE)
+_FUSED_GATE = re.compile(r"SwiGlu|GeGlu|ReGlu|SwigluQuant|GluJvp", re.IGNORECASE)
+_HALVING = re.compile(r"^(aclnn)?(Split(V|D|VD|WithSize)?|Chunk|(Strided)?Slice(D|V\d+)?)$", re.IGNORECASE)
+_PRODUCT = re.compile(r"^(aclnn)?Muls?$", re.IGNORECASE)
 _NO_ATTENTION = re.compile(r"CrossEntropy|Log_?Softmax|Gating|Moe|TopK", re.IGNORECASE)
 _UPDATE = re.compile(
     r"^(Sparse)?Apply(?!Rotary|TopK|Penalt|Bias|Mask|Rope)[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|"
@@ -94,6 +98,26 @@ def is_softmax(kind: str) -> bool:
 def is_between_products(kind: str) -> bool:
     """Whether a fused attention does the type's work on the way: softmax and dropout, forward and backward."""
     return bool(_BESIDE.search(kind)) and not _NO_ATTENTION.search(kind)
+
+
+def is_gate(kind: str) -> bool:
+    """Whether the type is an activation that gates the other half of a projection: SwiGLU, GeGLU."""
+    return bool(_GATE.search(kind))
+
+
+def is_fused_gate(kind: str) -> bool:
+    """Whether one kernel of the type halves, activates and multiplies."""
+    return bool(_FUSED_GATE.search(kind))
+
+
+def is_halving(kind: str) -> bool:
+    """Whether the type cuts a tensor into parts."""
+    return bool(_HALVING.search(kind))
+
+
+def is_product(kind: str) -> bool:
+    """Whether the type multiplies element by element."""
+    return bool(_PRODUCT.search(kind))
 
 
 def is_update(kind: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.device.kernel_time import Floats
 from advisor.facts.operators.catalogue import KINDS
+from advisor.facts.operators.gates import gates_of
 from advisor.facts.operators.kinds import (
     CUBE_CORES,
     SLOW_DTYPES,
@@ -287,6 +288,8 @@ def _run_facts(
         yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
         yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
+    if (gates := gates_of(first.types)) is not None:
+        yield from fact("operators.gate_types", RUN, " → ".join(gates.types), *first.sources)
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
 
 
@@ -328,6 +331,11 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
         us = sum(per.per_step(o.types[name].total_us) for name in between)
         yield "operators.attention_us", us
         yield "operators.attention_share", us / compute
+    if (gates := gates_of(o.types)) is not None and compute:
+        us = per.per_step(gates.total_us)
+        yield "operators.gate_us", us
+        yield "operators.gate_share", us / compute
+        yield "operators.gate_count", per.per_step(gates.count)
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
     if o.dynamic_share is not None:
         yield "operators.dynamic_share", o.dynamic_share

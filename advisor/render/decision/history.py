@@ -16,6 +16,7 @@ from advisor.gate.judging.statistics import compare
 from advisor.gate.metrics import Metric
 from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
+from advisor.knowledge.messages import translated
 from advisor.render.decision.phrases import brief
 from advisor.render.decision.phrases import counted as counted_in_gate
 from advisor.render.escaping import printable
@@ -77,7 +78,7 @@ def _newest(baseline: Baseline) -> str | None:
 
 
 def _faults(baseline: Baseline, lang: str) -> list[str]:
-    told = [say(lang, "problem", file=item.file, problem=item.problem) for item in baseline.problems]
+    told = [say(lang, "problem", file=item.file, problem=translated(item.problem, lang)) for item in baseline.problems]
     return [*told, *([say(lang, "copies", count=baseline.copies)] if baseline.copies else [])]
 
 

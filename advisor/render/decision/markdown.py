@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from advisor.gate.model import Decision, Judgement, Result, Verdict
+from advisor.knowledge.messages import translated
+from advisor.model import Problem
 from advisor.render.decision.phrases import (
     about,
     amount,
@@ -50,8 +53,14 @@ def render_markdown(decision: Decision, lang: str = "en", *, limit: int = LIMIT,
         _list(say(lang, "not_judged"), [_open(item, lang) for item in decision.of(Result.NOT_JUDGED)[:_ROWS]]),
         _list(say(lang, "unsteady"), [_say(unsteady(item, lang)) for item in decision.unsteady[:10]]),
         _list(say(lang, "notes"), [_say(note) for note in notes(decision, lang)]),
-        _list(say(lang, "unreadable"), [f"{_code(p.file)}: {_say(p.problem)}" for p in decision.unreadable[:10]]),
-        _list(say(lang, "problems"), [f"{_code(p.file)}: {_say(p.problem)}" for p in decision.problems[:10]]),
+        _list(
+            say(lang, "unreadable"),
+            [f"{_code(p.file)}: {_say(translated(p.problem, lang))}" for p in decision.unreadable[:10]],
+        ),
+        _list(
+            say(lang, "problems"),
+            [f"{_code(p.file)}: {_say(translated(p.problem, lang))}" for p in decision.problems[:10]],
+        ),
     ]
     foot = f"**→ {_say(next_step(decision, lang))}**" if next_step(decision, lang) else ""
     cut = f"_{_say(say(lang, 'truncated'))}_"
@@ -118,3 +127,7 @@ def _list(title: str, rows: list[str]) -> str:
     """Rows as a list; blanks before a row put it a level deeper."""
     points = [f"{row[: len(row) - len(row.lstrip(' '))]}- {row.lstrip(' ')}" for row in rows]
     return "\n".join([f"**{_say(title)}**", "", *points]) if rows else ""
+
+
+def _problems(problems: Sequence[Problem], lang: str) -> list[str]:
+    return [f"{_code(each.file)}: {_say(translated(each.problem, lang))}" for each in problems[:10]]

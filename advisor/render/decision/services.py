@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from advisor.exchange import tool_version
 from advisor.gate.model import Decision, Judgement, Result, Verdict
+from advisor.knowledge.messages import translated
 from advisor.knowledge.words import both
 from advisor.model import Severity
 from advisor.render.decision.phrases import (
@@ -134,7 +135,7 @@ def _besides(decision: Decision, lang: str) -> list[str]:
     return [
         *(difference(item, lang) for item in decision.differences),
         *(unsteady(item, lang) for item in decision.unsteady),
-        *(about(problem.file, problem.problem, lang) for problem in (*decision.unreadable, *decision.problems)),
+        *(about(p.file, translated(p.problem, lang), lang) for p in (*decision.unreadable, *decision.problems)),
         *notes(decision, lang),
     ]
 
@@ -236,7 +237,7 @@ def render_github(decision: Decision, lang: str = "en", **_: Any) -> str:
             lines.append(f"::{command} title=advisor::{rest}")
     for problem in decision.unreadable[:SHOWN]:
         title = workflow_property(shorten(problem.file, 100))
-        lines.append(f"::warning title={title}::{workflow_message(problem.problem)}")
+        lines.append(f"::warning title={title}::{workflow_message(translated(problem.problem, lang))}")
     apart = [difference(item, lang) for item in decision.differences]
     summary = " ".join([headline(decision, lang), *apart, next_step(decision, lang)]).strip()
     command = "warning" if decision.verdict is Verdict.INCONCLUSIVE else "notice"

@@ -10,6 +10,7 @@ from advisor.exchange import tool_version
 from advisor.gate.changes import Change
 from advisor.gate.model import Decision, Judgement, Recorded, Result, Unsteady, Verdict
 from advisor.gate.sample import Sample
+from advisor.knowledge.messages import translated
 from advisor.model import LANGUAGES
 from advisor.render.decision.phrases import (
     about,
@@ -67,8 +68,8 @@ def render_text(decision: Decision, lang: str = "en", *, color: bool = False, **
         ("not_judged", [f"? {_open(j, lang)}" for j in decision.of(Result.NOT_JUDGED)]),
         ("unsteady", [f"~ {unsteady(item, lang)}" for item in decision.unsteady[:3]]),
         ("notes", notes(decision, lang)),
-        ("unreadable", [f"! {about(p.file, p.problem, lang)}" for p in decision.unreadable[:5]]),
-        ("problems", [f"! {about(p.file, p.problem, lang)}" for p in decision.problems[:5]]),
+        ("unreadable", [f"! {about(p.file, translated(p.problem, lang), lang)}" for p in decision.unreadable[:5]]),
+        ("problems", [f"! {about(p.file, translated(p.problem, lang), lang)}" for p in decision.problems[:5]]),
     ):
         if rows:
             lines += ["", say(lang, title), *(f"  {printable(row)}" for row in rows)]

@@ -13,6 +13,7 @@ from advisor.gate.history.baselines import Baseline, Reference
 from advisor.gate.history.trend import Event, Line, Point, Trend, follow, metrics_of
 from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
+from advisor.knowledge.messages import translated
 from advisor.model import LANGUAGES, Finding, Text
 from advisor.render.decision.history import alike, heading, load, say
 from advisor.render.decision.phrases import counted, placed
@@ -45,7 +46,9 @@ def trend_text(reference: Reference, policy: Policy, form: str, lang: str, metri
         lines += ["", heading(trend.history, baseline.histories, lang)]
         for line in trend.lines:
             lines += [f"  {_head(line, lang)}", *(f"    {row}" for row in _rows(line, trend, lang))]
-    lines += [say(lang, "problem", file=item.file, problem=item.problem) for item in baseline.problems]
+    lines += [
+        say(lang, "problem", file=item.file, problem=translated(item.problem, lang)) for item in baseline.problems
+    ]
     return "\n".join(printable(line).rstrip() for line in lines) + "\n"
 
 

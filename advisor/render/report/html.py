@@ -18,6 +18,7 @@ from markupsafe import Markup
 from advisor.basics.resources import resource
 from advisor.basics.units import MEASURED, rank_list, show, show_apart, signed
 from advisor.exchange import tool_version
+from advisor.knowledge.messages import in_both
 from advisor.model import LANGUAGES, Evidence, Finding, Outcome, Report, Text
 from advisor.render import conditions, wording
 from advisor.render.escaping import printable, shorten
@@ -187,6 +188,7 @@ def _environment(lines: bool) -> Environment:
         amount=wording.amount,
         brief_gain=wording.brief_gain,
         title_of=wording.title_of,
+        in_both=in_both,
         signed=signed,
         statements_of=_statements_of,
         two=_two,

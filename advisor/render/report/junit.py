@@ -7,6 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from advisor.knowledge.fact_titles import titles_of
+from advisor.knowledge.messages import translated
 from advisor.model import Check, Finding, Outcome, Report
 from advisor.render.conditions import titled
 from advisor.render.escaping import printable, xml
@@ -38,7 +39,9 @@ def render_junit(report: Report, lang: str = "en", **_: Any) -> str:
     output.text = xml(f"{report.summary.headline.get(lang)}\n{report.profile.path}")
     if report.problems:
         errors = ElementTree.SubElement(suite, "system-err")
-        errors.text = xml("\n".join(f"{file}: {p.problem}" for p in report.problems for file in (p.file, *p.also)))
+        errors.text = xml(
+            "\n".join(f"{file}: {translated(p.problem, lang)}" for p in report.problems for file in (p.file, *p.also))
+        )
     totals = {key: str(count) for key, count in counts.items() if key != "skipped"}  # Jenkins' schema has none there
     suites = ElementTree.Element("testsuites", {"name": "advisor", **totals})
     suites.append(suite)

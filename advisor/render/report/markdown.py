@@ -134,7 +134,7 @@ def _foot(report: Report, lang: str) -> str:
     bullets = []
     for problem, files in problems[:10]:
         more = f" {_say(word(lang, 'report.more', count=len(files) - 1))}" if len(files) > 1 else ""
-        bullets.append(f"- {_code(files[0])}{more}: {markdown(shorten(problem, 300))}")
+        bullets.append(f"- {_code(files[0])}{more}: {markdown(shorten(problem.get(lang), 300))}")
     if len(problems) > 10:
         bullets.append(f"- {_say(word(lang, 'report.more', count=len(problems) - 10))}")
     return "\n\n".join([*paragraphs, "\n".join(bullets)]).rstrip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from advisor.knowledge.messages import in_both
 from advisor.knowledge.words import both, word
 from advisor.model import Check, Finding, Outcome, Report, Role, Text
 
@@ -108,12 +109,12 @@ def has_gaps(report: Report) -> bool:
     return not _device_measured(report) or bool(report.missing_evidence)
 
 
-def problems_together(report: Report) -> list[tuple[str, list[str]]]:
+def problems_together(report: Report) -> list[tuple[Text, list[str]]]:
     """(problem, files that have it) in the order of the report."""
     found: dict[str, list[str]] = {}
     for problem in report.problems:
         found.setdefault(problem.problem, []).extend((problem.file, *problem.also))
-    return list(found.items())
+    return [(in_both(problem), files) for problem, files in found.items()]
 
 
 def checks(report: Report, outcome: Outcome) -> list[Check]:

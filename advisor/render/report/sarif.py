@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from advisor.basics.jsonout import shield_json
 from advisor.exchange import tool_version
+from advisor.knowledge.messages import translated
 from advisor.model import Check, Finding, Outcome, Report
 from advisor.render.conditions import titled
 from advisor.render.escaping import markdown, printable
@@ -41,7 +42,7 @@ def render_sarif(report: Report, lang: str = "en", **_: Any) -> str:
                 "executionSuccessful": bool(report.checked or report.findings),
                 "toolExecutionNotifications": [
                     *(
-                        _notification(f"{file}: {problem.problem}", "warning")
+                        _notification(f"{file}: {translated(problem.problem, lang)}", "warning")
                         for problem in report.problems
                         for file in (problem.file, *problem.also)
                     ),

@@ -28,11 +28,13 @@ from advisor.render.report.whatif import ladder, spent, used
 from advisor.render.wording import (
     about_recording,
     amount,
+    aside,
     breakdown,
     change,
     check,
     extent,
     gain,
+    labelled,
     made_of,
     promise,
     where,
@@ -160,7 +162,7 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
         length = show(report.summary.recording_us, "us", MEASURED)
         legend.append(f"{word(lang, 'report.recording_time')} {length}   ")
     if report.summary.step_time_us is not None:
-        summed = f" ({made_of(report, lang)})" if made_of(report, lang) else ""
+        summed = aside(made_of(report, lang), lang)
         length = show(report.summary.step_time_us, "us", MEASURED)
         legend.append(f"{word(lang, 'report.step_time')} {length}{summed}   ")
     for index, (name, share) in enumerate(parts):
@@ -211,11 +213,11 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_In
     for remedy in finding.remedies if everything else finding.remedies[:1]:
         proposal = change(remedy)
         action = remedy.action.get(lang) if whole else first_sentences(remedy.action.get(lang), 240)
-        body.append(_line(("→ ", "green"), action + (f" ({proposal})" if proposal else "")))
+        body.append(_line(("→ ", "green"), action + aside(proposal, lang)))
         if whole and remedy.snippet:
             body += [_line((f"    {row}", "dim")) for row in printable(remedy.snippet, lines=True).splitlines()]
         if check(remedy, lang):
-            body.append(_line((f"  {word(lang, 'report.verify')}: {check(remedy, lang)}", "dim")))
+            body.append(_line((f"  {labelled(word(lang, 'report.verify'), check(remedy, lang), lang)}", "dim")))
     if everything or finding.confidence.rank == 0:
         body += [_line((f"? {doubt.get(lang)}", "yellow")) for doubt in finding.doubts]
     below = branch.below()
@@ -224,19 +226,23 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_In
         named = (f"{symptom.title.get(lang)}{_of(symptom, lang)}" for symptom in told)
         names = word(lang, "report.separator").join(named)
         more = "" if len(told) == len(below) else " … " + word(lang, "report.more", count=len(below) - len(told))
-        body.append(_line((f"↳ {word(lang, 'report.symptoms')}: {names}{more}", "dim")))
+        body.append(_line((f"↳ {labelled(word(lang, 'report.symptoms'), names, lang)}{more}", "dim")))
     return [(_title(finding, lang, f"{number}. "), 0), *((line, 3) for line in body)]
 
 
 def _of(finding: Finding, lang: str) -> str:
-    return "" if finding.subject.kind == finding.subject.id else f" ({where(finding.subject, lang)})"
+    return (
+        ""
+        if finding.subject.kind == finding.subject.id
+        else word(lang, "report.aside", text=where(finding.subject, lang))
+    )
 
 
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
     if finding.saving is not None and finding.saving.us > 0:
         share = finding.saving.share
-        percent = "" if share is None else f" ({show(share, 'ratio')})"
+        percent = "" if share is None else aside(show(share, "ratio"), lang)
         line.append(f"  −{amount(finding.saving)}{percent}", "green")
     elif finding.at_stake is not None:
         line.append(f"  {word(lang, 'report.unexplained', amount=amount(finding.at_stake))}", "bright_black")
@@ -253,7 +259,14 @@ def _foot(report: Report, lang: str, width: int) -> list[Line]:
     ]
     lines: list[Line] = []
     if report.checked:
-        lines.append(_line((" · ".join(f"{name}: {count}" for name, count in counts if count), "dim")))
+        lines.append(
+            _line(
+                (
+                    " · ".join(labelled(name, count, lang) for name, count in counts if count),
+                    "dim",
+                )
+            )
+        )
     collection = next_collection(report)
     if collection is not None:
         waiting = len({rule for missing in report.missing_evidence for rule in missing.rules})
@@ -261,7 +274,8 @@ def _foot(report: Report, lang: str, width: int) -> list[Line]:
             _line(("? ", "yellow"), word(lang, "report.not_judged_line", count=waiting, setting=collection.get(lang)))
         )
     problems = problems_together(report)
-    for problem, files in problems[:3]:
+    for both, files in problems[:3]:
+        problem = both.get(lang)
         if len(files) == 1:
             lines.append(_line(("! ", "red"), f"{shorten(printable(files[0]), width // 2)}: {problem}"))
             continue

@@ -12,6 +12,8 @@ from advisor.sources.base import Rank
 
 PER_DEVICE = ("kernels", "operator_types")
 """Tables whose rows name their device."""
+_READERS = ("kernels.csv", "kernels.tasks")
+"""Of kernels: those that read such files."""
 HEADING = "device_id"
 MOST_SHOWN = 4
 """Files named in a note."""
@@ -24,7 +26,7 @@ def split_devices(rank: Rank) -> list[Rank]:
     one, or where the rank is known: it has one device. What does not tell devices apart is left out, as a timeline of
     all of them is nobody's."""
     table = next((name for name in PER_DEVICE if name in rank.tables), None)
-    if rank.rank_known or table is None or (not rank.tables[table].reader.endswith(".csv") and table == "kernels"):
+    if rank.rank_known or table is None or (table == "kernels" and rank.tables[table].reader not in _READERS):
         return [rank]
     devices = sorted(devices_of(rank.tables[table].paths), key=lambda name: (len(name), name))
     if len(devices) < 2:

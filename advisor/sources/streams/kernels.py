@@ -26,6 +26,7 @@ from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE, text_frames
 from advisor.sources.streams.one_operator import operator_frames
+from advisor.sources.streams.tasks import task_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
@@ -256,6 +257,8 @@ _FRAMES = {
 
 
 def _frames(reference: TableRef, path: Path, note: Note) -> Iterable[pl.DataFrame]:
+    if reference.reader == "kernels.tasks":
+        return task_frames(path, note, reference.options.get("device"))
     if reader := _FRAMES.get(reference.reader):
         return reader(path, note)
     return text_frames(path, note, reference.options.get("device"))
@@ -348,6 +351,13 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
 def read_one_operator(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same of one operator that was measured alone."""
     return _table(columns, (part for path in reference.paths for part in operator_frames(path, note)))
+
+
+@reader("kernels.tasks")
+def read_tasks(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """The same of a table of tasks."""
+    device = reference.options.get("device")
+    return _table(columns, (part for path in reference.paths for part in task_frames(path, note, device)))
 
 
 @reader("kernels.timelines")

@@ -263,29 +263,27 @@ def place_links(
     world_size: int,
 ) -> pd.DataFrame | None:
     """The links table, with global ranks as far as they are known."""
+    steps, names, groups_of, links, transports, sizes, times = zip(*entries, strict=True) if entries else ((),) * 7
     by_group: dict[str, set[tuple[int, int]]] = {}
-    for _, _, group, link, *_ in entries:
+    for group, link in dict.fromkeys(zip(groups_of, links, strict=True)):
         by_group.setdefault(group, set()).add(link)
-    known = {
-        group: None if rank is None else global_ranks(sorted(ends), group, rank, groups or {}, world_size)
-        for group, ends in by_group.items()
-    }
-    rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["links"].columns}
+    placed: dict[tuple[str, tuple[int, int]], tuple[int | None, int | None]] = {}
     nameless = set()
-    for step, name, group, (source, destination), transport, size, time in entries:
-        names = known[group]
-        if names is not None:
-            if names.get(source) is None or names.get(destination) is None:
+    for group, ends in by_group.items():
+        known = None if rank is None else global_ranks(sorted(ends), group, rank, groups or {}, world_size)
+        for link in ends:
+            placed[group, link] = link if known is None else (known.get(link[0]), known.get(link[1]))
+            if None in placed[group, link]:
                 nameless.add(group)
-            ends = names.get(source), names.get(destination)
-        else:
-            ends = source, destination
-        head, _, level = name.rpartition("-")
-        aggregate = bool(_AGGREGATE.fullmatch(level))
-        plain, level = (head.partition("@")[0], level) if aggregate else (name, "")
-        values = (step, plain, group, *ends, transport, size, time, None if aggregate else 1, level)
-        for cells, value in zip(rows.values(), values, strict=True):
-            cells.append(value)
+    leveled = {name: _level(name) for name in dict.fromkeys(names)}
+    ends_of = [placed[pair] for pair in zip(groups_of, links, strict=True)]
+    levels = [leveled[name] for name in names]
+    rows: dict[str, Sequence[Any]] = dict(zip(
+        (column.name for column in TABLES["links"].columns),
+        (steps, [plain for plain, _ in levels], groups_of, [a for a, _ in ends_of], [b for _, b in ends_of],
+         transports, sizes, times, [None if level else 1 for _, level in levels], [level for _, level in levels]),
+        strict=True,
+    ))  # fmt: skip
     if nameless:
         note(file, f"numbers the members of {len(nameless)} groups without saying which ranks they are; these links "
                    "have no rank (profiler_metadata.json or the other ranks' files would tell)")  # fmt: skip
@@ -294,6 +292,12 @@ def place_links(
     if frame is not None and "aggregate" in frame:
         frame["aggregate"] = rows["aggregate"]
     return frame
+
+
+def _level(name: str) -> tuple[str, str]:
+    """(name without the ending of a sum over operations, which sum it is; empty for an operation)."""
+    head, _, level = name.rpartition("-")
+    return (head.partition("@")[0], level) if _AGGREGATE.fullmatch(level) else (name, "")
 
 
 def _finish(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from advisor.sources.folders import natural
@@ -13,6 +14,7 @@ _COMMUNICATION = ("collectives", "transports", "packets")
 _FILES = (
     (r"step_trace_time.*\.csv", ("steps",), "csv.steps"),
     (r"(?:kernel_details|op_summary).*\.csv", ("kernels",), "kernels.csv"),
+    (r"task_time.*\.csv", ("tasks",), "kernels.tasks"),
     (r"op_statistic.*\.csv", ("operator_types",), "csv.table"),
     (r"api_statistic.*\.csv", ("host_api",), "csv.table"),
     (r"(?:data_preprocess|aicpu_[0-9]+).*\.csv", ("aicpu",), "csv.table"),
@@ -69,7 +71,11 @@ def find_tables(paths: Iterable[Path], *, loose: bool = False) -> dict[str, Tabl
             continue
         for table in known[0]:
             by_table.setdefault(table, (known[1], []))[1].append(path)
-    return {
-        table: TableRef(table, tuple(found if loose else newest_export(found)), reader)
-        for table, (reader, found) in by_table.items()
+    found = {
+        table: TableRef(table, tuple(paths if loose else newest_export(paths)), reader)
+        for table, (reader, paths) in by_table.items()
     }
+    tasks = found.pop("tasks", None)
+    if tasks is not None and "kernels" not in found:  # every task of the device, where no table of operators is there
+        found["kernels"] = replace(tasks, table="kernels")
+    return found

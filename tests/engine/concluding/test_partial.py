@@ -31,6 +31,15 @@ TAIL: dict[tuple[Subject, str], Value] = {
     (RUN, "step.count"): 20,
     **{(Subject("rank", str(rank), (rank,)), "step.tail_us"): 30000.0 for rank in range(3)},
 }
+IDLE: dict[tuple[Subject, str], Value] = {
+    (RUN, "run.rank_count"): 8,
+    (RUN, "run.missing_ranks"): 0,
+    (RUN, "step.time_us"): 100000.0,
+    (RUN, "step.count"): 5,
+    (Subject("rank", "3", (3,)), "rank.idle_excess_share"): 0.2,
+    (Subject("rank", "3", (3,)), "rank.saving_us"): 20000.0,
+    (Subject("rank", "3", (3,)), "rank.peer_group"): "stage 0",
+}
 
 
 def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) -> Finding:
@@ -46,6 +55,7 @@ def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) ->
         ("COMP085", HOTSPOT, {"recording__kernels": 3}),
         ("COMP085", HOTSPOT, {"recording__kind": "fragment"}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 1}),
+        ("CLUS050", IDLE, {"run__left_out_ranks": (1, 2)}),
     ],
 )
 def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
@@ -63,6 +73,7 @@ def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
         ("COMP085", HOTSPOT, {"recording__kernels": 20, "recording__kind": "training_steps"}),
         ("COMP085", HOTSPOT, {"recording__kernels": 4000, "run__unmeasured_ranks": 1}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 0, "recording__kernels": 3}),
+        ("CLUS050", IDLE, {"run__left_out_ranks": ()}),
     ],
 )
 def test_what_rests_on_the_whole_keeps_its_severity(

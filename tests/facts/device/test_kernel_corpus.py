@@ -52,10 +52,11 @@ def test_text_and_database_tell_the_same(case: str) -> None:
 
 
 def test_one_broadcast_and_seven_casts_on_the_ai_cpu() -> None:
-    """The long broadcast is found by name, the casts with the type that put them there."""
+    """The long broadcast is no operator that computes, but what the device waits behind; the casts are found with the
+    type that put them there."""
     facts = measured("mstt-kernel-hccl-2023").facts
-    broadcast = Subject("operator", "hcom_broadcast__445_0")
-    assert facts.value("operator.time_us", broadcast) == pytest.approx(308926.68)
+    assert facts.value("operator.time_us", Subject("operator", "hcom_broadcast__445_0")) is None
+    assert facts.value("timeline.longest_gap_before", RUN) == "hcom_broadcast__445_0"
     assert facts.value("operator_type.aicpu_us", kind("Cast")) == pytest.approx(785.18)
     assert facts.value("operator_type.aicpu_dtypes", kind("Cast")) == "UINT64"
     assert facts.value("operators.update_fused", RUN) is True

@@ -147,3 +147,20 @@ def test_fragmentation_is_measured_at_the_highest_allocation(tmp_path: Path) -> 
     """What lies unused when tensors need most cannot be used at all."""
     found = memory_of(tmp_path, np.array([1000, 6000, 2000] * 20))
     assert found.unused == pytest.approx(4000 * 2**20) and found.unused_share == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("launches", "told"), [(650 * 4, True), (650 * 400, False)])
+def test_calls_of_more_than_the_recorded_steps_are_nobodys(tmp_path: Path, launches: int, told: bool) -> None:
+    """The statistic counts the calls of the whole process, of which the device may have recorded a part: launches
+    that no kernel answers are of the rest. Calls inside other calls count once."""
+    path = profile(tmp_path)
+    (file,) = path.rglob("trace_view.json")
+    lines = [
+        "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance",
+        f"host,node,launch,{launches * 10},{launches},10,8,12,1",
+        f"host,acl,aclrtLaunchKernelWithHostArgs,{launches * 9},{launches},9,7,11,1",
+    ]
+    (file.parent / "api_statistic.csv").write_text("\n".join(lines) + "\n")
+    result = measure([path], None, Options(jobs=1))
+    assert result.facts.value("host_api.launch_count", RUN) == (650 if told else None)
+    assert not [p for p in result.problems if "api_statistic" in p.file]

@@ -293,3 +293,29 @@ def test_a_collective_is_no_operator_that_computes(tmp_path: Path, core: str) ->
     assert any("MatMul" in name for name in named)
     assert not [name for name in named if "hcom" in name.lower()]
     assert not [f for f in report.findings if f.direction == "computation" and "hcom" in f.subject.id]
+
+
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        ({"MatMulV2": 112, "Split": 28, "Swish": 28, "Mul": 84}, "Split → Swish → Mul"),
+        ({"MatMulV2": 112, "StridedSliceD": 60, "Silu": 28, "Mul": 28}, "StridedSliceD → Silu → Mul"),
+        ({"MatMulV2": 112, "Split": 28, "Swish": 28, "Mul": 84, "SwiGlu": 28}, None),
+        ({"MatMulV2": 112, "Swish": 28, "Mul": 84}, None),
+        ({"MatMulV2": 112, "Split": 28, "Swish": 28, "Mul": 20}, None),
+        ({"MatMulV2": 112, "Split": 28, "SwishGrad": 28, "Mul": 84}, None),
+    ],
+)
+def test_a_gated_activation_that_is_not_fused_shows_in_the_statistic_of_types(
+    tmp_path: Path, types: dict[str, int], told: str | None
+) -> None:
+    """As often as tensors are activated they are cut and multiplied: only so many calls of each count as chains."""
+    rows = [f"{name},AI_VECTOR_CORE,{count},{2 * count},2,2,2,0" for name, count in types.items()]
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    output = tmp_path / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    facts = measured(tmp_path).facts
+    assert facts.value("operators.gate_types", RUN) == told
+    assert facts.number("operators.gate_us", RUN) == (None if told is None else pytest.approx(3 * 28 * 2.0))
+    assert facts.number("operators.gate_count", RUN) == (None if told is None else 28)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
+import re
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 from fake_reports import SAMPLES, data_bound
+from profiles import GOOD, finding, judge, runs_of, sample
 
 from advisor.compare import compare
 from advisor.render import render
@@ -20,6 +23,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+PAGES = [*SAMPLES, "comparison", "gate-pass", "gate-fail"]
 
 
 def _axe():
@@ -61,6 +67,12 @@ def pages(tmp_path_factory):
     path = folder / "comparison.html"
     path.write_text(render(compare(before, after), "html", sides=(before, after)), encoding="utf-8")
     addresses["comparison"] = path.as_uri()
+    for name, step_ms in (("gate-pass", 100.3), ("gate-fail", 130.0)):
+        late = [] if name == "gate-pass" else [finding()]
+        runs = [sample(step_ms + i / 10, findings=late, name=f"run{i}") for i in range(3)]
+        path = folder / f"{name}.html"
+        path.write_text(render(judge(runs, runs_of(*GOOD, name="base")), "html"), encoding="utf-8")
+        addresses[name] = path.as_uri()
     return addresses
 
 
@@ -94,7 +106,7 @@ def _wait(condition, seconds=5.0):
     assert condition()
 
 
-@pytest.mark.parametrize("name", [*SAMPLES, "comparison"])
+@pytest.mark.parametrize("name", PAGES)
 def test_opens_without_console_errors_and_every_picture_has_a_size(browser, pages, name):
     """A blocked style or a drawing that collapsed shows in the console or in its height."""
     browser.get(pages[name])
@@ -105,7 +117,7 @@ def test_opens_without_console_errors_and_every_picture_has_a_size(browser, page
 
 @pytest.mark.skipif(not AXE, reason="no axe-core (pip install axe-core-python)")
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", [*SAMPLES, "comparison"])
+@pytest.mark.parametrize("name", PAGES)
 def test_nothing_stands_in_the_way_of_anybody(browser, pages, name, theme):
     """Names, contrasts, roles, order: what axe-core can find by itself."""
     browser.get(pages[name])
@@ -222,6 +234,29 @@ def test_without_javascript_findings_are_readable(bare_browser, pages):
     assert "1 → 2" in _find(bare_browser, "#figure-links-0 table").text
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_two_findings_print_on_two_pages(browser, pages, lang):
+    """A report is taken into a meeting on a sheet of paper, nothing cut off at its right edge."""
+    browser.get(pages["data_bound"])
+    _find(browser, f"label[for=lang-{lang}]").click()
+    assert len(SAMPLES["data_bound"]().findings) >= 2
+    paper = {"paperWidth": 8.27, "paperHeight": 11.69, "printBackground": False}
+    sheets = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", paper)["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", sheets)) <= 2
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    metrics = {"width": 717, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        wide = (
+            "return [...document.querySelectorAll('main *')].filter(e => e.scrollWidth > e.clientWidth + 1 &&"
+            " getComputedStyle(e).overflowX === 'auto').length"
+        )
+        assert browser.execute_script(wide) == 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_no_page_is_wider_than_its_window(browser, pages, width):
     """On a phone nothing is cut off and nothing scrolls sideways."""
@@ -258,7 +293,9 @@ def test_pages_of_the_server(browser, tmp_path):
         assert not AXE or _violations(browser) == []
         browser.execute_script("arguments[0].click()", _find(browser, "form[action='/compare'] button"))
         _wait(lambda: "/compare?" in browser.current_url and _all(browser, "h1"))
+        assert not AXE or _violations(browser) == []
         browser.get(f"{root}/trend?metric=step.time_us")
+        assert not AXE or _violations(browser) == []
         assert _find(browser, "svg.picture").size["height"] > 40
         assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
         assert browser.execute_script("return typeof window.hacked") == "undefined"

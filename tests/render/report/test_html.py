@@ -209,6 +209,33 @@ def test_one_aggregation_is_named_in_the_headline_and_in_the_pictures():
     assert {"step-ranks", "rank-steps-computing", "timeline-0", "lateness", "links-0", "stages"} <= set(notes)
 
 
+@pytest.mark.parametrize("of", ["rank", "host"])
+def test_links_are_drawn_with_and_without_groups(of):
+    """Ranks of several hosts or stages have separators with names, hosts that are averaged have none."""
+    (matrix,) = cluster().charts["link_matrix"]
+    groups = matrix["groups"] if of == "rank" else []
+    drawn = figures(replace(cluster(), charts={"link_matrix": [{**matrix, "of": of, "groups": groups}]}))
+    assert [figure.id for figure in drawn] == ["links-0"]
+    assert ("between" in drawn[0].drawing) == bool(groups)
+    assert all(f">{group['name']}<" in drawn[0].drawing for group in groups)
+    assert "median" in drawn[0].drawing
+
+
+def test_every_series_of_a_report_becomes_a_picture():
+    """A picture that fails is left out silently in use, so here nothing may be left out."""
+    for report in (cluster(8), cluster(128), data_bound()):
+        for name, series in report.charts.items():
+            assert figures(replace(report, charts={name: series})), name
+
+
+@pytest.mark.parametrize(("ranks", "limit"), [(128, 500_000), (1024, 1_500_000)])
+def test_reports_of_many_ranks_go_through_mail(ranks, limit):
+    """The whole page in bytes, with every picture that a cluster has."""
+    report = cluster(ranks)
+    assert {"step_ranks", "rank_steps", "link_matrix", "breakdown_ranks", "lateness"} <= set(report.charts)
+    assert len(render(report, "html").encode()) <= limit
+
+
 @pytest.mark.parametrize(("ranks", "steps", "limit"), [(128, 20, 40_000), (1024, 10, 100_000)])
 def test_the_grid_of_ranks_and_steps_is_small(ranks, steps, limit):
     """Ten thousand cells, with noise, go through mail."""

@@ -45,7 +45,7 @@ def columns(bars: Bars, caption: str, wide: bool = False) -> str:
     largest = max([*totals, bars.line[0] if bars.line else 0.0]) or 1.0
     room, tall = width - _LEFT - 14, bottom - _TOP
     pitch = room / count
-    thick = min(pitch * 0.8, 46.0)
+    thick = min(pitch * 0.8, 46.0) if count <= SINGLE_BARS else pitch  # gaps thinner than a pixel are only moiré
     for value in ticks(largest):
         y = bottom - tall * value / largest
         drawing.line(_LEFT, y, width - 14, y, "grid")

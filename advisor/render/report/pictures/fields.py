@@ -67,7 +67,8 @@ def matrix(
         if index % beside == 0:
             drawing.text(left + pitch * (index + 0.5), top - 6, shorten(name, 12), anchor="middle")
     _marks(drawing, marks, top, pitch)
-    for (group, at), end in zip(groups, [*(at for _, at in groups[1:]), len(labels)], strict=True):
+    ends = [at for _, at in groups[1:]] + [len(labels)]
+    for (group, at), end in zip(groups, ends, strict=False):
         if 7 * len(group if isinstance(group, str) else group.en) < pitch * (end - at):
             drawing.text(left + pitch * (at + end) / 2, top + size + 16, group, anchor="middle")
     for _, at in groups[1:]:

@@ -1,0 +1,41 @@
+"""task_time_*.csv of msprof: every task of the device, of which the kernels are those that ran on a core.
+
+It is written where nothing more was recorded than how long tasks took, and stands for the kernels where no table of
+operators is there. Events, waiting and profiling tasks order the streams and are no work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.sources.reference import Note
+from advisor.sources.streams.kernel_blocks import text_frames
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_CORE = r"^(?:KERNEL_)?(AI_?CORE|AI_?CUBE|AI_?VECTOR_?CORE|VECTOR_?CORE|AIV|AIC|MIX_AIC|MIX_AIV|AI_?CPU)$"
+_HASH = r"(_[0-9a-f]{32}.*|_[0-9]+)?(_mix_ai[cv])?$"
+"""What the compiler adds to an operator's type: a hash of its inputs, or the number of its tiling."""
+_PLAIN = {"AICORE": "AI_CORE", "AIC": "AI_CORE", "AICPU": "AI_CPU", "AIV": "AI_VECTOR_CORE"}
+
+
+def task_frames(path: Path, note: Note, device: str | None = None) -> Iterator[pl.DataFrame]:
+    """Canonical frames of the kernels among the tasks of one file."""
+    import polars as pl
+
+    for frame in text_frames(path, note, device):
+        if "core" not in frame.columns:
+            note(str(path), "does not tell which tasks are kernels; it was not used")
+            return
+        core = pl.col("core").str.strip_chars(' \t"').str.to_uppercase().str.extract(_CORE, 1)
+        kept = frame.with_columns(core.replace(_PLAIN).alias("core")).filter(pl.col("core").is_not_null())
+        if kept.is_empty():
+            continue
+        if "name" in kept.columns:
+            name = pl.col("name").fill_null("").str.strip_chars(' \t"')
+            named = pl.when(name.is_in(["", "N/A"])).then(pl.col("core")).otherwise(name)
+            kept = kept.with_columns(named.alias("name"), named.str.replace(_HASH, "").alias("type"))
+        yield kept
