@@ -1,4 +1,5 @@
-"""Which send belongs to which receive.
+"""Which send belongs to which receive.from advisor.knowledge.measuring import limit
+
 
 Every rank numbers the operations of a communicator by itself, so the names of the two sides do not tell where stages
 share one communicator. But both sides of a transfer end together, whatever the hosts' clocks say: along a pipeline the
@@ -16,9 +17,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from advisor.knowledge.measuring import limit
+
 Floats = npt.NDArray[np.float64]
 
-TOGETHER_US = 150.0
+TOGETHER_US = limit("transfers", "together_us")
 """Ends of one transfer on two cards differ by less than this once their clocks are put together."""
 ATTEMPTS = 4
 """Operations of either side tried as the partner of the other's first one."""
