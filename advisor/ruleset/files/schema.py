@@ -190,6 +190,7 @@ class RuleModel(Model):
     remedies: list[RemedyUseModel] = Field(default_factory=list)
     false_positives: list[str] = Field(default_factory=list)
     general: bool = False
+    together: bool = Field(False, description="all that it finds is of one origin: one finding with a list")
 
 
 class ExpectModel(Model):
