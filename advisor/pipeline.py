@@ -13,7 +13,7 @@ from advisor.execution import executor, input_sizes, require_memory, run_each
 from advisor.facts import declared
 from advisor.facts.base import FactSet, Family, Measured, Reduction, Run
 from advisor.facts.origins import Origins
-from advisor.facts.recording.bounds import impossible
+from advisor.facts.recording.bounds import bounds_of, impossible
 from advisor.facts.recording.doubts import doubt, mark, tables_of
 from advisor.facts.recording.witnesses import hear_witnesses
 from advisor.facts.registry import catalogue, families, plan
@@ -169,6 +169,8 @@ def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins, 
             if fault := declared.fact_fault(item, kinds, facts):
                 refused[fault] = None
             elif cannot_be := impossible(item, kinds[item.name]):
+                if bounds_of(item.name, kinds[item.name].unit).counted:
+                    continue
                 told = f"{cannot_be}: left out, and what rests on the same table is uncertain"
                 doubt(run, item.subject, tables_of(kinds[item.name], family, chosen), told)
             else:

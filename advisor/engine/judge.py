@@ -107,6 +107,7 @@ def decide(
             done.findings,
             frozenset(rule.id for rule in rules.rules if rule.general),
             {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
+            frozenset(rule.id for rule in rules.rules if rule.together),
         ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},

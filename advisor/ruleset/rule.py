@@ -130,6 +130,8 @@ class Rule:
     false_positives: tuple[str, ...] = ()
     general: bool = False
     """It only says where to look: any other rule of its verdict about the same subject tells more."""
+    together: bool = False
+    """Whatever it finds is of one origin and put right together: one finding with a list of subjects."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""
     path: Path = Path()

@@ -215,7 +215,7 @@ def random_scenario(kind: str, seed: int, noise: float = 1.0) -> Scenario:
     turns = set(kinds) & set(IN_TURN)
     if turns:
         tensor, data = 1, max(data, 4)
-    if kind == "slow_compute" and data * tensor < 3:
+    if (kind == "slow_compute" and data * tensor < 3) or data * tensor * pipeline <= len(kinds):
         data = 4
     world = data * tensor * pipeline
     hosts = draw.choice([8, 8, 4])

@@ -55,9 +55,9 @@
   // --- tables ------------------------------------------------------------------------------------------------------
   const shown = (cell) => {
     const text = cell.querySelector(lang() === "zh" ? ".zh" : ".en");
-    return (text || cell).textContent.trim();
+    return (text || cell).textContent.trim().replaceAll("\u00a0", " ");
   };
-  const units = { s: 1e6, ms: 1e3, us: 1, µs: 1, GB: 1e9, MB: 1e6, kB: 1e3, B: 1, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1, "%": 1, M: 1e6, k: 1e3, G: 1e9, T: 1e12 };
+  const units = { s: 1e6, ms: 1e3, us: 1, µs: 1, GB: 1e9, MB: 1e6, kB: 1e3, B: 1, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1, "%": 1, M: 1e6, k: 1e3, G: 1e9, T: 1e12, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12 };
   const valueOf = (text) => {
     const found = /^(?:[<>≈]\s*)?[−-]?([\d.]+)\s*([A-Za-zµ%/]*)/.exec(text);
     return found ? Number(found[1]) * (units[found[2]] || 1) * (/^[−-]/.test(text) ? -1 : 1) : null;

@@ -18,6 +18,7 @@ from advisor.basics.resources import resource
 from advisor.knowledge.remedies import load_remedies
 from advisor.knowledge.verdicts import verdict_words
 from advisor.ruleset.files.found import rule_files
+from advisor.ruleset.files.reading import read_rules
 from advisor.ruleset.files.schema import json_schema
 from advisor.yamlfiles.document import read_document
 
@@ -55,7 +56,7 @@ def test_the_sample_pack_is_clean() -> None:
         ("TEST001-exposed.test.yaml", "rule: TEST001", "rule: TEST009", "the cases are of TEST009"),
         ("TEST001-exposed.test.yaml", "outcome: not_applicable", "outcome: n/a", "outcome"),
         ("remedies/sample-split.yaml", "fact: step.exposed_share", "fact: step.exposed", "there is no fact"),
-        ("remedies/sample-split.yaml", "原为{{ current }}。", "", "stands in one language only"),
+        ("remedies/sample-split.yaml", "；原为{{ current }}{% endif %}", "{% endif %}", "stands in one language only"),
         ("remedies/sample-split.yaml", "config={{ proposed }}", "config={{ proposed() }}", "call has no place"),
         ("remedies/sample-split.yaml", "effort: minutes", "effort: minuets", "effort"),
     ],
@@ -125,6 +126,18 @@ def test_a_new_rule_works_at_once(tmp_path: Path, fact: str, op: str, threshold:
     assert not any(_run(tmp_path / "own").values())
     with pytest.raises(UsageError, match="exists already"):
         write_rule(spec, tmp_path / "own", CATALOGUE)
+
+
+def test_a_shared_threshold_is_written_once_and_a_wrong_name_is_told(pack: Path) -> None:
+    """Siblings that mean the same number have it from one line with one origin."""
+    path = pack / "TEST001-exposed.yaml"
+    text = path.read_text(encoding="utf-8")
+    line = next(each for each in text.splitlines() if each.strip().startswith("share:"))
+    path.write_text(text.replace(line, "  share: {shared: data_wait}"), encoding="utf-8")
+    rule = next(each for each in read_rules([pack], CATALOGUE)[0] if each.id == "TEST001")
+    assert rule.params["share"].value == 0.1 and "profiling itself costs" in rule.params["share"].origin
+    path.write_text(text.replace(line, "  share: {shared: data_waits}"), encoding="utf-8")
+    assert any("data_wait" in error.message for error in lint([pack], catalogue=CATALOGUE))
 
 
 def test_the_published_schema_is_current() -> None:

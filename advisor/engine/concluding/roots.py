@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from advisor.engine.concluding.gathered import gathered_in_one
 from advisor.engine.concluding.remainders import remainder
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
 
@@ -24,14 +25,18 @@ Explains = dict[str, tuple[tuple[str, str], ...]]
 
 
 def merge(
-    findings: Sequence[Finding], general: Collection[str] = (), origins: Mapping[Subject, tuple[int, ...]] | None = None
+    findings: Sequence[Finding],
+    general: Collection[str] = (),
+    origins: Mapping[Subject, tuple[int, ...]] | None = None,
+    together: Collection[str] = (),
 ) -> list[Finding]:
     """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
     `general` rule says stands only where no other rule says more.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
-    `origins` has the ranks that are late from one thing; uneven stages are always of one.
+    `origins` has the ranks that are late from one thing; uneven stages are always of one, and so is whatever a rule of
+    `together` finds.
     """
     alike = origins or {}
     gathered = {
@@ -51,7 +56,7 @@ def merge(
         elif key in gathered:  # another witness of the same, with no replay of its own
             key = (finding.verdict, "rank", gathered[key])
         groups.setdefault(key, []).append(finding)
-    return [_merged(group, general) for group in groups.values()]
+    return gathered_in_one([_merged(group, general) for group in groups.values()], together)
 
 
 def _removes(finding: Finding) -> str:

@@ -19,6 +19,7 @@ from advisor.facts.operators.cores import core_clock
 from advisor.facts.operators.flops import flop
 from advisor.facts.operators.kinds import dtypes, is_attention, is_cube
 from advisor.facts.operators.work import LAUNCH_US
+from advisor.facts.recording.bounds import bounds_of
 from advisor.facts.recording.counts import is_cut
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -74,13 +75,15 @@ def reduce(rank: Rank) -> Use | None:
     of_type: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     by_precision: dict[str, float] = defaultdict(float)
     cube = counted = 0.0
+    most = bounds_of("operator_type.flop_per_s", "flop_per_s").most or np.inf
     for index in np.flatnonzero(calls).tolist():
         signature, n, us = kernels.signatures[index], int(calls[index]), float(lasts[index])
         if not (is_cube(signature) or is_attention(signature.type)):
             continue
         cube += us
         done = float(flop(signature)) * n
-        if done > 0 and us > 0:
+        # more than any card computes: these shapes mean something else
+        if done > 0 and us > 0 and done / us * 1e6 <= most:
             counted += us
             of_type[signature.type].append((done, us, us / n))
             precision = PRECISIONS.get((dtypes(signature.input_dtypes) or ("",))[0])

@@ -9,11 +9,12 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.device.course import COURSE, Course
+from advisor.facts.recording.limits import section
 from advisor.facts.step.alike import alike
 from advisor.facts.step.times import StepTimes
 from advisor.model import Source
 
-ONE_JOB = 1.5
+ONE_JOB = section("contradiction")["one_job_factor"]
 """Ranks whose steps differ in length by more than this factor are not of one synchronous job."""
 PARTS = ("compute", "data", "host")
 """What a rank can be late from by itself."""

@@ -19,10 +19,11 @@ from advisor.facts.cluster.peers import excess, others_median, spread, typical
 from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
+from advisor.knowledge.measuring import limit
 
-APART = 3.0
+APART = limit("lateness", "apart")
 """A stage is slow as a whole where all its ranks are slower by this many times what ranks of a stage usually differ."""
-ALIKE = 2.0
+ALIKE = limit("lateness", "alike")
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
 
 
@@ -212,7 +213,7 @@ def type_speeds(run: Run, rank: int, others: list[int]) -> tuple[float, float] |
     return ranked[low][0], ranked[min(high, len(ranked) - 1)][0]
 
 
-EDGE = 0.05
+EDGE = limit("lateness", "edge")
 """Part of the kernel time left out at either end of what its types take: one odd type does not speak for a card."""
 
 

@@ -13,10 +13,11 @@ from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.course import COURSE, ROUNDING_US, Chain
 from advisor.facts.step.steps import steady
+from advisor.knowledge.measuring import limit
 
-MOST_MISSED = 0.1
+MOST_MISSED = limit("meetings", "most_missed")
 """Where more of the point-to-point operations, or of the collectives, have no partner, nobody knows who waited."""
-PURE_SLACK = 0.5
+PURE_SLACK = limit("meetings", "pure_slack")
 """Transfer times differ by this much between members and repetitions; more than that is waiting."""
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-BACKWARD_SHARE = 2 / 3
-"""Part of a micro-batch's work that is backward: twice that of forward."""
+from advisor.knowledge.measuring import limit
+
+BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "backward_work"))
+"""Part of a micro-batch's work that is backward."""
 
 
 def pipeline_us(work_us: Sequence[float], micro_batches: int) -> float:

@@ -19,31 +19,32 @@ from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.collectives.exchanges import EXCHANGES, Floats
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject, Value
 
 Mask = npt.NDArray[np.bool_]
 
-FEWEST = 8
+FEWEST = int(limit("slow_steps", "fewest"))
 """Fewer steps do not show which of them are usual."""
-APART = 5.0
+APART = limit("slow_steps", "apart")
 """Robust standard deviations of the usual steps that lie between them and the slow ones."""
-FLOOR = 0.005
+FLOOR = limit("slow_steps", "floor")
 """Steps of the quietest run differ by this share."""
-LONELY = 3.0
+LONELY = limit("slow_steps", "lonely")
 """Slow steps must lie farther from the usual ones than these from each other. Fewer of either show less: up to this
 many slow ones, and among few usual ones, the distance must be a multiple of that. Of runs of eight steps that vary by
 normal noise of 5 %, one in twenty-five has slow steps that cost 3 % then, of twenty steps one in a thousand."""
-MOST_SLOW = 0.7
+MOST_SLOW = limit("slow_steps", "most_slow")
 """Where more of the steps are slow, the few fast ones are the exception that wants explaining."""
-CAUSES = 0.5
+CAUSES = limit("slow_steps", "causes")
 """Part of what a step grew by that a rank's own work must have grown by to have caused it."""
-NEARLY_ALL = 0.75
+NEARLY_ALL = limit("slow_steps", "nearly_all")
 """Ranks that are slow together from this share on are all of them: what they share is slow."""
-MOST = 0.6
+MOST = limit("slow_steps", "most")
 """Part of the slow steps' cost that one explanation must cover to stand for all."""
-TOLERATED = 0.1
+TOLERATED = limit("slow_steps", "tolerated")
 """Share of the steps from a change on that may be as fast as before."""
-SLOWER = 0.3
+SLOWER = limit("slow_steps", "slower")
 """Part of the growth of computing that slower kernels must account for; else there was more to compute."""
 
 

@@ -17,13 +17,14 @@ from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source
 
 GRADIENT_KINDS = ("allreduce", "reducescatter")
-BACKWARD_SHARE = 2 / 3
-"""Part of the computation that is backward: twice the work of forward."""
-MOST_SEGMENTS = 8
-GRANULE = 2
+BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "backward_work"))
+"""Part of the computation that is backward."""
+MOST_SEGMENTS = int(limit("gradients", "most_segments"))
+GRANULE = int(limit("gradients", "granule"))
 """Weights whose gradients are ready together: a layer's matrix and its bias or scale, at least."""
 _OPTIMIZERS = ("adam", "momentum", "sgd", "lamb", "lars", "adagrad", "rmsprop", "ftrl", "applygradient")
 
@@ -57,8 +58,7 @@ def propose_split(
     """The split that leaves least exposed with as few segments as give nearly all of the gain.
 
     Segments end between granules: gradients of one layer are ready together, so that none of them can be hidden by
-    another. Each further segment must hide another tenth of the whole at least: every one costs a start-up, and the
-    even course of backward that is assumed is not that exact.
+    another. Each further segment must hide a part of the whole that is worth its start-up.
     """
     whole = latency_us + transfer_us
     granules = max(weights // GRANULE, 1)
@@ -66,7 +66,7 @@ def propose_split(
     for count in range(2, min(most, granules) + 1):
         indices = _shrinking(count, granules, backward_us, transfer_us, latency_us)
         exposed = exposed_after(indices, granules, backward_us, transfer_us, latency_us)
-        if best.exposed_us - exposed < 0.1 * whole:
+        if best.exposed_us - exposed < limit("gradients", "worth") * whole:
             break
         best = Split((*(GRANULE * index for index in indices[:-1]), weights), exposed)
     return best

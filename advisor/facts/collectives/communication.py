@@ -23,6 +23,7 @@ from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject
 
 
@@ -341,7 +342,7 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
         yield from fact("collective.reduce_share", subject, float(np.median(parts)), *sources, samples=n)
 
 
-MANY_TIMES = 8.0
+MANY_TIMES = limit("transfers", "many_times")
 """Messages this many times as large pay so much less start-up for each byte that they show what a link can do."""
 
 

@@ -1,8 +1,10 @@
-"""Which send belongs to which receive.
+"""Which send belongs to which receive.from advisor.knowledge.measuring import limit
+
 
 Every rank numbers the operations of a communicator by itself, so the names of the two sides do not tell where stages
 share one communicator. But both sides of a transfer end together, whatever the hosts' clocks say: along a pipeline the
-first stage's operations all belong to the second's, what is left of the second's to the third's, and so on.
+first stage's operations belong to the second's, what is left of the second's to the third's, and so on; where a stage
+holds several chunks of layers, what is left of the last one's belongs to the first's.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from advisor.knowledge.measuring import limit
+
 Floats = npt.NDArray[np.float64]
 
-TOGETHER_US = 150.0
+TOGETHER_US = limit("transfers", "together_us")
 """Ends of one transfer on two cards differ by less than this once their clocks are put together."""
 ATTEMPTS = 4
 """Operations of either side tried as the partner of the other's first one."""
@@ -56,7 +60,8 @@ def pair_up(
             pairs += [{a: x.event, b: y.event} for x, y in zip(one, two, strict=False)]
             missed += abs(len(one) - len(two))
     for chain in chains:
-        for a, b in pairwise(chain):
+        around = [(chain[0], chain[-1])] if len(chain) > 2 else []  # where a stage holds several chunks of layers
+        for a, b in (*pairwise(chain), *around):
             if a in open_ and b in open_:
                 found = _match(open_[a], open_[b])
                 pairs += [{a: x.event, b: y.event} for x, y in found]

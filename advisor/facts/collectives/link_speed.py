@@ -17,6 +17,7 @@ import numpy.typing as npt
 from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.collectives.exchanges import kind_of
 from advisor.facts.collectives.parallelism import partition
+from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
 
@@ -28,7 +29,7 @@ MOST_SAMPLES = 24
 """Operations kept per link: those that took longest."""
 
 
-USUAL_PERCENTILE = 25
+USUAL_PERCENTILE = limit("transfers", "usual_percentile")
 """What links usually take: the time that a quarter of them keeps. Faults only make links slower, and one slow card in
 a small ring already slows half of its links, so the median would not do."""
 

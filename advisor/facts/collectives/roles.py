@@ -8,10 +8,11 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
+from advisor.knowledge.measuring import limit
 
 _GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
 REDUCTIONS = ("allreduce", "reducescatter", "reduce")
-FORWARD_SHARE = 0.25
+FORWARD_SHARE = limit("groups", "forward_share")
 """Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
 
 

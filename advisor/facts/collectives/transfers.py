@@ -13,16 +13,17 @@ from advisor.basics.intervals import Intervals
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.collectives.exchanges import Exchanges, hash_small, reduce_exchanges
 from advisor.facts.device.kernel_time import busy, timeline_of
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace
 
 ALIGNMENT = 512
 """Bytes; the copy engine moves blocks of this size."""
-ON = 0.8
-OFF = 0.2
+ON = limit("transfers", "beside")
+OFF = limit("transfers", "undisturbed")
 """A transfer counts as beside matrix products where they run this much of its time, as undisturbed below `OFF`."""
-LEAST = 3
+LEAST = int(limit("transfers", "least"))
 """Transfers of a size class needed on each side."""
 
 KINDS = (

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.facts.data.pipeline_tree import Queue, measure_queue
+from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 
 Series = npt.NDArray[np.float64]
-DRAIN_BATCHES = 5
+DRAIN_BATCHES = int(limit("queueing", "drained"))
 """Fewer batches than this in a row without a new one are chance, not a pipeline at rest."""
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
 from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree
+from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
 
-CLOCK_TOLERANCE = 2.0
+CLOCK_TOLERANCE = limit("clocks", "tolerance")
 """dataset.csv and the iterator file time the same waits. A host-only profile of MindSpore 2.10 assumes a 100 MHz
 counter and is wrong by the ratio of clocks (26 on a 2.6 GHz host); twofold disagreement is no rounding."""
-CLOCK_MINIMUM_US = 50_000.0
+CLOCK_MINIMUM_US = limit("clocks", "minimum_us")
 """The iterator file has millisecond steps: below this sum it cannot judge another clock."""
 
 

@@ -23,18 +23,19 @@ from advisor.facts.data.queueing import (
     without,
     workers_needed,
 )
+from advisor.knowledge.measuring import limit
 from advisor.model import Subject
 
-CONTENDED = 0.15
+CONTENDED = limit("interpreter_lock", "contended")
 """Threads of the pipeline that wait for the interpreter lock, on average: from here on it is fought for. Eight real
 pipelines whose Python work is light showed 0.00 to 0.08; where it held the lock, or the loop's did, 0.43 and 0.93."""
-MOST_OF_STEP = 0.5
+MOST_OF_STEP = limit("interpreter_lock", "most_of_step")
 """Part of the step that the lock's known holders take at least, where they are all that hold it."""
-HOLDER = 0.2
+HOLDER = limit("interpreter_lock", "holder")
 """Processor time of an operation, as part of the step, from which it may be who holds the lock."""
-COMPUTING = 0.2
+COMPUTING = limit("interpreter_lock", "computing")
 """Part of an operation's work in which it is on a processor, from which it computes; below, it sleeps."""
-ALIKE = 0.9
+ALIKE = limit("queueing", "alike")
 """Operations whose busy time is at least this part of the busiest one's limit the step with it."""
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
-SAMPLE_COST_US = 25_000.0
+SAMPLE_COST_US = limit("observer", "sample_us")
 """Processor time of one MindData sample: it walks /proc/<pid>/smaps. Measured as (profiled − unprofiled process use) ×
 spacing over ten runs on a 2-core host: 19 to 38 ms, median 25."""
 CORE_US = 1e6

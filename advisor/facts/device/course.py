@@ -15,6 +15,7 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.recording.counts import is_cut
 from advisor.facts.recording.limits import section
+from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature
@@ -27,7 +28,7 @@ MOST_WORDS = 48
 """Kernel signatures kept for comparing speed: the most expensive ones."""
 MOST_EXCHANGES = 3000
 """A step with more collectives is not replayed."""
-ROUNDING_US = 5.0
+ROUNDING_US = limit("course", "rounding_us")
 """Ends are start + duration, both rounded: what follows may seem to start a little before."""
 RELEASE_NS = 60_000
 """A kernel that starts this soon after a collective's end, after idling, was waiting for it."""

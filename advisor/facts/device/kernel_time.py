@@ -16,6 +16,7 @@ from advisor.basics.intervals import EMPTY, Intervals, union
 from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.windows import Placed, Windows, place
+from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
 
@@ -91,7 +92,7 @@ def _place(rank: Rank) -> Timeline | None:
     return Timeline(kernels, communication, placed.windows, whole and counted and told, placed)
 
 
-MOST_LOST = 0.02
+MOST_LOST = limit("course", "most_lost")
 """Share of the kernels without a usable start or duration up to which the others still show when nothing ran."""
 
 

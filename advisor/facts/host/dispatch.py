@@ -18,6 +18,7 @@ from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
@@ -25,10 +26,10 @@ from advisor.sources.streams.trace import Trace
 
 _BOTH = "run rank"
 _ALL = "run rank step"
-STALL_US = 1000.0
+STALL_US = limit("launches", "stall_us")
 """Idle time before one kernel beyond this is a stall of its own kind, not the cost of launching."""
 
-UNDER_WAY = 1.5
+UNDER_WAY = limit("launches", "under_way")
 """A kernel that starts within this many launch intervals of its launch had no other one queued before it: the host was
 not ahead, even if it began the launch before the device ran dry (each launch takes longer than a kernel)."""
 

@@ -17,6 +17,7 @@ from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import operator_name
@@ -25,9 +26,9 @@ from advisor.sources.streams.trace import Trace
 
 GAPS = 10
 """Longest idle stretches of a rank that are kept one by one."""
-LONG_US = 1000.0
+LONG_US = limit("launches", "long_us")
 """An idle stretch this long is no launch that came late: the host did something else, or nothing."""
-COVERS = 0.5
+COVERS = limit("launches", "covers")
 """A host event that covers less of a stretch does not explain it."""
 
 _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)

@@ -10,11 +10,12 @@ import numpy as np
 from advisor.facts.device.kernel_time import Floats, Ints, Mask, Timeline, sums
 from advisor.facts.operators.kinds import is_fetch, is_update, is_vector
 from advisor.facts.operators.work import LAUNCH_US
+from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels, operator_name
 
 MOST = 20
 """Types and operators reported: the twenty most expensive ones (S67)."""
-FEWEST_CALLS = 5
+FEWEST_CALLS = int(limit("kernels", "fewest_calls"))
 """Calls of one kind below which none of them can be called an outlier."""
 
 

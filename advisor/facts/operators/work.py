@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from math import ceil
 
 from advisor.facts.operators.kinds import dtypes, elements, is_attention, is_cube, moved_bytes, rows, shapes
+from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Signature
 
 BLOCK = 16
 """The cube unit multiplies blocks of 16 × 16 (S57)."""
 BURST = 32
 """Bytes of one access to device memory: a row that is no multiple of them starts inside of one (S57)."""
-LAUNCH_US = 20.0
+LAUNCH_US = limit("kernels", "launch_us")
 """Kernels shorter than this mostly start and stop: their time per unit of work says nothing about the work."""
-BALANCE = 200.0
+BALANCE = limit("kernels", "balance")
 """Floating-point operations a device does in the time in which it moves a byte (half precision, about 320 TFLOP/s
 against 1.6 TB/s): which of the two a call's time goes with."""
-SIZE_CLASS = 4.0
+SIZE_CLASS = limit("kernels", "size_class")
 """Time per unit of work is compared between calls whose work differs by no more than this factor."""
 
 

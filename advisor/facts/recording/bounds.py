@@ -19,6 +19,9 @@ class Bounds:
 
     least: float | None
     most: float | None
+    counted: bool = False
+    """The advisor counts it itself from what the files tell (operations from shapes): an impossible one is a wrong
+    count, and no damage to the files."""
 
 
 NONE = Bounds(None, None)
@@ -43,7 +46,7 @@ def bounds_of(name: str, unit: str) -> Bounds:
     """Bounds of the facts of this name."""
     for entry in _document()["bounds"]:
         if entry.get("unit") == unit or any(fnmatchcase(name, pattern) for pattern in entry.get("facts", ())):
-            return Bounds(entry.get("least"), entry.get("most"))
+            return Bounds(entry.get("least"), entry.get("most"), bool(entry.get("counted", False)))
     return NONE
 
 

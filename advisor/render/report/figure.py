@@ -39,7 +39,7 @@ class Figure:
 
 
 _SCALES = {
-    "us": ((1e6, "s"), (1e3, "ms"), (1.0, "us")),
+    "us": ((1e6, "s"), (1e3, "ms"), (1.0, "µs")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
     "bytes_per_s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
 }

@@ -11,7 +11,7 @@ _KINDS = ("rank", "run", "stage", "host", "link", "collective", "step", "queue")
 """Subjects whose time shows in a picture of a step; an operator's call is told in its message."""
 _LANES = {
     Direction.COMPUTATION: ("computing",),
-    Direction.COMMUNICATION: ("communication", "waiting", "exposed_communication"),
+    Direction.COMMUNICATION: ("communication", "waiting", "absent", "exposed_communication"),
     Direction.SCHEDULING: ("idle",),
 }
 

@@ -120,6 +120,7 @@ class _Builder:
             remedies=remedies,
             false_positives=tuple(model.false_positives),
             general=model.general,
+            together=model.together,
             units={**{name: self.names[name] for name in self.let}, **self.units},
             path=self.faults.document.path,
             line=self.faults.document.line(("id",)),

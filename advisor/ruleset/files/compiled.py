@@ -23,6 +23,7 @@ from typing import Any
 
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedy import RemedySpec, remedy_files
+from advisor.knowledge.thresholds import thresholds_path
 from advisor.model import Confidence, Direction, Severity, Text, Verify
 from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.language import conditions, expression
@@ -87,6 +88,7 @@ def _read(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | None)
 def _key(directories: Sequence[Path]) -> str | None:
     """The hash of all that decides what is read; None where a file cannot be read, which reading will tell."""
     paths = [*(path for folder in directories for path in rule_files(folder)), *remedy_files(directories)]
+    paths.append(thresholds_path())
     digest = hashlib.sha256(repr((sys.version_info, [*map(str, directories)], _program())).encode())
     for path in paths:
         try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
+from advisor.basics.suggest import suggest
 from advisor.basics.units import UNITS
+from advisor.knowledge.thresholds import shared_thresholds
 from advisor.model import SUBJECT_KINDS
 from advisor.yamlfiles.shapes import Identifier, Model, TextModel, Word
 
@@ -80,12 +82,37 @@ CONDITION_SCHEMA: dict[str, Any] = {
 }
 
 
+def _or_shared(schema: dict[str, Any]) -> None:
+    """A threshold stands in the rule with its unit and origin, or is a shared one by its name."""
+    own = schema.pop("required")
+    schema["properties"]["shared"] = {"type": "string", "enum": sorted(shared_thresholds())}
+    schema["anyOf"] = [{"required": own}, {"required": ["shared"]}]
+
+
 class ParamModel(Model):
+    model_config = ConfigDict(json_schema_extra=_or_shared)
+
     value: bool | int | float | str | list[Scalar]
     unit: Unit
     origin: str = Field(
         min_length=3, description="the document or measurement the number comes from, or why it was chosen"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled_in(cls, data: Any) -> Any:
+        """`{shared: name}` as the threshold of that name (`knowledge_base/thresholds.yaml`)."""
+        if not isinstance(data, dict) or "shared" not in data:
+            return data
+        if len(data) > 1:
+            raise ValueError(
+                "a shared threshold has its value, unit and origin already; a configuration may override it"
+            )
+        name = str(data["shared"])
+        if name not in shared_thresholds():
+            near = suggest(name, list(shared_thresholds()))
+            raise ValueError(f"there is no shared threshold {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+        return dict(shared_thresholds()[name])
 
 
 class LadderModel(Model):
@@ -163,6 +190,7 @@ class RuleModel(Model):
     remedies: list[RemedyUseModel] = Field(default_factory=list)
     false_positives: list[str] = Field(default_factory=list)
     general: bool = False
+    together: bool = Field(False, description="all that it finds is of one origin: one finding with a list")
 
 
 class ExpectModel(Model):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +76,7 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     result = []
     for number in sorted(ranks):
         rank = Rank(number, listing.path, layout="cluster", base=base, groups=groups)
-        options = {"rank": number, "ranks": tuple(sorted(linked))}
+        options = {"rank": number}
         if steps is not None and number in with_steps:
             rank.tables["steps"] = TableRef("steps", (steps,), "cluster.steps", options)
         if communication is not None and number in talking:
@@ -175,7 +175,7 @@ def _cached(path: Path, changed: int) -> tuple[Any, tuple[tuple[str, str], ...]]
 def _load(path: Path, note: Note) -> Any:
     """All ranks read the same file; it is decoded once per process."""
     try:
-        data, notes = _cached(path, path.stat().st_mtime_ns)
+        data, notes = _cached(path, _changed(path))
     except OSError as error:
         note(str(path), why_unreadable(error))
         return None
@@ -193,26 +193,47 @@ def _operations(data: Any) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
                     yield group, step, name, entries
 
 
-@reader("cluster.steps")
-def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """This rank's rows of cluster_step_trace_time.csv."""
-    from advisor.sources.frames import to_step
+@lru_cache(maxsize=2)
+def _steps_of(
+    path: Path, changed: int, columns: tuple[str, ...] | None
+) -> tuple[pd.DataFrame | None, dict[int, list[int]], tuple[tuple[str, str], ...]]:
+    """(the steps of all ranks, places of each rank's rows, notes)."""
     from advisor.sources.text.csvfiles import read_file
     from advisor.tables import TABLES, Column, Table
 
+    del changed
     steps = TABLES["steps"]
     extended = Table(
         "steps", steps.meaning, (*steps.columns, Column("kind", "str", ("Type",)), Column("index", "str", ("Index",)))
     )
+    notes: list[tuple[str, str]] = []
     wanted = None if columns is None else (*columns, "kind", "index")
-    frame = read_file(extended, reference.paths[0], wanted, note)
+    frame = read_file(extended, path, wanted, lambda file, text: notes.append((file, text)))
     if frame is None:
+        return None, {}, tuple(notes)
+    rows: dict[int, list[int]] = {}
+    for place, (kind, index) in enumerate(zip(frame["kind"], frame["index"], strict=True)):
+        if str(kind).lower() == "rank" and (rank := as_int(index)) is not None:
+            rows.setdefault(rank, []).append(place)
+    return frame.drop(columns=["kind", "index"]), rows, tuple(notes)
+
+
+@reader("cluster.steps")
+def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """This rank's rows of cluster_step_trace_time.csv, which is read once a process."""
+    from advisor.sources.frames import to_step
+
+    path = reference.paths[0]
+    try:
+        every, rows, notes = _steps_of(path, _changed(path), None if columns is None else tuple(columns))
+    except OSError as error:
+        note(str(path), why_unreadable(error))
         return None
-    own = [
-        str(kind).lower() == "rank" and as_int(index) == reference.options["rank"]
-        for kind, index in zip(frame["kind"], frame["index"], strict=True)
-    ]
-    frame = frame.loc[own].drop(columns=["kind", "index"])
+    for file, text in notes:
+        note(file, text)
+    if every is None:
+        return None
+    frame = every.iloc[rows.get(reference.options["rank"], [])]
     again = frame.duplicated()
     if again.any():
         note(str(reference.paths[0]), f"{int(again.sum())} rows of rank {reference.options['rank']} stand there twice; "
@@ -223,15 +244,55 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     return once
 
 
-def _for_rank(reference: TableRef, note: Note) -> dict[str, Any]:
-    """The file as one rank's own communication.json would hold it."""
-    key = str(reference.options["rank"])
-    steps: dict[str, Any] = {}
-    for group, step, name, entries in _operations(_load(reference.paths[0], note)):
-        if key in entries:
-            kind = "p2p" if group == "p2p" else "collective"
-            steps.setdefault(step, {}).setdefault(kind, {})[name] = entries[key]
-    return steps
+Steps = dict[str, dict[str, dict[str, Any]]]
+"""step -> section -> operation -> what a rank's own file would hold of it."""
+
+
+@lru_cache(maxsize=2)
+def _talks(path: Path, changed: int) -> tuple[dict[str, Steps], tuple[tuple[str, str], ...]]:
+    """(cluster_communication.json taken apart by ranks, notes)."""
+    data, notes = _cached(path, changed)
+    found: dict[str, Steps] = {}
+    for group, step, name, entries in _operations(data):
+        for rank, entry in entries.items():
+            _section(found.setdefault(rank, {}), group, step)[name] = entry
+    return found, notes
+
+
+@lru_cache(maxsize=2)
+def _moves(path: Path, changed: int) -> tuple[dict[str, Steps], tuple[tuple[str, str], ...]]:
+    """(cluster_communication_matrix.json taken apart by the ranks where links start, notes)."""
+    data, notes = _cached(path, changed)
+    found: dict[str, Steps] = {}
+    for group, step, name, entries in _operations(data):
+        for link, entry in entries.items():
+            steps = found.setdefault(link.partition("-")[0], {})
+            _section(steps, group, step).setdefault(name, {})[link] = entry
+    return found, notes
+
+
+def _section(steps: Steps, group: str, step: str) -> dict[str, Any]:
+    return steps.setdefault(step, {}).setdefault("p2p" if group == "p2p" else "collective", {})
+
+
+def _own(
+    taken_apart: Callable[[Path, int], tuple[dict[str, Steps], tuple[tuple[str, str], ...]]],
+    reference: TableRef, note: Note,
+) -> Steps:  # fmt: skip
+    """This rank's part of a file that is read and taken apart once a process."""
+    path = reference.paths[0]
+    try:
+        found, notes = taken_apart(path, _changed(path))
+    except OSError as error:
+        note(str(path), why_unreadable(error))
+        return {}
+    for file, text in notes:
+        note(file, text)
+    return found.get(str(reference.options["rank"]), {})
+
+
+def _changed(path: Path) -> int:
+    return path.stat().st_mtime_ns
 
 
 @reader("cluster.communication")
@@ -242,7 +303,7 @@ def read_communication(
     from advisor.sources.text.jsonfiles import communication_frames
 
     del columns
-    frames = communication_frames(_for_rank(reference, note), str(reference.paths[0]), note)
+    frames = communication_frames(_own(_talks, reference, note), str(reference.paths[0]), note)
     return dict(zip(("collectives", "transports", "packets"), frames, strict=True))
 
 
@@ -251,11 +312,4 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     """The links that start at this rank; the cluster file names global ranks, so each link is in one rank's table."""
     from advisor.sources.text.jsonfiles import links_frame
 
-    own = str(reference.options["rank"])
-    steps: dict[str, Any] = {}
-    for group, step, name, entries in _operations(_load(reference.paths[0], note)):
-        links = {link: entry for link, entry in entries.items() if link.partition("-")[0] == own}
-        if links:
-            kind = "p2p" if group == "p2p" else "collective"
-            steps.setdefault(step, {}).setdefault(kind, {})[name] = links
-    return links_frame(steps, str(reference.paths[0]), columns, note)
+    return links_frame(_own(_moves, reference, note), str(reference.paths[0]), columns, note)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
+
 from advisor.model import Text
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.pictures.svg import NARROW, WIDE, Cell, Drawing, shown, ticks
@@ -58,7 +60,8 @@ def columns(bars: Bars, caption: str, wide: bool = False) -> str:
         left = _LEFT + pitch * index + (pitch - thick) / 2
         at = float(bottom)
         part = thick / len(bars.series) if bars.beside else thick
-        told = f"{names[index]}: " + " / ".join(shown(values[index]) for _, values in bars.series) + f" {bars.unit}"
+        parts = " / ".join(f"{values[index]:.3g}" for _, values in bars.series)
+        told = f"{names[index]}: {parts} {bars.unit}"
         for number, (css, values) in enumerate(bars.series):
             long = tall * values[index] / largest
             at = bottom - long if bars.beside else at - long
@@ -84,10 +87,10 @@ def columns(bars: Bars, caption: str, wide: bool = False) -> str:
     return drawing.markup(caption)
 
 
-def rows(bars: Bars, caption: str, told: Sequence[str] = (), wide: bool = False) -> str:
+def rows(bars: Bars, caption: str, told: Sequence[Cell] = (), wide: bool = False) -> str:
     """Lying bars, one a label, with `told` at their ends and marks before the labels: for names that are long."""
     width = WIDE if wide else NARROW
-    left, right = 216, max([max(map(len, told), default=0) * 6.2 + 12, 60.0])
+    left, right = 216, max([max(map(_room, told), default=0) * 6.2 + 12, 60.0])
     height = 26 + _ROW * len(bars.labels) + 22
     drawing = Drawing(width, height)
     largest = max((value for _, values in bars.series for value in values), default=0.0) or 1.0
@@ -117,6 +120,11 @@ def rows(bars: Bars, caption: str, told: Sequence[str] = (), wide: bool = False)
         if index in bars.marks:
             drawing.mark(4, top + 13, bars.marks[index], "start")
     return drawing.markup(caption)
+
+
+def _room(text: Cell) -> int:
+    """Columns that a text takes in the wider of its languages."""
+    return max(map(cell_len, (text,) if isinstance(text, str) else (text.en, text.zh)))
 
 
 def _label(label: Cell) -> Cell:

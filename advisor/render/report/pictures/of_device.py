@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.basics.units import show
-from advisor.model import Report, Text
+from advisor.knowledge.values import say_value
+from advisor.model import LANGUAGES, Report, Text
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure, Series, caption, ids, marks_of, or_dash, scale, showing
 from advisor.render.report.pictures import bars, lanes
@@ -31,20 +32,16 @@ def draw_operators(data: Series, report: Report) -> Iterator[Figure]:
     factor, unit = scale([entry["us"] for entry in drawn], "us")
     labels = [printable(entry["name"]) for entry in drawn]
     marks = marks_of(found, {entry["name"]: index for index, entry in enumerate(drawn)}, "operator_type")
-    told = [
-        show(entry["share"], "ratio")
-        + (f" · {entry['unit']} {show(entry['busy'], 'ratio')}" if entry.get("unit") and "busy" in entry else "")
-        for entry in drawn
-    ]
+    told = [_beside(entry) for entry in drawn]
     best = {index: share * drawn[index]["us"] * factor for index, share in enumerate(map(_of_best, drawn)) if share}
     picture = bars.Bars(
         labels, [("p-computing", [entry["us"] * factor for entry in drawn])], unit, "", marks, ticks=best
     )
-    drawing = bars.rows(picture, caption("operator-types"), [shorten(printable(text), 40) for text in told], wide=True)
+    drawing = bars.rows(picture, caption("operator-types"), told, wide=True)
     rows: list[tuple[Cell, ...]] = []
     for entry in types:
         name = shorten(printable(entry["name"]), 80)
-        busy = f"{printable(entry['unit'])} {show(entry['busy'], 'ratio')}" if entry.get("unit") else "–"
+        busy = _busiest(entry) or "–"
         call: Cell = printable(entry["longest"]) if entry.get("longest") else "–"
         longest = or_dash(entry.get("longest_us"), "us")
         count = or_dash(entry.get("count"), "number")
@@ -70,6 +67,19 @@ def draw_operators(data: Series, report: Report) -> Iterator[Figure]:
         "operator-types", both("figures.operator_types"), head, tuple(rows), drawing, note, legend, None, ids(found),
         True,
     )  # fmt: skip
+
+
+def _beside(entry: Mapping[str, Any]) -> Cell:
+    """What stands at the end of a bar: the share, and how busy its busiest unit is."""
+    share, busy = show(entry["share"], "ratio"), _busiest(entry)
+    return share if busy is None else Text(f"{share} · {busy.en}", f"{share} · {busy.zh}")
+
+
+def _busiest(entry: Mapping[str, Any]) -> Text | None:
+    if not entry.get("unit") or "busy" not in entry:
+        return None
+    names = (say_value(str(entry["unit"]), "text", lang, "operator_type.pipe") for lang in LANGUAGES)
+    return Text(*(f"{shorten(printable(name), 30)} {show(entry['busy'], 'ratio')}" for name in names))
 
 
 def _of_best(entry: Mapping[str, Any]) -> float:

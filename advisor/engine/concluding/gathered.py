@@ -1,0 +1,65 @@
+"""What is of one origin is one finding with a list: one setting puts all types right that compute in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from advisor.basics.units import show
+from advisor.knowledge.words import both
+from advisor.model import Evidence, Finding, Saving, Text
+
+MOST_NAMED = 6
+"""Subjects that the message names; the evidence has all."""
+
+
+def gathered_in_one(findings: Sequence[Finding], together: Collection[str]) -> list[Finding]:
+    """Findings of one of these rules as one, about the subject of most weight; the others in the order given."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for place, finding in enumerate(findings):
+        own = finding.rule in together
+        key = (finding.rule, finding.verdict, finding.subject.kind) if own else (str(place),)
+        groups.setdefault(key, []).append(finding)
+    return [group[0] if len(group) == 1 else _one(group) for group in groups.values()]
+
+
+def _one(group: Sequence[Finding]) -> Finding:
+    first, *others = sorted(group, key=lambda f: (-f.weight_us, -f.severity.rank, f.subject))
+    evidence: dict[Evidence, None] = {}
+    for finding in (first, *others):
+        evidence.update(dict.fromkeys(finding.evidence))
+    return replace(
+        first,
+        message=both("summary.sentences", first=first.message, second=both("summary.also", subjects=_listed(others))),
+        severity=max((f.severity for f in group), key=lambda s: s.rank),
+        confidence=min((f.confidence for f in group), key=lambda c: c.rank),
+        evidence=tuple(evidence),
+        saving=_sum([f.saving for f in (first, *others) if f.saving]),
+        at_stake=_sum([f.at_stake for f in (first, *others) if f.at_stake]),
+        doubts=tuple(dict.fromkeys(doubt for f in (first, *others) for doubt in f.doubts)),
+    )
+
+
+def _listed(others: Sequence[Finding]) -> Text:
+    """The names with what each weighs; of many the heaviest, and how many more there are."""
+    named = [
+        both("summary.also_one", subject=f.subject.id, amount=show(f.weight_us, "us")) if f.weight_us
+        else Text(f.subject.id, f.subject.id)
+        for f in others[:MOST_NAMED]
+    ]  # fmt: skip
+    text = named[0]
+    for name in named[1:]:
+        text = both("summary.also_next", first=text, second=name)
+    rest = len(others) - len(named)
+    return both("summary.also_more", first=text, count=rest) if rest else text
+
+
+def _sum(savings: Sequence[Saving]) -> Saving | None:
+    """All of them together: what one setting gives. An upper bound where any of them is one."""
+    if not savings:
+        return None
+    us = sum(saving.us for saving in savings)
+    shares = [saving.share for saving in savings]
+    kind = "upper_bound" if any(saving.kind == "upper_bound" for saving in savings) else savings[0].kind
+    share = None if None in shares else min(sum(share for share in shares if share is not None), 1.0)
+    return replace(savings[0], us_per_step=us, share_of_step=share, kind=kind)

@@ -1,0 +1,41 @@
+"""What one setting puts right is told once, with a list."""
+
+from __future__ import annotations
+
+from advisor.engine.concluding.roots import merge
+from advisor.model import Confidence, Direction, Finding, Saving, Severity, Subject, Text
+
+BASIS = Text("x", "x")
+
+
+def finding(name: str, us: float, rule: str = "R1", severity: Severity = Severity.LOW) -> Finding:
+    return Finding(
+        "", rule, "float32-heavy", Direction.COMPUTATION, None, severity, Confidence.MEDIUM,  # type: ignore[arg-type]
+        Subject("operator_type", name), BASIS, Text(f"{name} computes.", f"{name}计算。"),
+        saving=Saving(us, us / 1e6, BASIS, kind="upper_bound"),
+    )  # fmt: skip
+
+
+def test_types_of_one_origin_are_one_finding_with_their_gains_summed():
+    """One switch for all of them: one finding about the heaviest, the others by name, all that they give together."""
+    found = [finding("Conv2D", 500.0), finding("MatMulV2", 800.0, severity=Severity.MEDIUM), finding("Conv3D", 20.0)]
+    (one,) = merge(found, together={"R1"})
+    assert one.subject.id == "MatMulV2"
+    assert one.severity is Severity.MEDIUM
+    assert one.saving is not None and (one.saving.us, one.saving.kind) == (1320.0, "upper_bound")
+    assert one.message.en == "MatMulV2 computes. The same holds for Conv2D (up to 500\xa0µs), Conv3D (up to 20\xa0µs)."
+    assert one.message.zh == "MatMulV2计算。同样情况还有：Conv2D（至多500\xa0µs）、Conv3D（至多20\xa0µs）。"
+
+
+def test_other_rules_keep_a_finding_for_each_subject():
+    """Two hot types are two places to look."""
+    found = [finding("Conv2D", 500.0), finding("MatMulV2", 800.0)]
+    assert len(merge(found)) == 2
+    mixed = merge([*found, finding("Conv2D", 1.0, rule="R2")], together={"R2"})
+    assert [f.subject.id for f in mixed] == ["Conv2D", "MatMulV2"]
+
+
+def test_of_many_the_heaviest_are_named():
+    """A list of forty types fits no sentence."""
+    (one,) = merge([finding(f"Type{n:02}", 100.0 - n) for n in range(40)], together={"R1"})
+    assert one.message.en.endswith("and 33 more.")
