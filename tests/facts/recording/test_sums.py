@@ -12,7 +12,7 @@ from advisor.model import Source
 
 @pytest.mark.parametrize(("framework", "told"), [("mindspore", 0), ("pytorch", 1)])
 def test_receives_that_wait_side_by_side_are_no_contradiction(framework, told):
-    """MindSpore's Bubble adds up what every receive lasts and may be longer than the step; torch_npu's is a part of it."""
+    """MindSpore's Bubble adds up what every receive lasts, maybe more than the step; torch_npu's is a part of it."""
     frame = pd.DataFrame(
         {"computing_us": [22e3], "exposed_us": [33e3], "free_us": [200.0], "stage_us": [8e3], "bubble_us": [57e3]}
     )
