@@ -16,6 +16,7 @@ import pytest
 from advisor.model import Confidence, Role, Severity
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
+from tests.helpers.texts import faults_in
 
 CORPUS = Path(os.environ.get("ADVISOR_CORPUS", "/nonexistent"))
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS names no folder")
@@ -111,6 +112,7 @@ def test_every_profile_is_judged_in_seconds_without_a_defect(name, rules):
     assert time.perf_counter() - start < 30
     assert [c for c in report.checked if c.outcome.value == "error"] == []
     assert not [p for p in report.problems if "could not be measured" in p.problem or "incomplete:" in p.problem]
+    assert faults_in(report, rules) == []
 
 
 @pytest.mark.parametrize("name", CASES)

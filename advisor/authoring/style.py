@@ -19,13 +19,13 @@ _PATTERNS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
     "": (
         (
             "has an empty slot",
-            re.compile(r"\(\s*\)|（\s*）|“”|\(\s*[,;]|[,;:]\s*[.;]|，\s*[。；]|：\s*[。；，]|^\s*[,.;:，。]"),
+            re.compile(r"\(\s*\)|（\s*）|“”|\(\s*[,;]|[,;:]\s+[.,;]|，\s*[。；]|：\s*[。；，]|^\s*[,.;:，。]"),
         ),
         ("has a doubled space", re.compile(r"\S[ \u00a0]{2,}\S")),
         ("has a doubled unit", re.compile(rf"\d\s?{_UNITS}\s?{_UNITS}(?!\w)|%\s(?:times|倍)")),
         (
             "has a doubled mark",
-            re.compile(r"([,;，。；：、])\s?\1|: :|[，。；：、][,;:]|[,;:][，。；：、]|(?<!\.)\.\.(?![./])"),
+            re.compile(r"([,，。；：、])\s?\1|; ;|: :|[，。；：、][,;:]|[,;:][，。；：、]|(?<!\.)\.\.(?![./])"),
         ),
         ("shows brackets of a program", re.compile(r"\[\s*['\"\d]|\(\s*['\"]|\{|\}|\bText\(")),
     ),

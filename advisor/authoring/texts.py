@@ -78,6 +78,11 @@ def lint_texts(
     in a pack of somebody's own, whose style is theirs."""
     found: dict[tuple[str, int, str], LintError] = {}
     for rule in rules:
+        noted = Faults(read_document(rule.path))
+        for where, lang, text in _strings(noted.document.data, (), ""):
+            for fault in words_of(text, lang):
+                noted.add(where, f"the text ({lang}) {fault}", "", "warning")
+        found |= {(error.file, error.line, error.message): error for error in noted.found}
         for case, finding in rendered(rule, remedies, catalogue):
             for each in told(finding, rule, remedies):
                 for lang in LANGUAGES:

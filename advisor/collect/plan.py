@@ -87,6 +87,9 @@ def next_collection(report: Report) -> Text:
     absent, missing = values.get("communication.absent_wait_share"), values.get("run.missing_ranks")
     if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
         return both("collect.absent_ranks", world=values.get("run.world_size"), share=show(absent, "ratio"))
+    if values.get("recording.kind") == "kernel_benchmark":
+        by_block = any(fact.name == "operator_type.memory_rate" for fact in report.facts)
+        return both("collect.whole_program" if by_block else "collect.kernel_alone")
     if report.profile.framework == "unknown" and report.profile.layout == "msprof":
         return both("collect.with_framework")
     names = next_evidence(report)

@@ -14,6 +14,7 @@ from advisor.engine.concluding.evidence import waiting_for
 from advisor.engine.judge import rule_needs
 from advisor.facts.registry import catalogue
 from advisor.knowledge.messages import translated
+from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import MissingEvidence
 from advisor.render.escaping import printable
@@ -156,7 +157,9 @@ def show(diagnosis: Diagnosis, form: str, lang: str) -> str:
 def _recognised(diagnosis: Diagnosis, lang: str) -> str:
     if not diagnosis.recognised:
         return word(lang, "doctor.nothing", path=diagnosis.path)
+    framework = say_value(diagnosis.framework, "text", lang, "run.framework")
+    layout = say_value(diagnosis.layout, "text", lang, "run.layout")
     return word(
-        lang, "doctor.recognised", path=diagnosis.path, framework=diagnosis.framework, layout=diagnosis.layout,
+        lang, "doctor.recognised", path=diagnosis.path, framework=framework, layout=layout,
         ranks=len(diagnosis.ranks), world=diagnosis.world_size or len(diagnosis.ranks),
     )  # fmt: skip

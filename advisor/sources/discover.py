@@ -16,7 +16,7 @@ from advisor.sources.base import Profile, Rank
 from advisor.sources.captures import with_one_collection, without_earlier
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
-from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose
+from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
 from advisor.sources.layouts.devices import split_devices
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.text.textfiles import why_unreadable
@@ -56,13 +56,18 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
     base = roots[0] if len(roots) == 1 and roots[0].is_dir() else _common_base(roots)
     profile = Profile(shown or ", ".join(str(path) for path in paths))
     found: list[Rank] = []
+    seen: dict[Path, Recognition] = {}
     for root in roots:
         if root.is_dir():
-            found += _search(root, base, profile, {})
+            found += _search(root, base, profile, seen)
     found += _loose_files([root for root in roots if not root.is_dir()], base, profile)
     profile.ranks = _number(_merge(found, profile), profile)
     if not profile.ranks:
-        profile.problems.append(Problem(profile.path, f"no profile recognised; looked for {_LOOKED_FOR}"))
+        simulated = [one for one in seen.values() if any(each.reason == opprof.SIMULATION for each in one.judgements)]
+        for one in simulated[:1]:
+            profile.problems.append(Problem(_relative(one.folder, base), opprof.SIMULATION))
+        if not simulated:
+            profile.problems.append(Problem(profile.path, f"no profile recognised; looked for {_LOOKED_FOR}"))
     _summarise(profile)
     tell_gaps(profile.ranks)
     return profile

@@ -10,6 +10,9 @@ from advisor.authoring.lint import lint
 from advisor.authoring.new import NewRule, write_rule
 from advisor.authoring.style import faults_of
 from advisor.facts.registry import catalogue
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
+from tests.helpers.texts import faults_in
 
 FACTS = ("step.idle_share", "rank.late_cause")
 
@@ -45,6 +48,7 @@ def test_a_text_that_went_wrong_is_found(text, lang, fault):
 @pytest.mark.parametrize(
     ("text", "lang"),
     [
+        ("Start with X (8192,2,640;;83886112;).", "en"),
         ("Rank 1 computes 11\u00a0ms longer per step than its peers (stage 0), which wait 11\u00a0ms for it.", "en"),
         ("In step 3 ranks wait; Dataset::Pipeline::GetNext runs, see kernel_details.csv and 1 rank.", "en"),
         ("rank 1每个step的计算比同组（stage 0）其他rank多11\u00a0ms，其他rank为此等待11\u00a0ms。", "zh"),
@@ -59,6 +63,19 @@ def test_what_the_template_says_itself_is_meant():
     """A rule may say that something is unknown; a value may not."""
     text = "the parallel strategy is unknown"
     assert list(faults_of(text, "en", text)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "size"), [("slow_compute", 2, 0.4), ("small_packets", None, 1.0), ("slow_host", 1, 0.5)]
+)
+def test_texts_of_simulated_recordings_are_in_order(tmp_path: Path, kind, where, size):
+    """What the cases of the rules do not think of, a recording of a whole training brings."""
+    from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+    write_profile(simulate(Scenario(data=4, seed=1, faults=(Fault(kind, where, size),))), tmp_path)
+    rules = load_rules()
+    report = advise([tmp_path], rules)
+    assert report.findings and faults_in(report, rules) == []
 
 
 def test_texts_of_a_pack_of_ones_own_are_warned_of_with_the_case(tmp_path: Path):

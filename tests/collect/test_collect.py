@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from advisor.basics.errors import UsageError
 from advisor.collect import check_file, check_text, next_collection, next_evidence, write_configuration
 from advisor.collect.plan import kinds_of_evidence, knowledge, merged
-from advisor.model import RUN, Fact, MissingEvidence, ProfileInfo, Report, Summary, Text
+from advisor.model import RUN, Fact, MissingEvidence, ProfileInfo, Report, Subject, Summary, Text
 from advisor.tables import TABLES
 
 
@@ -212,3 +212,12 @@ def test_the_command_checks_and_writes(tmp_path):
     assert main(["collect", "--check", str(good), "--total-steps", "100"]) == 0
     assert main(["collect", "--check", str(tmp_path / "absent.json")]) == 2
     assert "schedule" in CliRunner().invoke(cli, ["collect"]).output
+
+
+@pytest.mark.parametrize(("facts", "said"), [((), "msprof op with"), (("operator_type.memory_rate",), "matters there")])
+def test_a_benchmark_of_one_kernel_is_asked_for_no_steps(facts, said):
+    """There are no steps to record: the units and the memory of the kernel are what may be missing."""
+    told = tuple(Fact(name, Subject("operator_type", "add"), 1.0, "bytes_per_s") for name in facts)
+    asked = report((MissingEvidence("step_trace_time.csv", "schedule", ("A1",)),))
+    kind = Fact("recording.kind", RUN, "kernel_benchmark", "text")
+    assert said in next_collection(replace(asked, facts=(kind, *told))).en

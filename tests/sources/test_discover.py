@@ -193,6 +193,17 @@ def test_groups_parallelism_and_world_come_from_metadata(make_rank):
     assert profile.groups[group] == profile.groups[hash_group(group)] == (0, 1)
 
 
+def test_ranks_that_list_the_same_world_keep_it_once(make_rank, tmp_path):
+    """Each rank's file names all members: ten thousand ranks would otherwise keep a hundred million numbers."""
+    for rank in (0, 1):
+        folder = make_rank(f"r{rank}_ascend_pt", rank)
+        group = {"group_name": "default_group", "group_rank": rank, "global_ranks": list(range(600))}
+        (folder / "profiler_metadata.json").write_text(json.dumps({"parallel_group_info": {"g0": group}}))
+    first, second = load_profile([tmp_path]).ranks
+    assert first.groups["g0"] is second.groups["g0"] and len(first.groups["g0"]) == 600
+    assert "global_ranks" not in repr(first.info)
+
+
 def test_the_hash_of_a_group_differs_as_in_files_of_cann():
     """Two ids and their hashes from one job: the unknown common beginning cancels out in the difference."""
     a = int(hash_group("_0_1738895506630464")), 6960437680420871035

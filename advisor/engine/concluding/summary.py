@@ -138,9 +138,8 @@ def _headline(top: Finding, step_us: float | None) -> Text:
         said.append(both("summary.step", time=show(step_us, "us", MEASURED)))
     told = top.saving or top.at_stake
     if told is not None:
-        amount = both("summary.amount" if told.share is None else "summary.amount_share", us=show(told.us, "us"),
-                      share=show(told.share or 0.0, "ratio"))  # fmt: skip
-        said.append(both("summary.gain" if top.saving else "summary.at_stake", amount=amount))
+        key = ("gain" if top.saving else "at_stake") + ("" if told.share is None else "_share")
+        said.append(both(f"summary.{key}", us=show(told.us, "us"), share=show(told.share or 0.0, "ratio")))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 
 

@@ -14,12 +14,19 @@ from advisor.sources.reference import TableRef
 from advisor.sources.streams.one_operator import PIPES, kind_of, main_files, read_launches
 
 READER = "kernels.opprof"
+SIMULATION = (
+    "it holds a simulation of one operator (msprof op simulator): the instructions of single cores, which MindStudio "
+    "Insight shows; no device was measured, `msprof op` on one does that"
+)
+_CORE = r"core[0-9]+\.(vec|cube)core[0-9]+"
 
 
 def judge(listing: Listing) -> Judgement:
     """Whether the folder is a result of `msprof op`."""
     if main := main_files([listing.path / name for name in listing.files if kind_of(name)]):
         return Judgement("msprof", True, f"it holds {main[0].name}: one operator measured by msprof op")
+    if listing.find_folders(_CORE):
+        return Judgement("msprof", False, SIMULATION)
     return Judgement("msprof", False, "it holds no OpBasicInfo.csv and no other table of msprof op")
 
 

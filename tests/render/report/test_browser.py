@@ -7,13 +7,15 @@ import importlib.util
 import re
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_reports import SAMPLES, data_bound
+from fake_reports import SAMPLES, cluster, data_bound
 from profiles import GOOD, finding, judge, runs_of, sample
 
 from advisor.compare import compare
+from advisor.model import WhatIf
 from advisor.render import render
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -25,7 +27,7 @@ pytestmark = [
 ]
 
 
-PAGES = [*SAMPLES, "comparison", "gate-pass", "gate-fail"]
+PAGES = [*SAMPLES, "repaired", "comparison", "gate-pass", "gate-fail"]
 
 
 def _axe():
@@ -63,6 +65,10 @@ def pages(tmp_path_factory):
         path = folder / f"{name}.html"
         path.write_text(render(make(), "html"), encoding="utf-8")
         addresses[name] = path.as_uri()
+    told = {"": 200_000.0, "F1": 140_000.0, "F2": 180_000.0, "F1,F2": 100_000.0}
+    path = folder / "repaired.html"
+    path.write_text(render(replace(cluster(), whatif=WhatIf(("F1", "F2"), told)), "html"), encoding="utf-8")
+    addresses["repaired"] = path.as_uri()
     before, after = SAMPLES["data_bound"](), SAMPLES["cluster"]()
     path = folder / "comparison.html"
     path.write_text(render(compare(before, after), "html", sides=(before, after)), encoding="utf-8")
@@ -209,6 +215,36 @@ def test_tables_are_sorted_searched_and_saved(browser, pages):
     figure.find_element("css selector", "[data-csv]").click()
     text = browser.execute_async_script("window.saved[0].text().then(arguments[0])")
     assert text.splitlines()[0].lstrip("\ufeff").startswith("link,Bandwidth") and "1 → 2,4.1 GB/s" in text
+
+
+def test_ticking_causes_shrinks_the_step(browser, pages):
+    """The bar and the time are those of the step replayed without the ticked causes together."""
+    browser.get(pages["repaired"])
+    bar, said = _find(browser, "[data-whatif] rect.left"), _find(browser, "[data-whatif] output")
+    first, second = _all(browser, "[data-whatif] input")
+    seen = [(said.text, float(bar.get_attribute("width")))]
+    for tick in (first, second, first):
+        tick.click()
+        seen.append((said.text, float(bar.get_attribute("width"))))
+    assert [round(width) for _, width in seen] == [1000, 700, 500, 900]
+    assert len({text for text, _ in seen}) == 4 and seen[2][0].startswith("100")
+
+
+def test_the_place_is_copied_in_the_page_s_language(browser, pages):
+    """Who reads Chinese pastes Chinese into the viewer's notes."""
+    browser.get(pages["cluster"])
+    browser.execute_cdp_cmd(
+        "Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    )
+    for code, part in (("zh", "距step起点"), ("en", "from the start of the step")):
+        _find(browser, f"label[for=lang-{code}]").click()
+        button = _find(browser, "[data-copy-zh]")
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+        button.click()
+        _wait(lambda: button.get_attribute("data-copied") == "yes")  # noqa: B023
+        text = browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+        assert part in text and "50" in text
+        _wait(lambda: not button.get_attribute("data-copied"))  # noqa: B023
 
 
 def test_the_keyboard_reaches_everything(browser, pages):

@@ -14,7 +14,7 @@ from fake_reports import HOSTILE, SAMPLES, cluster, data_bound, healthy, hostile
 from hypothesis import given, settings
 
 from advisor.knowledge.statements import documents
-from advisor.model import Role
+from advisor.model import Role, Severity, Subject
 from advisor.render import render
 from advisor.render.report.figures import figures
 from advisor.render.report.html import chains
@@ -270,3 +270,34 @@ def test_hostile_names_stay_readable_and_cannot_leave_a_picture():
     text = render(hostile(), "html")
     assert "&lt;script&gt;alert" in text and "<script>alert" not in text
     assert "\u202e" not in text and "\x1b" not in text and HOSTILE[0] not in text.replace("&#39;", "'")
+
+
+def test_evidence_of_many_ranks_is_one_row_from_the_least_to_the_largest():
+    """Eight ranks of one host that are late alike are told once, not in eight tables."""
+    first = cluster().findings[0]
+    (item,) = first.evidence
+    shares = [
+        replace(
+            item, fact="rank.lateness_share", value=0.25 + r / 100, unit="ratio", subject=Subject("rank", str(r), (r,))
+        )
+        for r in range(8)
+    ]
+    late = replace(first, evidence=tuple(shares), subject=Subject("host", "node3", tuple(range(8))))
+    page = render(replace(cluster(), findings=(late, *cluster().findings[1:])), "html").replace("\xa0", " ")
+    assert page.count('<code class="soft">rank.lateness_share</code>') == 1
+    assert "25 % to 32 %" in page and "and 7 more" in page
+
+
+def test_words_of_a_value_are_words_and_not_markup():
+    """Yes and no in both languages are spans of the page, never text that shows them."""
+    item = replace(cluster().findings[0].evidence[0], value=True, unit="bool", condition="")
+    found = replace(cluster().findings[0], evidence=(item,))
+    page = render(replace(cluster(), findings=(found, *cluster().findings[1:])), "html")
+    assert "&lt;span" not in page and ">yes</span>" in page
+
+
+def test_a_drawing_does_not_take_the_colours_of_its_card():
+    """A class of a severity must not be one of a line in a picture, which would outline every letter of it."""
+    page = render(cluster(), "html")
+    classes = {name for tag in re.findall(r"<(?:path|line|text)[^>]*class=\"([^\"]*)\"", page) for name in tag.split()}
+    assert not classes & {severity.value for severity in Severity}

@@ -63,3 +63,24 @@ def test_odd_group_files_are_harmless(cluster, text):
     """Groups are a help, not a condition."""
     (cluster / "communication_group.json").write_text(text)
     assert len(load_profile([cluster]).ranks) == 4
+
+
+def test_each_file_is_decoded_once_for_all_ranks(cluster, monkeypatch):
+    """A file of a thousand ranks that is read through for each of them takes a thousand times as long."""
+    from advisor.sources.layouts import cluster_output
+    from advisor.sources.text import csvfiles
+
+    times = {"Communication Time Info": {"Elapse Time(ms)": 2}}
+    operations = {f"hcom_allReduce__1_{i}@g": {str(rank): times for rank in range(4)} for i in range(5)}
+    (cluster / "cluster_communication.json").write_text(json.dumps({"(0, 1, 2, 3)": {"step7": operations}}))
+    profile = load_profile([cluster])
+    looked_at: list[str] = []
+    for module, name in ((cluster_output, "_operations"), (csvfiles, "read_file")):
+        real = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *a, real=real, name=name, **k: (looked_at.append(name), real(*a, **k))[1]
+        )
+    for rank in profile.ranks:
+        assert len(rank.read("collectives")) == 5
+        assert rank.read("steps")["computing_us"].tolist() == [10 + rank.rank]
+    assert sorted(looked_at) == ["_operations", "read_file"]

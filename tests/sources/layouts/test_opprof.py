@@ -163,3 +163,18 @@ def test_waiting_is_no_work_of_the_scalar_unit(
     assert kernels is not None
     found = float(kernels.pipes["aiv_scalar_ratio"][0] / kernels.piped["aiv_scalar_ratio"][0])
     assert found == pytest.approx(share)
+
+
+def test_a_simulation_is_told_as_one(tmp_path: Path) -> None:
+    """Instructions of single cores are no recording of a device; beside one they are passed over."""
+    core = tmp_path / "OPPROF_1_A" / "simulator" / "core0.veccore0"
+    core.mkdir(parents=True)
+    (core / "core0.veccore0_instr_exe.csv").write_text("instr,addr,pipe,call_count,cycles\nADD,0x1,SCALAR,1,2\n")
+    (core.parent / "trace.json").write_text('{"traceEvents": []}')
+    profile = load_profile([tmp_path])
+    assert not profile.ranks
+    assert ["msprof op simulator" in p.problem for p in profile.problems] == [True]
+    _launch(tmp_path / "OPPROF_1_A", "add_custom", 9.0, [(8.0, 0.5, 0.5)])
+    both = load_profile([tmp_path])
+    assert len(both.ranks) == 1
+    assert not [p for p in both.problems if "simulator" in p.problem]

@@ -1,0 +1,54 @@
+"""The same collectives of all ranks stand in one row, whatever the ranks call them."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.collectives.exchanges import Exchanges
+from advisor.facts.collectives.joints import join
+
+
+def _exchanges(rows: list[tuple[str, str]], first_us: float) -> Exchanges:
+    """Operations (step, name) of one group; the n-th of the file takes `first_us` + n."""
+    steps, names = (tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
+    seen: dict[str, int] = {}
+    ordinal = [seen.update({step: seen.get(step, -1) + 1}) or seen[step] for step, _ in rows]
+    count = len(rows)
+    return Exchanges(
+        steps, ("g",), names, np.array([steps.index(s) for s, _ in rows]), np.zeros(count, np.int64),
+        np.array([names.index(n) for _, n in rows]), ("allreduce",) * len(names), np.array(ordinal),
+        np.arange(count) + 1, first_us + np.arange(count), *(np.full(count, np.nan) for _ in range(4)), None, 1,
+    )  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.sampled_from("123"), st.sampled_from("abcdefg")), min_size=1, unique=True), st.data())
+def test_operations_are_matched_by_step_and_name(rows, data):
+    """In whatever order a rank's file has them: each row holds one operation, and what a rank lacks is in none."""
+    other = data.draw(st.lists(st.sampled_from(rows), min_size=(len(rows) + 1) // 2, unique=True))
+    joint = next(join({0: _exchanges(rows, 100.0), 1: _exchanges(other, 500.0)}, {"g": (0, 1)}, True))
+    assert list(zip(joint.steps, joint.names, strict=True)) == [row for row in rows if row in other]
+    for place, row in enumerate(zip(joint.steps, joint.names, strict=True)):
+        assert joint.elapsed_us[place].tolist() == [100.0 + rows.index(row), 500.0 + other.index(row)]
+
+
+def test_operations_named_differently_are_matched_by_their_order():
+    """Names with a number of their own on each rank say nothing; the n-th of a step is the n-th everywhere."""
+    one = _exchanges([("1", "a0"), ("1", "a1"), ("2", "a2")], 10.0)
+    other = _exchanges([("1", "b7"), ("2", "b8"), ("2", "b9")], 20.0)
+    joint = next(join({0: one, 1: other}, {}, True))
+    assert joint.steps == ["1", "2"] and joint.names == ["a0", "a2"]
+    assert joint.elapsed_us.tolist() == [[10.0, 20.0], [12.0, 21.0]]
+
+
+def test_ranks_of_one_job_share_their_names():
+    """Thousands of ranks with thousands of collectives each would otherwise keep millions of the same texts."""
+    sent = [pickle.dumps(_exchanges([("1", f"hcom_allReduce__586_{i}_1") for i in range(9)], us)) for us in (1.0, 2.0)]
+    one, other = map(pickle.loads, sent)
+    assert one.names is other.names and one.kind is other.kind
+    assert replace(one, elapsed_us=other.elapsed_us).counts() == {("g", "allreduce"): 9}
+    assert one.of("g", "allreduce").tolist() == list(range(9)) and not one.of("g", "send").size
