@@ -164,7 +164,7 @@ def _write_cluster(folder: Path) -> None:
 
 
 def _write_legacy(folder: Path) -> None:
-    """Files of older MindSpore: steps, operators, AICPU, the data pipeline and its queues, one device. A map that is too
+    """Files of older MindSpore: steps, operators, AICPU, the data pipeline and its queues, one device. A map is too
     slow: its queue is empty, the sending thread waits for it, and so does the device for a fifth of each step."""
     ticks = [(n, n * 2_000_000) for n in range(1, 9)]
     steps = "".join(
