@@ -1,4 +1,5 @@
-"""Time and memory of a thousand ranks: simulated small profiles, one slow rank among them.
+"""Time and memory of a thousand ranks, and the size of their report: simulated small profiles, one slow rank among
+them.
 
 python -m benchmarks.cluster_scale --ranks 1024 --jobs 2
 """
@@ -28,6 +29,7 @@ def scenario(ranks: int) -> Scenario:
 def main() -> None:
     """Generates, advises, prints one line of a table."""
     from advisor.pipeline import Options, advise
+    from advisor.render import render
     from advisor.ruleset.files.loader import load_rules
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -44,15 +46,19 @@ def main() -> None:
     began, used = time.perf_counter(), time.process_time()
     report = advise([folder], load_rules(strict=False), Options(jobs=arguments.jobs))
     seconds, here = time.perf_counter() - began, time.process_time() - used
+    began = time.perf_counter()
+    page = render(report, "html")
+    drawn = time.perf_counter() - began
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     roots = [f"{f.verdict} {f.subject.id} ({f.severity.value})" for f in report.findings if f.role == "root_cause"]
-    print("| ranks | input | wall | processor | peak memory (main, largest worker) | findings | root causes |")
-    print("|---|---|---|---|---|---|---|")
+    print("| ranks | input | wall | processor | peak memory (main, largest worker) | page | findings | root causes |")
+    print("|---|---|---|---|---|---|---|---|")
     print(
         f"| {arguments.ranks} | {size / 1e6:.0f} MB | {seconds:.0f} s "
         f"| {here + children.ru_utime + children.ru_stime:.0f} s "
-        f"| {peak:.0f} MB, {children.ru_maxrss / 1024:.0f} MB | {len(report.findings)} | {', '.join(roots)} |"
+        f"| {peak:.0f} MB, {children.ru_maxrss / 1024:.0f} MB "
+        f"| {len(page.encode()) / 1e3:.0f} kB in {drawn:.1f} s | {len(report.findings)} | {', '.join(roots)} |"
     )
     if not arguments.keep:
         shutil.rmtree(folder, ignore_errors=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from advisor.model import Finding, Report
 from advisor.render.report.figure import Figure, Series
+from advisor.render.report.pictures.of_account import draw_account
 from advisor.render.report.pictures.of_data import draw_pipeline
 from advisor.render.report.pictures.of_device import draw_memory, draw_operators
 from advisor.render.report.pictures.of_ranks import draw_lateness, draw_links, draw_stages
@@ -44,7 +45,7 @@ def figures(report: Report) -> list[Figure]:
         ("stages", draw_stages),
         ("memory", draw_memory),
     )
-    made: list[Figure] = []
+    made: list[Figure] = list(draw_account(report))
     for name, maker in makers:
         try:
             made += maker(report.charts[name], report)

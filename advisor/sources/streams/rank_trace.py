@@ -5,6 +5,7 @@ from __future__ import annotations
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.database.trace_database import read_trace
+from advisor.sources.streams.hardware_lanes import Lane, hardware_lanes
 from advisor.sources.streams.trace import Trace, stream_trace
 
 
@@ -22,6 +23,20 @@ def trace_source(rank: Rank) -> Source | None:
 def load_trace(rank: Rank) -> Trace | None:
     """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
     return rank.once(load_trace, lambda: _read(rank))
+
+
+def device_lanes(rank: Rank) -> tuple[Lane, Lane] | None:
+    """(computing, communication) of the rank's timeline; None where it tells nothing of the device.
+
+    Where the profiler did not sum them up, the file is read once more: to be asked for where nothing else tells.
+    """
+    trace = load_trace(rank)
+    if trace is None:
+        return None
+    lanes = trace.computing, trace.communication
+    if not lanes[0][0].size and trace.hardware:
+        lanes = hardware_lanes(rank.tables["trace"].paths)
+    return lanes if lanes[0][0].size else None
 
 
 def _read(rank: Rank) -> Trace | None:
