@@ -10,11 +10,12 @@ from advisor.sources.streams.trace import Trace, stream_trace
 
 
 def trace_source(rank: Rank) -> Source | None:
-    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
+    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any,
+    and where several devices share that database: their launches are not told apart."""
     if rank.has("trace"):
         return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
     reference = rank.tables.get("kernels")
-    if reference is not None and reference.reader == "kernels.db":
+    if reference is not None and reference.reader == "kernels.db" and "device" not in reference.options:
         return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
     return None
 
