@@ -114,8 +114,8 @@ def test_a_list_opens_only_what_it_shows(tmp_path, monkeypatch):
         path.write_text(text, encoding="utf-8")
         os.utime(path, (1_700_000_000 + i, 1_700_000_000 + i))
     opened = []
-    read = module._read
-    monkeypatch.setattr(module, "_read", lambda path: opened.append(path) or read(path))
+    read = module.read_own
+    monkeypatch.setattr(module, "read_own", lambda path, most: opened.append(path) or read(path, most))
     client = starlette.TestClient(build_application(tmp_path, hosts=("testserver",)))
     began = time.perf_counter()
     page = client.get("/").text

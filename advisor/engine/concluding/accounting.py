@@ -39,7 +39,7 @@ def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) 
     open_us = {name: left[name] for name in LOST if left[name] > 0}
     return Accounting(
         step_us, left[USEFUL], avoidable, {name: left[name] for name in UNAVOIDABLE if left[name] > 0},
-        sum(open_us.values()), open_us, _use(facts),
+        sum(open_us.values(), 0.0), open_us, _use(facts),
     )  # fmt: skip
 
 
