@@ -28,13 +28,12 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path,
     return {name: (folder, answer(folder)) for name, folder in chosen.items()}
 
 
-@settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(number=st.integers(0, 1 << 20))
 def test_taking_evidence_away_clears_nothing_and_accuses_nobody(
     originals: dict[str, tuple[Path, Answer]], number: int
 ) -> None:
-    """Ranks, files, tables, columns, rows, steps and members of files are taken away: always the same draws, as a few
-    breaches are known (docs/accuracy.md) and a test that fails now and then tells nothing."""
+    """Ranks, files, tables, columns, rows, steps and members of files are taken away, other ones in each run."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: path for name, (path, _) in originals.items()}
         reduced = reduce_profile(number, 7, paths, tuple(CUTS), Path(folder))

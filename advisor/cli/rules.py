@@ -13,7 +13,7 @@ import click
 from advisor.cli.exits import DONE, FAILED, USAGE
 from advisor.cli.options import ALLOW_CODE, CONFIG, HUSH, LANG, RULES, extend_catalogue, load_ruleset
 from advisor.cli.terminal import note, print_text, start_log
-from advisor.model import DIRECTIONS
+from advisor.model import DIRECTIONS, LANGUAGES
 
 if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
@@ -98,10 +98,15 @@ def _folders(paths: Sequence[str]) -> list[Path]:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @CONFIG
 @ALLOW_CODE
+@LANG
 @HUSH
-def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allowed: tuple[str, ...]) -> int:
+def lint_rules(
+    paths: tuple[str, ...], form: str, config_file: str | None, allowed: tuple[str, ...], lang: str | None
+) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
     from advisor.authoring.lint import lint
+    from advisor.knowledge.messages import told_fault
+    from advisor.knowledge.words import word
 
     start_log()
     extend_catalogue(config_file, allowed)
@@ -109,9 +114,10 @@ def lint_rules(paths: tuple[str, ...], form: str, config_file: str | None, allow
     if form == "json":
         click.echo(json.dumps([vars(error) for error in found], ensure_ascii=False, indent=1, default=str))
     else:
+        said = lang or LANGUAGES[0]
         for error in found:
-            click.echo(str(error))
-        note(f"{len(found)} defects" if found else "no defects")
+            click.echo(told_fault(error, said))
+        note(word(said, "collect.defects" if found else "collect.no_defects", count=len(found)))
     return USAGE if any(error.level == "error" for error in found) else DONE
 
 

@@ -13,6 +13,7 @@ from advisor.basics.resources import resource
 from advisor.knowledge.words import fill, word
 from advisor.model import LANGUAGES, Text
 from advisor.yamlfiles.document import read_document
+from advisor.yamlfiles.faults import LintError
 
 _SLOT = re.compile(r"\{(\d+)\}")
 _DEEPEST = 3
@@ -61,4 +62,13 @@ def told(error: AdvisorError, lang: str) -> str:
     """The error with its place and hint, as `str(error)` has them in English."""
     text = translated(error.message, lang)
     text = word(lang, "errors.placed", place=error.place, message=text) if error.place else text
+    return word(lang, "errors.hinted", message=text, hint=translated(error.hint, lang)) if error.hint else text
+
+
+def told_fault(error: LintError, lang: str) -> str:
+    """A defect of a rule file with its place and hint, as `str(error)` has them in English."""
+    message = translated(error.message, lang)
+    if error.level != "error":
+        message = word(lang, "errors.placed", place=word(lang, f"fault_levels.{error.level}"), message=message)
+    text = word(lang, "errors.placed", place=error.place, message=message)
     return word(lang, "errors.hinted", message=text, hint=translated(error.hint, lang)) if error.hint else text

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import EXACT, rank_list, show
 from advisor.knowledge.fact_titles import fact_title, fact_titles
 from advisor.knowledge.words import both, word, words
-from advisor.model import LANGUAGES, Finding, Remedy, Report, Saving, Subject, Text
+from advisor.model import LANGUAGES, Finding, Remedy, Report, Saving, Subject, Text, Value
 
 __all__ = [
     "about_recording", "amount", "aside", "both", "breakdown", "brief_gain", "change", "check", "extent", "gain",
@@ -134,17 +134,29 @@ def check(remedy: Remedy, lang: str) -> str:
     """How to see that the remedy worked; empty where it says nothing."""
     if remedy.verify is None:
         return ""
-    expect = word(lang, f"expectations.{remedy.verify.expect}")
-    return word(lang, "report.verify_with", fact=fact_title(remedy.verify.fact, lang), expect=expect)
+    title, expect = fact_title(remedy.verify.fact, lang), remedy.verify.expect
+    if expect.startswith("= "):
+        return word(lang, "report.verify_is", fact=title, value=_said(expect.removeprefix("= "), lang))
+    return word(lang, "report.verify_with", fact=title, expect=word(lang, f"expectations.{expect}"))
+
+
+def _said(value: str, lang: str) -> str:
+    known = {"true": "yes", "false": "no"}.get(value)
+    return value if known is None else word(lang, f"conditions.{known}")
 
 
 def change(remedy: Remedy) -> str:
     """ "6 → 12" for the parameter a remedy proposes to change; empty where it proposes no value."""
     if remedy.proposed is None:
         return ""
-    current = f"{show(remedy.current, 'number')} → " if remedy.current is not None else ""
+    current = f"{_typed(remedy.current)} → " if remedy.current is not None else ""
     name = f"{remedy.parameter}: " if remedy.parameter else ""
-    return f"{name}{current}{show(remedy.proposed, 'number')}"
+    return f"{name}{current}{_typed(remedy.proposed)}"
+
+
+def _typed(value: Value) -> str:
+    """A value as it is typed into a program: True, 12, 85, 160."""
+    return str(value) if isinstance(value, bool) else show(value, "number", EXACT)
 
 
 @cache

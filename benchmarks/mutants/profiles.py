@@ -164,13 +164,14 @@ def _write_cluster(folder: Path) -> None:
 
 
 def _write_legacy(folder: Path) -> None:
-    """Files of older MindSpore: steps, operators, AICPU, the data pipeline and its queues, one device."""
+    """Files of older MindSpore: steps, operators, AICPU, the data pipeline and its queues, one device. A map is too
+    slow: its queue is empty, the sending thread waits for it, and so does the device for a fifth of each step."""
     ticks = [(n, n * 2_000_000) for n in range(1, 9)]
     steps = "".join(
-        f"{n},{t},{t + 1_900_000},1900000,{t + 90_000},{t + 1_800_000},90000,1710000,100000\n" for n, t in ticks
+        f"{n},{t},{t + 1_900_000},1900000,{t + 400_000},{t + 1_800_000},400000,1400000,100000\n" for n, t in ticks
     )
     head = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail\n"
-    average = "-,2000000,3900000,1900000,2090000,3800000,90000,1710000,100000\n"
+    average = "-,2000000,3900000,1900000,2400000,3800000,400000,1400000,100000\n"
     types = "op_type,execution_time,execution_frequency,percent\nMatMul,9.1,6,61\nTransData,4.2,9,28\nMul,1.6,30,11\n"
     details = "full_op_name,execution_time\n" + "".join(
         f"Default/network-Net/layer{n}-Dense/MatMul-op{n},1.52\nDefault/TransData-op{90 + n},0.47\n" for n in range(6)
@@ -198,7 +199,7 @@ def _write_legacy(folder: Path) -> None:
             for n, u in ((0, 20), (1, 390), (2, 40))
         ],
     }  # fmt: skip
-    queue = "".join(f"0 {kind} {n} {value} {n * 20}\n" for n in range(1, 40) for kind, value in ((0, 15), (1, 16)))
+    queue = "".join(f"0 {kind} {n} {value} {n * 20}\n" for n in range(1, 40) for kind, value in ((0, 15), (1, 5)))
     iterator = "".join(f"1 64 {n} {n % 3} {n * 20}\n" for n in range(1, 40))
     aicpu = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end\n" + "".join(
         f"{n},GetNext,0.9,0.1,0.7,{1000 * n},{1000 * n + 700}\n" for n in range(1, 9)

@@ -6,8 +6,9 @@ import pytest
 
 from advisor.basics.errors import UsageError
 from advisor.basics.resources import resource
-from advisor.knowledge.messages import in_both, told, translated
+from advisor.knowledge.messages import in_both, told, told_fault, translated
 from advisor.yamlfiles.document import read_document
+from advisor.yamlfiles.faults import LintError
 
 HAN = re.compile("[\u4e00-\u9fff]")
 
@@ -34,6 +35,13 @@ def test_an_error_is_told_with_its_place_and_hint():
     error = UsageError("no such file or folder", place="/x", hint="check the path of the profiler result")
     assert told(error, "zh") == "/x：文件或目录不存在\n  提示：请检查采集结果的路径"
     assert told(error, "en") == str(error)
+
+
+def test_a_defect_of_a_rule_is_told_like_an_error():
+    """`rules lint --lang zh` speaks Chinese; English is what it always was."""
+    error = LintError("a.yaml", 3, "the rule has no cases", "write a.test.yaml beside it", "warning")
+    assert told_fault(error, "zh") == "a.yaml:3：警告：该规则没有用例\n  提示：请在同目录下编写a.test.yaml"
+    assert told_fault(error, "en") == str(error)
 
 
 def test_translations_have_the_values_of_their_messages():

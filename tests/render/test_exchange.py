@@ -80,7 +80,7 @@ def test_github_shows_the_worst_nine_and_a_pointer():
     template = cluster().findings[0]
     findings = tuple(replace(template, id=f"F{i}", rule=f"R{i}") for i in range(30))
     lines = render(replace(cluster(), findings=findings), "github").splitlines()
-    assert len(lines) == 10 and "21 more" in lines[-1]
+    assert len(lines) == 10 and "JSON reports: 21" in lines[-1]
     ranks = [line.split()[0] for line in render(cluster(), "github").splitlines()]
     assert ranks == ["::error", "::warning", "::warning", "::notice", "::notice", "::notice"]
     assert "healthy" not in render(SAMPLES["healthy"](), "github") and render(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Model, build
@@ -186,11 +187,11 @@ def _hand_over(run: Run, found: Model, rank: int, late: Collection[int], changes
     for taker in takers:
         theirs = found.chains[taker]
         work = _blocks(theirs)
-        more = np.bincount(np.cumsum([bool(name) for name in chain.name]), gone * part)
+        more = np.bincount(_places(chain), gone * part)
         if _sequence(theirs) != _sequence(chain):
             more = np.full(len(work), gone.sum() * part / len(work))
         raised = 1 + np.divide(more[: len(work)], work, out=np.zeros_like(work), where=work > 0)
-        taken = Change(np.asarray(raised[np.cumsum([bool(name) for name in theirs.name])]))
+        taken = Change(np.asarray(raised[_places(theirs)]))
         changes[taker] = changes[taker].beside(taken) if taker in changes else taken
 
 
@@ -212,17 +213,30 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
     kept = 1 - np.divide(over, own, out=np.zeros_like(own), where=own > 0) * min(share * own.sum() / over.sum(), 1.0)
     taken = float((own * (1 - kept)).sum())
     rest = max(1 - (share * own.sum() - taken) / max(own.sum() - taken, 1e-9), 0.0)
-    places = np.cumsum([bool(name) for name in chain.name])
-    return np.asarray(kept[places] * rest)
+    return np.asarray(kept[_places(chain)] * rest)
+
+
+def _awaited(chain: Chain) -> npt.NDArray[np.bool_]:
+    """The collectives that computing waits for: those in the background lie elsewhere on a slow rank than on others."""
+    found = np.zeros(len(chain.name), bool)
+    found[[after for name, after in zip(chain.name, chain.after.tolist(), strict=True) if not name and after >= 0]] = (
+        True
+    )
+    return found
+
+
+def _places(chain: Chain) -> npt.NDArray[np.int64]:
+    """For each event of the chain the block of computing that it lies in."""
+    return np.cumsum(_awaited(chain))
 
 
 def _sequence(chain: Chain) -> tuple[str, ...]:
-    return tuple(kind_of(name) for name in chain.name if name)
+    return tuple(kind_of(chain.name[i]) for i in np.flatnonzero(_awaited(chain)).tolist())
 
 
 def _blocks(chain: Chain) -> Floats:
-    """Computing between each two collectives, before the first and behind the last one, microseconds."""
-    places = np.cumsum([bool(name) for name in chain.name])
+    """Computing between each two collectives that it waits for, before the first and behind the last, microseconds."""
+    places = _places(chain)
     work = np.where([not name for name in chain.name], chain.busy, 0.0)
     return np.bincount(places, work, int(places[-1]) + 1).astype(np.float64)
 

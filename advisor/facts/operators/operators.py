@@ -143,7 +143,8 @@ def _type_facts(
         yield from fact("operator_type.longest_call", subject, longest.longest_call or None, *source)
         for key, text in (
             ("core", top.core), ("category", _category(top, found[best])),
-            ("dtypes", top.dtype_text.rstrip(";")), ("shapes", top.shape_text.rstrip(";")), ("pipe", top.pipe),
+            ("dtypes", (top.dtype_text or "").rstrip(";")), ("shapes", (top.shape_text or "").rstrip(";")),
+            ("pipe", top.pipe),
             ("fed_by", top.fed_by), ("feeds", top.feeds),
         ):  # fmt: skip
             yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from advisor.basics.units import NBSP
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import (
     Floats,
@@ -290,7 +291,7 @@ def _place(timeline: Timeline, index: int) -> str:
     """A call as it is to be found in a viewer: operator, step, start in microseconds."""
     kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
     name, start = operator_name(kernels.names[kernels.name[index]])[-80:], int(kernels.start[index])
-    return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d} us" if start >= 0 else "")
+    return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
 
 
 def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:

@@ -102,13 +102,17 @@ def _inputs(rank: Rank) -> dict[str, dict[str, Any]]:
         full = rows[[dtypes(kinds)[0] in FLOAT32 for kinds in rows["input_dtypes"]]]
         found[str(name)] = {
             "known_dtype_us": float(rows["total_us"].sum()), "float32_us": float(full["total_us"].sum()),
-            "dtype_text": longest["input_dtypes"], "shape_text": longest["input_shapes"],
+            "dtype_text": longest["input_dtypes"], "shape_text": _told(longest["input_shapes"]),
         }  # fmt: skip
         if len(full):
             top = full.loc[full["total_us"].idxmax()]
             call = call_text(top["name"], top["input_shapes"])
             found[str(name)] |= {"float32_call": call, "float32_dtypes": top["input_dtypes"]}
     return found
+
+
+def _told(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _device_rows(rank: Rank, table: str) -> pd.DataFrame | None:

@@ -12,7 +12,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.rank_trace import load_trace, trace_source
+from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
 
 KINDS = (
     kind("operators.kernel_count", "count", "run rank", "kernels on the device per step",
@@ -85,9 +85,10 @@ def _steps(
 
 def _from_lanes(rank: Rank) -> KernelSteps | None:
     trace = load_trace(rank)
-    if trace is None or not trace.computing[0].size:
+    lanes = device_lanes(rank)
+    if trace is None or lanes is None:
         return None
-    computing, communication = union(*trace.computing), union(*trace.communication)
+    computing, communication = union(*lanes[0]), union(*lanes[1])
     low = int(min((computing[0][0], *communication[0][:1])))
     high = int(max((computing[1][-1], *communication[1][-1:])))
     marks = [mark for mark in trace.steps if mark[1] < high]

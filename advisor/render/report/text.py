@@ -133,7 +133,7 @@ def _ladder(report: Report, lang: str) -> list[Line]:
         return []
     steps = " → ".join(f"{then} ({names})" for names, then, _ in rows)
     now = show(report.whatif.step_time_us[""], "us", MEASURED) if report.whatif else ""
-    return [_line(""), _line((f"{word(lang, 'whatif.together')} ", "bold"), f"{now} → {steps}")]
+    return [_line(""), _line((labelled(word(lang, "whatif.together"), "", lang), "bold"), f"{now} → {steps}")]
 
 
 def _head(report: Report, lang: str) -> list[Line]:
@@ -202,7 +202,7 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_In
     body: list[Line] = [_line(finding.message.get(lang) if whole else first_sentences(finding.message.get(lang), 400))]
     body += [
         _line(
-            (f"{_named(evidence.fact, lang, everything)} ", "dim"),
+            (labelled(_named(evidence.fact, lang, everything), "", lang), "dim"),
             (told_line(evidence, finding.evidence, lang), "bold"),
         )
         for evidence in telling(finding.evidence)[: None if everything else 2]

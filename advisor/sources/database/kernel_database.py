@@ -38,16 +38,16 @@ _TEXTS = {
 _COUNTS = {"block_num": ("blockNum", "blockDim"), "mix_block_num": ("mixBlockNum", "mixBlockDim")}
 
 
-def database_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
-    """Canonical frames of at most 100,000 kernels from one database. Raises sqlite3.DatabaseError where it is damaged,
-    possibly after some frames: they are then no fair sample of the rest."""
+def database_frames(path: Path, note: Note, device: str | None = None) -> Iterator[pl.DataFrame]:
+    """Canonical frames of at most 100,000 kernels from one database, of one device where several share it. Raises
+    sqlite3.DatabaseError where it is damaged, possibly after some frames: they are then no fair sample of the rest."""
     connection = connect(path)
     try:
         strings = Texts(texts_of(connection))
         steps = _steps(connection)
         found = False
-        computed = _computed(connection, path, strings)
-        for frame in chain(computed, _collectives(connection, strings), _lost(connection, path)):
+        computed, talked = _computed(connection, path, strings, device), _collectives(connection, strings, device)
+        for frame in chain(computed, talked, _lost(connection, path) if device is None else ()):
             found = True
             yield _with_steps(frame, steps)
         if strings.lost:
@@ -116,28 +116,52 @@ def _pick(available: set[str], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in available), None)
 
 
-def _computed(connection: sqlite3.Connection, path: Path, strings: Texts) -> Iterator[pl.DataFrame]:
+def devices_of(path: Path) -> set[str]:
+    """The devices whose tasks a database holds, where it describes several; empty where nothing tells them apart."""
+    connection = connect(path)
+    try:
+        if not {"deviceId", "globalTaskId"} <= columns_of(connection, "TASK"):
+            return set()
+        if {"id"} <= columns_of(connection, "NPU_INFO"):
+            known = connection.execute("SELECT COUNT(DISTINCT id) FROM NPU_INFO").fetchone()[0]
+            if known == 1:
+                return set()
+        rows = connection.execute("SELECT DISTINCT deviceId FROM TASK").fetchall()
+    finally:
+        connection.close()
+    return {str(value) for (value,) in rows if isinstance(value, int)}
+
+
+def _computed(connection: sqlite3.Connection, path: Path, strings: Texts, device: str | None) -> Iterator[pl.DataFrame]:
     task, info = columns_of(connection, "TASK"), columns_of(connection, "COMPUTE_TASK_INFO")
     if not {"startNs", "endNs", "globalTaskId"} <= task or "globalTaskId" not in info:
         return
     texts = {name: column for name, columns in _TEXTS.items() if (column := _pick(info, columns))}
     counts = {name: column for name, columns in _COUNTS.items() if (column := _pick(info, columns))}
     try:
-        tasks = _joined_tasks(connection, path, "streamId" in task, [*texts.values()], [*counts.values()])
+        tasks = _joined_tasks(connection, path, "streamId" in task, [*texts.values()], [*counts.values()], device)
         measured = measured_at_once(connection, path, strings)
     except Unfit as reason:
         log.debug("%s is read row by row: %s", path, reason)
-        yield from _row_by_row(connection, strings, texts, counts, "streamId" in task)
+        yield from _row_by_row(connection, strings, texts, counts, "streamId" in task, device)
     else:
         yield from _plain_frames(tasks, texts, counts, measured, strings)
 
 
 def _joined_tasks(
-    connection: sqlite3.Connection, path: Path, streams: bool, texts: Sequence[str], counts: Sequence[str]
+    connection: sqlite3.Connection,
+    path: Path,
+    streams: bool,
+    texts: Sequence[str],
+    counts: Sequence[str],
+    device: str | None,
 ) -> Columns:
     """Columns of TASK and of COMPUTE_TASK_INFO for the tasks that stand in both, by start."""
-    wanted = dict.fromkeys(("startNs", "endNs", "globalTaskId", *(["streamId"] if streams else [])), Cells.WHOLE)
-    tasks = read_columns(connection, path, "TASK", wanted)
+    names = ["startNs", "endNs", "globalTaskId", *(["streamId"] if streams else []), *(["deviceId"] if device else [])]
+    tasks = read_columns(connection, path, "TASK", dict.fromkeys(names, Cells.WHOLE))
+    if device:
+        own = tasks.pop("deviceId") == int(device)
+        tasks = {name: cells[own] for name, cells in tasks.items()}
     told = {"globalTaskId": Cells.WHOLE, **dict.fromkeys(texts, Cells.WHOLE), **dict.fromkeys(counts, Cells.REAL)}
     infos = read_columns(connection, path, "COMPUTE_TASK_INFO", told)
     at, kept = described(infos.pop("globalTaskId"), tasks["globalTaskId"])
@@ -167,14 +191,19 @@ def _plain_frames(
 
 
 def _row_by_row(
-    connection: sqlite3.Connection, strings: Texts, texts: dict[str, str], counts: dict[str, str], streams: bool
+    connection: sqlite3.Connection,
+    strings: Texts,
+    texts: dict[str, str],
+    counts: dict[str, str],
+    streams: bool,
+    device: str | None,
 ) -> Iterator[pl.DataFrame]:
     """The same through SQLite, for columns that hold anything."""
     select = ["t.startNs", "t.endNs", "t.streamId" if streams else "NULL", "t.globalTaskId"]
     select += [f"c.{column}" for column in (*texts.values(), *counts.values())]
     query = (
         f"SELECT {', '.join(select)} FROM TASK t JOIN COMPUTE_TASK_INFO c ON c.globalTaskId = t.globalTaskId "
-        "ORDER BY t.startNs"
+        f"{_only(device, 't.')}ORDER BY t.startNs"
     )
     measured = measured_by_rows(connection, strings)
     cursor = connection.execute(query)
@@ -182,6 +211,10 @@ def _row_by_row(
         frame = _frame(rows, ("task", *texts, *counts), set(texts), strings)
         tasks = frame["task"].to_numpy()
         yield frame.drop("task").with_columns(**pipes_of(measured, tasks))
+
+
+def _only(device: str | None, table: str = "") -> str:
+    return "" if device is None else f"WHERE {table}deviceId = {int(device)} "
 
 
 def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: Texts) -> pl.DataFrame:
@@ -252,12 +285,14 @@ def _text(value: object) -> str | None:
     return None if text in ("", "N/A") else text
 
 
-def _collectives(connection: sqlite3.Connection, strings: Texts) -> Iterator[pl.DataFrame]:
+def _collectives(connection: sqlite3.Connection, strings: Texts, device: str | None) -> Iterator[pl.DataFrame]:
     available = columns_of(connection, "COMMUNICATION_OP")
-    if not {"startNs", "endNs"} <= available:
+    if not {"startNs", "endNs", *(["deviceId"] if device else [])} <= available:
         return
     name, kind = (column if column in available else "NULL" for column in ("opName", "opType"))
-    cursor = connection.execute(f"SELECT startNs, endNs, NULL, {name}, {kind} FROM COMMUNICATION_OP ORDER BY startNs")
+    cursor = connection.execute(
+        f"SELECT startNs, endNs, NULL, {name}, {kind} FROM COMMUNICATION_OP {_only(device)}ORDER BY startNs"
+    )
     import polars as pl
 
     while rows := cursor.fetchmany(_ROWS):

@@ -4,16 +4,19 @@ by a column. Each device is a rank of its own: their kernels run side by side, n
 from __future__ import annotations
 
 import csv
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from advisor.sources.base import Rank
+from advisor.sources.database import kernel_database
+from advisor.sources.reference import TableRef
 
 PER_DEVICE = ("kernels", "operator_types")
 """Tables whose rows name their device."""
-_READERS = ("kernels.csv", "kernels.tasks")
-"""Of kernels: those that read such files."""
+_READERS = ("kernels.csv", "kernels.tasks", "kernels.db", "csv.table")
+"""Those that tell devices apart."""
 HEADING = "device_id"
 MOST_SHOWN = 4
 """Files named in a note."""
@@ -25,14 +28,15 @@ def split_devices(rank: Rank) -> list[Rank]:
     """One rank for each device that the rank's kernels (else its operator types) name; the rank itself where that is
     one, or where the rank is known: it has one device. What does not tell devices apart is left out, as a timeline of
     all of them is nobody's."""
+    told = [name for name in PER_DEVICE if name in rank.tables and rank.tables[name].reader in _READERS]
     table = next((name for name in PER_DEVICE if name in rank.tables), None)
-    if rank.rank_known or table is None or (table == "kernels" and rank.tables[table].reader not in _READERS):
+    if rank.rank_known or table not in told:
         return [rank]
-    devices = sorted(devices_of(rank.tables[table].paths), key=lambda name: (len(name), name))
+    devices = sorted(_devices(rank.tables[table]), key=lambda name: (len(name), name))
     if len(devices) < 2:
         return [rank]
     file = rank.relative(rank.tables[table].paths[0])
-    left = sorted({path.name for name in rank.tables.keys() - set(PER_DEVICE) for path in rank.tables[name].paths})
+    left = sorted({path.name for name in rank.tables.keys() - set(told) for path in rank.tables[name].paths})
     if left:
         shown = ", ".join(left[:MOST_SHOWN]) + (f" and {len(left) - MOST_SHOWN} more" if left[MOST_SHOWN:] else "")
         text = f"holds {len(devices)} devices, each judged as a rank; not told apart by device and left out: {shown}"
@@ -43,8 +47,7 @@ def split_devices(rank: Rank) -> list[Rank]:
             device=device,
             tables={
                 name: replace(rank.tables[name], options={**rank.tables[name].options, "device": device})
-                for name in PER_DEVICE
-                if name in rank.tables
+                for name in told
             },
             info=dict(rank.info),
             problems=list(rank.problems),
@@ -53,6 +56,15 @@ def split_devices(rank: Rank) -> list[Rank]:
         )
         for device in devices
     ]
+
+
+def _devices(reference: TableRef) -> set[str]:
+    if reference.reader != "kernels.db":
+        return devices_of(reference.paths)
+    try:
+        return set().union(*(kernel_database.devices_of(path) for path in reference.paths))
+    except (OSError, sqlite3.Error):  # whoever reads the table tells what is wrong with it
+        return set()
 
 
 def devices_of(paths: Iterable[Path]) -> set[str]:

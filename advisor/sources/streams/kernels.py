@@ -250,7 +250,6 @@ def _grown(array: Floats, size: int) -> Floats:
 
 
 _FRAMES = {
-    "kernels.db": database_frames,
     "kernels.timelines": timeline_frames,
     "kernels.opprof": operator_frames,
 }
@@ -259,6 +258,8 @@ _FRAMES = {
 def _frames(reference: TableRef, path: Path, note: Note) -> Iterable[pl.DataFrame]:
     if reference.reader == "kernels.tasks":
         return task_frames(path, note, reference.options.get("device"))
+    if reference.reader == "kernels.db":
+        return database_frames(path, note, reference.options.get("device"))
     if reader := _FRAMES.get(reference.reader):
         return reader(path, note)
     return text_frames(path, note, reference.options.get("device"))
@@ -369,7 +370,8 @@ def read_timeline_kernels(reference: TableRef, columns: Sequence[str] | None, no
 @reader("kernels.db")
 def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same from the databases."""
-    return _table(columns, (part for path in reference.paths for part in database_frames(path, note)))
+    device = reference.options.get("device")
+    return _table(columns, (part for path in reference.paths for part in database_frames(path, note, device)))
 
 
 def _table(columns: Sequence[str] | None, parts: Iterable[pl.DataFrame]) -> pd.DataFrame | None:

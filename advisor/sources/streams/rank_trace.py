@@ -5,15 +5,17 @@ from __future__ import annotations
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.database.trace_database import read_trace
+from advisor.sources.streams.hardware_lanes import Lane, hardware_lanes
 from advisor.sources.streams.trace import Trace, stream_trace
 
 
 def trace_source(rank: Rank) -> Source | None:
-    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any."""
+    """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any,
+    and where several devices share that database: their launches are not told apart."""
     if rank.has("trace"):
         return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
     reference = rank.tables.get("kernels")
-    if reference is not None and reference.reader == "kernels.db":
+    if reference is not None and reference.reader == "kernels.db" and "device" not in reference.options:
         return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))
     return None
 
@@ -21,6 +23,20 @@ def trace_source(rank: Rank) -> Source | None:
 def load_trace(rank: Rank) -> Trace | None:
     """The rank's timeline, read once and kept until the rank forgets; None where there is none."""
     return rank.once(load_trace, lambda: _read(rank))
+
+
+def device_lanes(rank: Rank) -> tuple[Lane, Lane] | None:
+    """(computing, communication) of the rank's timeline; None where it tells nothing of the device.
+
+    Where the profiler did not sum them up, the file is read once more: to be asked for where nothing else tells.
+    """
+    trace = load_trace(rank)
+    if trace is None:
+        return None
+    lanes = trace.computing, trace.communication
+    if not lanes[0][0].size and trace.hardware:
+        lanes = hardware_lanes(rank.tables["trace"].paths)
+    return lanes if lanes[0][0].size else None
 
 
 def _read(rank: Rank) -> Trace | None:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.reference import Note
-from advisor.sources.streams.hardware_lanes import HARDWARE, hardware_lanes
+from advisor.sources.streams.hardware_lanes import HARDWARE
 from advisor.sources.streams.trace_events import Cut, Description, Event, descriptions, nanoseconds, stream
 from advisor.sources.text.textfiles import why_unreadable
 
@@ -83,6 +83,8 @@ class Trace:
     cut: bool = False
     tasks: dict[str, float] = field(default_factory=dict)
     """Tasks inside collectives by name (Memcpy, Reduce_TBE, Notify_Wait, …): microseconds over all planes."""
+    hardware: bool = False
+    """Whether the device's own tasks are in it."""
 
 
 class _Heads(dict[str, int]):
@@ -333,6 +335,5 @@ def stream_trace(paths: Sequence[Path], note: Note) -> Trace | None:
     if not collector.events:
         return None
     trace = collector.finish(cut)
-    if not trace.computing[0].size and collector.has_hardware():
-        trace.computing, trace.communication = hardware_lanes(paths)
+    trace.hardware = collector.has_hardware()
     return trace

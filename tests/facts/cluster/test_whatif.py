@@ -13,6 +13,10 @@ CASES = {
     "three ranks alike": Scenario(
         data=8, layers=3, steps=4, seed=3, faults=tuple(Fault("slow_compute", rank, 0.25) for rank in (2, 5, 7))
     ),
+    "two ranks of tensor-parallel pairs": Scenario(
+        data=8, tensor=2, layers=6, buckets=6, steps=3, seed=3, kernel_us=540.0, gradient_mb_per_layer=4.0,
+        activation_mb=1.4, ranks_per_host=4, faults=(Fault("slow_compute", 1, 0.3), Fault("slow_compute", 15, 0.28)),
+    ),
     "a rank and a link": Scenario(
         data=8, layers=3, steps=4, seed=3, gradient_mb_per_layer=24,
         faults=(Fault("slow_compute", 2, 0.3), Fault("slow_link", (3, 4), 4.0)),

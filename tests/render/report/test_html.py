@@ -107,7 +107,7 @@ def test_a_card_has_everything_a_reader_needs():
     text = " ".join("".join(Page(render(data_bound(), "html")).text).split())
     for part in (
         "data-processing-bottleneck",
-        "pipeline operation Map(2)",
+        "data operation Map(2)",
         "98 %",
         "limit 85 %",
         "−36 ms (60 %)",

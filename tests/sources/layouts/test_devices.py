@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from advisor.config import load_config
 from advisor.pipeline import advise
@@ -10,6 +14,7 @@ from advisor.ruleset.files.loader import load_rules
 from advisor.sources.discover import load_profile
 from advisor.sources.layouts.devices import devices_of
 from advisor.sources.streams.kernels import load_kernels
+from advisor.sources.streams.rank_trace import load_trace
 
 HEADING = (
     "Device_id,Task ID,Stream ID,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)"
@@ -60,3 +65,37 @@ def test_devices_deep_in_a_long_file_are_found(tmp_path: Path) -> None:
     """Exports are ordered by device: the others stand far behind the first."""
     folder = _export(tmp_path, (0, 1, 2, 3, 4, 5, 6, 7), kernels=4000)
     assert len(devices_of(folder.rglob("op_summary*.csv"))) == 8
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_database_of_several_devices_is_several_ranks(tmp_path: Path, plain: bool) -> None:
+    """Tasks and collectives are told apart by device; sums over all devices and a timeline of them are nobody's."""
+    export = tmp_path / "PROF_000001_20260511093028_ABCDEF"
+    export.mkdir()
+    with closing(sqlite3.connect(export / "msprof_20260511093035.db")) as database:
+        database.executescript(
+            "CREATE TABLE STRING_IDS(id INTEGER, value TEXT);"
+            "INSERT INTO STRING_IDS VALUES (1,'MatMul'),(2,'AI_CORE'),(3,'hcom_allReduce__586_0_1');"
+            "CREATE TABLE NPU_INFO(id INTEGER, name TEXT); INSERT INTO NPU_INFO VALUES (0,'A'),(1,'A');"
+            f"CREATE TABLE TASK(startNs {'INTEGER' if plain else ''}, endNs INTEGER, deviceId INTEGER,"
+            " globalTaskId INTEGER);"
+            "CREATE TABLE COMPUTE_TASK_INFO(name INTEGER, globalTaskId INTEGER, taskType INTEGER, opType INTEGER);"
+            "CREATE TABLE COMMUNICATION_OP(opName INTEGER, startNs INTEGER, endNs INTEGER, deviceId INTEGER);"
+            "INSERT INTO COMMUNICATION_OP VALUES (3,9000000,9500000,1);"
+        )
+        for device in (0, 1):
+            for i in range(40):
+                start, task = 1_000_000 + 200_000 * i, 100 * device + i
+                length = 50_000 * (1 + device)
+                database.execute("INSERT INTO TASK VALUES (?,?,?,?)", (start, start + length, device, task))
+                database.execute("INSERT INTO COMPUTE_TASK_INFO VALUES (1,?,2,1)", (task,))
+        if not plain:
+            database.execute("INSERT INTO TASK VALUES ('x', 1, 0, 999)")
+        database.commit()
+    profile = load_profile([tmp_path])
+    kernels = {rank.device: load_kernels(rank) for rank in profile.ranks}
+    assert {device: len(own) for device, own in kernels.items() if own is not None} == {"0": 40, "1": 41}
+    assert [rank.device for rank in profile.ranks if set(rank.tables) != {"kernels"}] == []
+    assert [load_trace(rank) for rank in profile.ranks] == [None, None]
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert any("2 devices" in problem.problem for problem in report.problems)
