@@ -97,7 +97,7 @@ def test_every_command_that_judges_a_profile_knows_the_models_of_the_configurati
     config = tmp_path / "c.toml"
     config.write_text("[models.small]\nparams = {SCHED020 = {share = 0.42}}\n")
     given = ("--config", config, "--model", "small")
-    assert "share = 42 %" in run(capsys, "explain", "SCHED020", *given)[1].out
+    assert "share = 42\xa0%" in run(capsys, "explain", "SCHED020", *given)[1].out
     assert run(capsys, "doctor", profile, *given)[0] == 0
     assert run(capsys, "compare", profile, profile, "-q", *given)[0] == 0
     assert run(capsys, "explain", "SCHED020", "--config", config, "--model", "large")[0] == 2

@@ -209,8 +209,9 @@ class _Leaves:
             if place in wanted:
                 yield place, self._decode(serial, value, wanted[place], self.rows if place == row_number else None)
             value = value + np.where(serial < _FIRST_TEXT, _WIDTHS[np.minimum(serial, 11)], (serial - 12) // 2)
-        if (value > self._ends).any():
-            raise Unfit("a value outside its record")
+        last = at == end  # with the last column, a record ends
+        if (at > end).any() or (value > self._ends).any() or (last & (value != self._ends)).any():
+            raise Unfit("a record that does not fit its header")
 
     def _decode(self, serial: Ints, at: Ints, cells: Cells, rows: Ints | None) -> npt.NDArray[Any]:
         real = cells is Cells.REAL
