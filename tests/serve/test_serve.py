@@ -119,7 +119,7 @@ def test_report_json_trend_and_comparison(folder, address):
     text = _ask(address, "/trend?metric=step.idle_share")[1]
     assert "69\xa0%" in text and "1.7\xa0%" in text
     text = _ask(address, f"/compare?before={keys['a.json']}&after={keys['b.json']}")[1]
-    assert "59.7\xa0ms" in text and "84.2\xa0ms" in text and "+41" in text
+    assert "59.7\xa0ms" in text and "84.2\xa0ms" in text and "+41\xa0%" in text
 
 
 def test_hostile_reports_are_inert(folder, address):

@@ -13,7 +13,7 @@ from advisor.engine.concluding.joint import Repaired
 from advisor.model import Accounting, Report
 from advisor.plain import to_plain
 from advisor.render.escaping import printable
-from advisor.render.wording import where, word
+from advisor.render.wording import labelled, where, word
 
 MOST_RANKS = 16
 """Ranks whose shares are told one by one: those that change most; a group of thousands fits no screen."""
@@ -56,7 +56,7 @@ def _lines(repaired: Repaired, lang: str) -> Iterator[str]:
         yield word(lang, "whatif.shares")
         moved = sorted(repaired.shares.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))
         for rank, shares in sorted(moved[:MOST_RANKS]):
-            yield f"  {word(lang, 'kinds.rank')} {rank}: {' → '.join(show_apart(*shares, 'ratio'))}"
+            yield "  " + labelled(f"{word(lang, 'kinds.rank')} {rank}", " → ".join(show_apart(*shares, "ratio")), lang)
         rest = tuple(rank for rank, _ in moved[MOST_RANKS:])
         if rest:
             yield "  " + word(lang, "whatif.rest", ranks=rank_list(rest))
