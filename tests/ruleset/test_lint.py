@@ -56,7 +56,7 @@ def test_the_sample_pack_is_clean() -> None:
         ("TEST001-exposed.test.yaml", "rule: TEST001", "rule: TEST009", "the cases are of TEST009"),
         ("TEST001-exposed.test.yaml", "outcome: not_applicable", "outcome: n/a", "outcome"),
         ("remedies/sample-split.yaml", "fact: step.exposed_share", "fact: step.exposed", "there is no fact"),
-        ("remedies/sample-split.yaml", "{% if current is known %}；原为{{ current }}{% endif %}", "", "one language only"),
+        ("remedies/sample-split.yaml", "{% if current is known %}；原为{{ current }}{% endif %}", "", "one language"),
         ("remedies/sample-split.yaml", "config={{ proposed }}", "config={{ proposed() }}", "call has no place"),
         ("remedies/sample-split.yaml", "effort: minutes", "effort: minuets", "effort"),
     ],
