@@ -284,7 +284,7 @@ def test_evidence_of_many_ranks_is_one_row_from_the_least_to_the_largest():
     ]
     late = replace(first, evidence=tuple(shares), subject=Subject("host", "node3", tuple(range(8))))
     page = render(replace(cluster(), findings=(late, *cluster().findings[1:])), "html").replace("\xa0", " ")
-    assert page.count('<code class="soft">rank.lateness_share</code>') == 1
+    assert page.count('title="rank.lateness_share"') == 1
     assert "25 % to 32 %" in page and "and 7 more" in page
 
 
