@@ -10,12 +10,12 @@ from advisor.facts.base import FactKind, Family
 from advisor.facts.declared import kind_fault
 
 MODULES = (
-    "recording.kind", "step.run", "step.means", "step.collection", "operators.operators", "data.processors",
-    "data.getnext", "data.pipeline", "step.from_kernels", "host.timeline", "device.idle_places", "host.dispatch",
-    "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication", "cluster.replay",
-    "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links", "cluster.stages",
-    "collectives.allreduce", "step.environment", "collectives.transfers", "operators.cores", "operators.access",
-    "compat.mindinsight", "account.spending", "account.utilisation",
+    "recording.kind", "recording.coverage", "step.run", "step.means", "step.collection", "operators.operators",
+    "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.timeline", "device.idle_places",
+    "host.dispatch", "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication",
+    "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links",
+    "cluster.stages", "collectives.allreduce", "step.environment", "collectives.transfers", "operators.cores",
+    "operators.access", "compat.mindinsight", "account.spending", "account.utilisation",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 

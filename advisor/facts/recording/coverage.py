@@ -1,0 +1,44 @@
+"""Steps that one table of a recording tells and another lacks: nobody knows how they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.device.course import COURSE
+from advisor.facts.step.times import STEPS
+from advisor.model import RUN, Fact
+
+KINDS = (
+    kind("run.partial_steps", "count", "run", "steps within the recording that some table of some rank lacks"),
+)  # fmt: skip
+
+_LEAST = 2
+"""Steps of a table below which it is another kind of record."""
+
+
+def partial_steps(told: list[set[int]]) -> set[int]:
+    """Steps that some of these tables lack, but for the first and the last one: tables begin and end differently."""
+    several = [steps for steps in told if len(steps) >= _LEAST]
+    every = set().union(*several)
+    return {step for step in sorted(every)[1:-1] if any(step not in steps for steps in several)}
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """How many steps are known in part only."""
+    del facts
+    times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    told = []
+    for rank in run.ranks:
+        number = rank.rank
+        names = [
+            times[number].steps if number in times else (),
+            courses[number].steps if number in courses and courses[number].marked else (),
+            exchanges[number].steps if number in exchanges else (),
+        ]
+        told += [{int(name) for name in each if name.isdecimal() and name.isascii()} for each in names]
+    yield from fact("run.partial_steps", RUN, len(partial_steps(told)))
+
+
+FAMILIES = (Family("coverage", KINDS, measure, uses=(STEPS, COURSE, EXCHANGES)),)
