@@ -40,6 +40,8 @@ DEEPEST = 16
 _LONGEST_READ = 16_000_000
 """A name, a header or a directory of an archive is shorter."""
 _BLOCK = 1 << 16
+_MOST_ZEROS = 1 << 20
+"""Zeros in a row behind which a compressed file has ended: what is stored as it is has a header every 64 kB."""
 _LONGEST_NAME = 255
 _TOLD = 20
 """Entries left out that are told one by one."""
@@ -127,7 +129,7 @@ def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
     head = stream.read(4)
     stream.seek(0)
     if head[:2] == b"\x1f\x8b":
-        with gzip.GzipFile(fileobj=stream) as plain:
+        with gzip.GzipFile(fileobj=_Unpadded(stream)) as plain:
             _unpack_tar(plain, writer)
     elif head == b"PK\x03\x04" or head == b"PK\x05\x06":
         _unpack_zip(stream, writer)
@@ -298,6 +300,19 @@ class _Bounded(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+
+class _Unpadded(io.RawIOBase):
+    """A compressed file that ends where nothing but zeros follow: gzip looks at each of them by itself, and a file with
+    a hole of gigabytes behind it would take minutes. Compressed data has no such run."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._zeros = stream, 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        block = self._stream.read(_BLOCK if size is None or size < 0 else size)
+        self._zeros = self._zeros + len(block) if not block.strip(b"\0") else 0
+        return block if self._zeros <= _MOST_ZEROS else b""
 
 
 class _Forward:

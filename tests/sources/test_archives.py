@@ -201,6 +201,15 @@ def test_a_directory_of_a_zip_larger_than_any_profile_is_refused(tmp_path, monke
         pass
 
 
+def test_a_hole_behind_an_archive_costs_nothing(tmp_path):
+    """A file made gigabytes long in advance: what stands before the zeros is judged at once."""
+    archive = example_archive(tmp_path, "tar.gz")
+    whole = unpacked(archive)
+    with archive.open("r+b") as stream:
+        stream.truncate(1 << 31)
+    assert unpacked(archive) == whole
+
+
 @pytest.mark.parametrize("kind", ["tar.gz", "zip"])
 def test_too_many_entries_are_refused(tmp_path, monkeypatch, kind):
     """A hundred thousand is more than any profile has; folders count as well."""
