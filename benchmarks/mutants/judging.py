@@ -49,11 +49,11 @@ def flaws(
     if mutant.exit == 4 or "Traceback" in mutant.stderr:
         yield "crash", mutant.stderr.strip()[:300]
         return
+    if mutant.exit in (2, 3) and file.endswith(ARCHIVES) and file in mutant.stderr:
+        return  # an archive that is none, or cannot be unpacked, is named; there is nothing to report on
     if mutant.exit not in (0, 3):
         yield "status", f"{mutant.exit}: {mutant.stderr.strip()[:200]}"
         return
-    if mutant.exit == 3 and file.endswith(ARCHIVES) and file in mutant.stderr:
-        return  # an archive that cannot be unpacked is named; there is nothing to report on
     if not mutant.readable:
         yield "report", f"no strict JSON (exit {mutant.exit}) {mutant.stderr.strip()[:200]}"
     known = {text for _, text in intact.problems}
