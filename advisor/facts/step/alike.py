@@ -43,7 +43,8 @@ def alike(run: Run) -> Alike:
     for rank, one in believed.items():
         told = tuple(p for p in _MEASURED if p in one.phases and np.isfinite(one.phases[p]).any())
         ways[one.table, one.computing_has_idle, one.gap_from, told, not fetch or rank in courses].append(rank)
-    most = frozenset(max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]), default=[]))
+    largest: list[int] = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]), default=[])
+    most = frozenset(largest)
     for other in run.ranks:
         if other.rank in believed and other.rank not in most:
             text = "its steps are measured in another way than those of most ranks; it is not compared with them"
