@@ -55,7 +55,7 @@ def tell_totals(rank: Rank, frame: Any, table: str) -> None:
 
 
 def whole_time(frame: Any) -> float | None:
-    """All kernel time as the shares in a statistic imply it, microseconds: rows that were cut off still count in them."""
+    """All kernel time as the shares in a statistic imply it, microseconds: rows that were cut off count in them."""
     if "share" not in frame:
         return None
     us, share = (frame[c].to_numpy(float, na_value=np.nan) for c in ("total_us", "share"))
