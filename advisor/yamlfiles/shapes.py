@@ -54,4 +54,4 @@ Remark = Annotated[
         }
     ),
 ]
-"""A text in both languages, or one string that stands for both: what authors of rules note for those who look closer."""
+"""A text in both languages, or one string for both: what authors of rules note for those who look closer."""
