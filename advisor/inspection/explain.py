@@ -65,7 +65,10 @@ def _describe(rule: Rule) -> dict[str, Any]:
         "for": rule.subject_kind,
         "params": {
             key: {
-                "value": _plain(p.value), "unit": p.unit, "origin": p.origin.en, "origin_zh": p.origin.zh,
+                "value": _plain(p.value),
+                "unit": p.unit,
+                "origin": p.origin.en,
+                "origin_zh": p.origin.zh,
                 "overridden": p.overridden,
             }
             for key, p in rule.params.items()
