@@ -359,7 +359,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
         mine = _sized(ex) & (ex.kinds() == kind_)
         mine &= np.array([layout.role_of(group) == role for group in ex.groups])[ex.group]
         parts.append((
-            _numbers_of(ex, words)[mine], ex.size_bytes[mine], ex.size_bytes[mine] / ex.transport_us[mine] * 1e6,
+            _numbers_of(ex, words)[mine], ex.size_bytes[mine], ex.rates(mine),
             ex.packet_bytes[mine], ex.transport_us[mine],
         ))  # fmt: skip
     if not any(len(part[0]) for part in parts):
@@ -371,7 +371,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
     chosen = transport == words[main]
     least = MANY_TIMES * np.median(size[chosen])
     large = [
-        ex.size_bytes[mine] / ex.transport_us[mine] * 1e6
+        ex.rates(mine)
         for ex in moving
         if (mine := _sized(ex) & (ex.size_bytes >= least) & (_numbers_of(ex, words) == words[main])).any()
     ]
