@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from advisor.sources.base import Rank
 from advisor.sources.layouts import ascend, opprof
@@ -26,7 +26,7 @@ _SHOWN = 3
 def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], others: Sequence[Rank]) -> list[Rank]:
     """These ranks with all results of `msprof op` as one; without them where a program was recorded beside them."""
     alone = [rank for rank in ranks if rank.has("kernels") and rank.tables["kernels"].reader == opprof.READER]
-    rest = [rank for rank in ranks if all(rank is not one for one in alone)]
+    rest = _without(ranks, alone)
     if not alone:
         return rest
     if recorded := [*others, *rest]:
@@ -37,7 +37,7 @@ def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], 
     first = alone[0]
     if len(alone) > 1:
         kept = _newest(alone)
-        left = [relative(rank) for rank in alone if all(rank is not one for one in kept)]
+        left = [relative(rank) for rank in _without(alone, kept)]
         parents = [set(rank.root.parents) for rank in alone]
         first.root = max(set.intersection(*parents), key=lambda folder: len(folder.parts), default=first.root)
         opprof.refer(first, [path for rank in kept for path in rank.tables["kernels"].paths])
@@ -69,20 +69,24 @@ def _collection(rank: Rank) -> tuple[bool, str]:
 def without_earlier(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> list[Rank]:
     """These ranks, of which none has a number, with one recording of each device: the one that tells most, the newest
     of several that tell alike."""
-    chosen: set[int] = set()
+    left_out: list[Rank] = []
     groups = _recordings(ranks)
     for group in groups:
         best = max(group, key=_worth)
-        chosen.add(id(best))
-        others = [relative(rank) for rank in group if rank is not best]
+        left_out += (unchosen := _without(group, [best]))
+        others = [relative(rank) for rank in unchosen]
         more = f" and {len(others) - _SHOWN} more" if others[_SHOWN:] else ""
         text = (
             f"is one of {len(group)} recordings of one device, made one after the other; this one is judged, left out: "
             f"{', '.join(others[:_SHOWN])}{more} (judge them one by one, or two with `advisor compare`)"
         )
         best.note(relative(best), text)
-    grouped = {id(rank) for group in groups for rank in group}
-    return [rank for rank in ranks if id(rank) not in grouped or id(rank) in chosen]
+    return _without(ranks, left_out)
+
+
+def _without(ranks: Iterable[Rank], some: Iterable[Rank]) -> list[Rank]:
+    left_out = {id(rank) for rank in some}
+    return [rank for rank in ranks if id(rank) not in left_out]
 
 
 def _recordings(ranks: Sequence[Rank]) -> list[list[Rank]]:
@@ -90,7 +94,7 @@ def _recordings(ranks: Sequence[Rank]) -> list[list[Rank]]:
     if len(ranks) < 2:
         return []
     by_process = _grouped(ranks, lambda rank: ascend.process_of(rank.root))
-    rest = [rank for rank in ranks if all(rank not in group for group in by_process)]
+    rest = _without(ranks, chain.from_iterable(by_process))
     by_device = [group for group in _grouped(rest, _device) if _one_by_one(group)]
     return [*by_process, *by_device]
 
