@@ -6,7 +6,7 @@ From kernels and collectives together where both are told, else estimated from s
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -84,6 +84,8 @@ def exposures(run: Run) -> dict[int, Exposure]:
         pure = parts.of(rank)
         if rank in courses and courses[rank].exposed_by_name and (pure or rank not in exchanges):
             found[rank] = _measured(courses[rank], pure, total)
+            if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
+                found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
         else:
             found[rank] = _estimated(pure, total, _receiving(run, rank))
     return found
