@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from advisor.cli.language import spoken
+from advisor.knowledge.messages import translated
 from advisor.pipeline import Advance, Progress
 
 
@@ -19,7 +21,7 @@ def progress(wanted: bool) -> Iterator[Progress | None]:
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn("reading"),
+        TextColumn(translated("reading", spoken())),
         BarColumn(),
         TextColumn("{task.fields[ranks]} ranks"),
         DownloadColumn(),

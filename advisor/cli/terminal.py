@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.basics.errors import UsageError
+from advisor.basics.errors import AdvisorError, UsageError
+from advisor.cli.language import spoken
+from advisor.knowledge.messages import told, translated
 from advisor.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
@@ -119,19 +121,30 @@ def _is_quiet() -> bool:
 def note(message: str) -> None:
     """A remark beside the result, on standard error."""
     if not _is_quiet():
-        click.echo(message, err=True)
+        click.echo(translated(message, spoken()), err=True)
 
 
 def start_log(verbose: int = 0, quiet: bool = False) -> None:
     """Warnings, and more as `verbose` asks, to standard error."""
     quiet = quiet or _is_quiet()
     level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, format="advisor: %(message)s", stream=sys.stderr, force=True)
+    logging.basicConfig(level=level, stream=sys.stderr, force=True)
+    logging.getLogger().handlers[0].setFormatter(_Translating("advisor: %(message)s"))
 
 
-def say(message: str, status: int) -> int:
+class _Translating(logging.Formatter):
+    """Lines of the log in the language of errors."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line as the format has it, its message translated."""
+        record.message = translated(record.message, spoken())
+        return super().formatMessage(record)
+
+
+def say(error: AdvisorError | str, status: int) -> int:
     """Tells what went wrong, and hands on what to end with."""
-    print(f"advisor: {message}", file=sys.stderr)
+    text = translated(error, spoken()) if isinstance(error, str) else told(error, spoken())
+    print(f"advisor: {text}", file=sys.stderr)
     return status
 
 
