@@ -22,6 +22,7 @@ from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.counts import is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import patterns, section
+from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.windows import is_marked
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
@@ -209,7 +210,7 @@ def framework_of(run: Run) -> str:
 def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
     """The same from the statistic by type, where no kernels one by one are at hand, or a part of them."""
     us = frame.groupby("type")["total_us"].sum().sort_values(ascending=False)
-    total = float(us.sum())
+    total = max(float(us.sum()), whole_time(frame) or 0.0)  # rows may be missing, which their shares still tell
     if not len(us) or not total > 0:
         return {}
     counts = frame.groupby("type")["count"].sum() if "count" in frame else None
