@@ -15,7 +15,7 @@ import click
 from advisor.basics.errors import AdvisorError
 from advisor.cli.advise import status_of_rules
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
-from advisor.cli.help import SPEAK, Group
+from advisor.cli.language import SPEAK, Group
 from advisor.cli.options import (
     ALLOW_CODE,
     CONFIG,

@@ -15,8 +15,7 @@ import click
 
 from advisor.basics.errors import AdvisorError, NoVerdict
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
-from advisor.cli.help import SPEAK, Group, localised
-from advisor.cli.language import settle, spoken
+from advisor.cli.language import SPEAK, Group, localised, settle, spoken
 from advisor.cli.terminal import prepare, say
 from advisor.knowledge.messages import translated
 from advisor.knowledge.words import word

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.exits import DONE, FAILED, USAGE
-from advisor.cli.help import SPEAK, Group
-from advisor.cli.language import spoken
+from advisor.cli.language import SPEAK, Group, spoken
 from advisor.cli.options import ALLOW_CODE, CONFIG, HUSH, LANG, RULES, extend_catalogue, load_ruleset
 from advisor.cli.terminal import note, print_text, start_log
 from advisor.knowledge.messages import told_fault, translated
