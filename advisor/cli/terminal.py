@@ -6,8 +6,8 @@ import codecs
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from advisor.knowledge.messages import told, translated
 from advisor.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
-    from advisor.pipeline import Progress
+    from advisor.pipeline import Advance, Progress
 
 Output = tuple[str, str]
 """(format, path); the path - is standard output."""
@@ -101,11 +101,32 @@ def print_text(text: str, output: str | None = None) -> None:
     write_atomically(output, text)
 
 
-def progress(quiet: bool) -> AbstractContextManager[Progress | None]:
-    """A bar on standard error where that is a terminal and nobody asked for silence."""
-    from advisor.cli.progress import progress as show
+@contextmanager
+def progress(quiet: bool) -> Iterator[Progress | None]:
+    """Yields a callback for `Options.progress` that draws a bar on standard error where that is a terminal and nobody
+    asked for silence; None elsewhere."""
+    if quiet or not sys.stderr.isatty() or os.environ.get("CI"):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
-    return show(sys.stderr.isatty() and not quiet and not os.environ.get("CI"))
+    columns = (
+        TextColumn(translated("reading", spoken())),
+        BarColumn(),
+        TextColumn("{task.fields[ranks]} ranks"),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None, ranks="0")
+
+        def tell(advance: Advance) -> None:
+            ranks = f"{advance.ranks_done}/{advance.ranks}"
+            bar.update(task, completed=advance.bytes_done, total=advance.bytes or 1, ranks=ranks)
+
+        yield tell
 
 
 def hush(context: click.Context, _: click.Parameter, quiet: bool) -> None:
