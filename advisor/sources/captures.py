@@ -8,9 +8,9 @@ rank. Those of one process, and those of one device whose kernels do not overlap
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 
 from advisor.sources.base import Rank
 from advisor.sources.layouts import ascend, opprof
@@ -26,7 +26,7 @@ _SHOWN = 3
 def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], others: Sequence[Rank]) -> list[Rank]:
     """These ranks with all results of `msprof op` as one; without them where a program was recorded beside them."""
     alone = [rank for rank in ranks if rank.has("kernels") and rank.tables["kernels"].reader == opprof.READER]
-    rest = [rank for rank in ranks if all(rank is not one for one in alone)]
+    rest = _without(ranks, alone)
     if not alone:
         return rest
     if recorded := [*others, *rest]:
@@ -37,7 +37,7 @@ def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], 
     first = alone[0]
     if len(alone) > 1:
         kept = _newest(alone)
-        left = [relative(rank) for rank in alone if all(rank is not one for one in kept)]
+        left = [relative(rank) for rank in _without(alone, kept)]
         parents = [set(rank.root.parents) for rank in alone]
         first.root = max(set.intersection(*parents), key=lambda folder: len(folder.parts), default=first.root)
         opprof.refer(first, [path for rank in kept for path in rank.tables["kernels"].paths])
@@ -81,8 +81,14 @@ def without_earlier(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> l
             f"{', '.join(others[:_SHOWN])}{more} (judge them one by one, or two with `advisor compare`)"
         )
         best.note(relative(best), text)
-    grouped = {id(rank) for group in groups for rank in group}
-    return [rank for rank in ranks if id(rank) not in grouped or id(rank) in chosen]
+    earlier = (rank for group in groups for rank in group if id(rank) not in chosen)
+    return _without(ranks, earlier)
+
+
+def _without(ranks: Iterable[Rank], others: Iterable[Rank]) -> list[Rank]:
+    """These ranks but the others: told apart by identity, for two may hold the same."""
+    gone = {id(rank) for rank in others}
+    return [rank for rank in ranks if id(rank) not in gone]
 
 
 def _recordings(ranks: Sequence[Rank]) -> list[list[Rank]]:
@@ -90,7 +96,7 @@ def _recordings(ranks: Sequence[Rank]) -> list[list[Rank]]:
     if len(ranks) < 2:
         return []
     by_process = _grouped(ranks, lambda rank: ascend.process_of(rank.root))
-    rest = [rank for rank in ranks if all(rank not in group for group in by_process)]
+    rest = _without(ranks, itertools.chain(*by_process))
     by_device = [group for group in _grouped(rest, _device) if _one_by_one(group)]
     return [*by_process, *by_device]
 
@@ -118,7 +124,7 @@ def _one_by_one(group: Sequence[Rank]) -> bool:
     known = sorted(span for span in spans if span is not None)
     if not known:
         return all(rank.layout == "files" and not rank.has("kernels") and rank.tables for rank in group)
-    return len(known) == len(group) and all(first[1] <= second[0] for first, second in pairwise(known))
+    return len(known) == len(group) and all(first[1] <= second[0] for first, second in itertools.pairwise(known))
 
 
 def _span(rank: Rank) -> tuple[float, float] | None:

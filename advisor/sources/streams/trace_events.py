@@ -61,7 +61,9 @@ class Description(msgspec.Struct, gc=False):
     args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-_WORDS = (b'"process_name"', b'"AI Core Freq"')
+CLOCK = "AI Core Freq"
+"""Name of the counter that samples the AI Core's clock."""
+_WORDS = (b'"process_name"', f'"{CLOCK}"'.encode())
 _AROUND = 1000
 """Bytes before and after one of these words within which its event lies."""
 _FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")
