@@ -19,6 +19,7 @@ from advisor.facts.recording.witnesses import hear_witnesses
 from advisor.facts.registry import catalogue, families, plan
 from advisor.model import Problem, Report
 from advisor.sources.base import Profile, Rank, say_once
+from advisor.sources.changes import watched
 
 if TYPE_CHECKING:
     from advisor.engine.concluding.joint import Repaired
@@ -188,18 +189,19 @@ def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins, 
 def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any], object], list[Problem]]:
     """One rank's tables, reduced to kilobytes; independent of all others, fit to run anywhere."""
     reductions: dict[Reduction[Any], object] = {}
-    for name in names:
-        reducer = families()[name].reduce
-        if reducer is None:
-            continue
-        try:
-            reduction = reducer(rank)
-        except Exception as error:
-            log.debug("family %s of rank %s", name, rank.rank, exc_info=True)
-            rank.note(rank.relative(rank.root), f"{name} could not be measured: {type(error).__name__}: {error}")
-            continue
-        if reduction is not None:
-            reductions[reducer.key] = reduction
+    with watched(rank):
+        for name in names:
+            reducer = families()[name].reduce
+            if reducer is None:
+                continue
+            try:
+                reduction = reducer(rank)
+            except Exception as error:
+                log.debug("family %s of rank %s", name, rank.rank, exc_info=True)
+                rank.note(rank.relative(rank.root), f"{name} could not be measured: {type(error).__name__}: {error}")
+                continue
+            if reduction is not None:
+                reductions[reducer.key] = reduction
     rank.forget()
     return reductions, rank.problems
 

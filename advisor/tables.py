@@ -102,6 +102,19 @@ STEP_PHASES = Table(
     _LEGACY,
 )
 
+ITERATIONS = Table(
+    "iterations",
+    "executions of graphs, as msprof counts them: each graph has its own numbers",
+    (
+        _c("device", "str", "Device_id", "Device ID"),
+        _c("graph", "str", "Model ID"),
+        _c("iteration", "str", "Iteration ID"),
+        _c("end_ns", "ns", "Iteration End(us)", scale=1000.0, required=True),
+        _c("time_us", "float", "Iteration Time(us)", required=True),
+    ),
+    _NPU,
+)
+
 STEP_PHASES_AVERAGE = Table(
     "step_phases_average",
     "the profiler's own average over the steps (older MindSpore), one row; files may be trimmed",
@@ -556,6 +569,7 @@ TABLES: dict[str, Table] = {
     for table in (
         STEPS,
         STEP_PHASES,
+        ITERATIONS,
         STEP_PHASES_AVERAGE,
         STEP_COLLECTIVES,
         KERNELS,
@@ -590,7 +604,7 @@ TABLES: dict[str, Table] = {
 }
 
 FILES = {
-    "steps": "step_trace_time.csv", "step_phases": "step_trace_raw_*_detail_time.csv",
+    "steps": "step_trace_time.csv", "iterations": "step_trace_*.csv", "step_phases": "step_trace_raw_*_detail_time.csv",
     "step_phases_average": "step_trace_raw_*_detail_time.csv",
     "step_collectives": "step_trace_raw_*_detail_time.csv", "kernels": "kernel_details.csv",
     "operator_types": "op_statistic.csv", "operators": "aicore_intermediate_*_detail.csv",

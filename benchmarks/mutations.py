@@ -23,7 +23,7 @@ from random import Random
 
 from benchmarks.mutants import cells, databases, folders, meaning, rawbytes, trees  # noqa: F401  (they register mutations)
 from benchmarks.mutants.base import MUTATIONS, OTHER, Mutation
-from benchmarks.mutants.judging import HARD, SOFT, accusations, flaws
+from benchmarks.mutants.judging import HARD, SOFT, accusations, blamed, flaws
 from benchmarks.mutants.profiles import TRUE, what_to_judge, write_originals
 from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
 
@@ -164,7 +164,7 @@ def run_series(
         if key in waiting:
             mutant = waiting.pop(key)
             base = intact[mutant.original]
-            if _controls(mutant) and mutant.mutation.effect != OTHER and accusations(outcome) - accusations(base):
+            if _controls(mutant) and mutant.mutation.effect != OTHER and blamed(outcome) - accusations(base):
                 doubtful.append((mutant, outcome))
             else:
                 _judge(tally, mutant, outcome, base, frozenset(), tell)

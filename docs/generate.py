@@ -76,7 +76,7 @@ def _rule(rule: Rule, rules: RuleSet) -> Iterator[str]:
         yield ""
         yield from _table("threshold", "value", "origin")
         for name, param in rule.params.items():
-            yield _row(f"`{name}`", show(param.value, param.unit), param.origin)
+            yield _row(f"`{name}`", show(param.value, param.unit), param.origin.en)
     if rule.needs:
         yield f"\nNeeds: {', '.join(f'`{name}`' for name in dict.fromkeys(rule.needs))}\n"
     if rule.explains:
@@ -87,7 +87,7 @@ def _rule(rule: Rule, rules: RuleSet) -> Iterator[str]:
             verify = f"; check: `{spec.verify.fact}` {spec.verify.expect}" if spec.verify else ""
             yield f"- Remedy `{use.id}` ({spec.effort}){verify}"
     for trap in rule.false_positives:
-        yield f"- Known trap: {trap}"
+        yield f"- Known trap: {trap.en}"
 
 
 def _facts() -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 from advisor.authoring.coverage import encodings, resolve_check
 from advisor.basics.resources import resource
 from advisor.facts.registry import catalogue
-from advisor.knowledge.statements import documents, other_tools, statements
+from advisor.knowledge.statements import cited, documents, other_tools, statements
 from advisor.knowledge.verdicts import verdict_words
 from advisor.ruleset.files.loader import RuleSet, load_rules
 
@@ -44,6 +44,15 @@ def test_every_rule_cites_a_statement_that_exists():
         assert all(reference["document"] in documents() for reference in rule.references), rule.id
     for remedy in shipped().remedies.values():
         assert set(remedy.statements) <= set(statements()), remedy.id
+
+
+def test_sections_of_the_documents_have_a_name_in_both_languages():
+    """Who reads English is not sent to a section named in Chinese, and the other way round."""
+    for rule in shipped().rules:
+        for reference in rule.references:
+            title, section = cited(reference)
+            assert title.en != reference["document"], rule.id
+            assert section.en.isascii() and (section.en != section.zh or section.zh.isascii()), (rule.id, section)
 
 
 def test_facts_and_checks_that_encode_statements_exist():

@@ -33,7 +33,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path,
 def test_taking_evidence_away_clears_nothing_and_accuses_nobody(
     originals: dict[str, tuple[Path, Answer]], number: int
 ) -> None:
-    """Ranks, files, tables, columns, rows, steps and members of files are taken away, other ones in each run."""
+    """Ranks, files, tables, columns, rows, steps and members of files are taken away."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: path for name, (path, _) in originals.items()}
         reduced = reduce_profile(number, 7, paths, tuple(CUTS), Path(folder))

@@ -107,8 +107,8 @@ def lint_words(level: str = "error") -> list[LintError]:
     return found
 
 
-_ABOUT_WORDS = ("glossary.yaml", "style.yaml")
-"""Files that hold the words that are not written."""
+_ABOUT_WORDS = ("glossary.yaml", "style.yaml", "documents.yaml")
+"""Files that hold words that are not written, and names that others gave."""
 _PATTERNS = ("without_steps",)
 """Keys of what is looked for in sentences, and is none."""
 

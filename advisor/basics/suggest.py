@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 _FARTHEST = 0.25
 """Part of a word's letters that may be wrong."""
@@ -38,6 +39,7 @@ def _distance(given: str, known: str) -> float:
     return row[-1]
 
 
+@lru_cache(4096)
 def _price(letter: str, other: str) -> float:
     if letter == other:
         return 0.0

@@ -14,9 +14,10 @@ from advisor.basics.units import EXACT, MEASURED, show
 from advisor.facts.base import FactKind, Measured
 from advisor.facts.registry import catalogue
 from advisor.knowledge.fact_titles import fact_title, titles_of
+from advisor.knowledge.statements import cited
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
-from advisor.model import COLLECTION, RUN, Check, Finding, Subject
+from advisor.model import COLLECTION, LANGUAGES, RUN, Check, Finding, Subject
 from advisor.pipeline import measure
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import Rule
@@ -63,14 +64,21 @@ def _describe(rule: Rule) -> dict[str, Any]:
         "status": rule.status,
         "for": rule.subject_kind,
         "params": {
-            key: {"value": _plain(p.value), "unit": p.unit, "origin": p.origin, "overridden": p.overridden}
+            key: {
+                "value": _plain(p.value),
+                "unit": p.unit,
+                "origin": p.origin.en,
+                "origin_zh": p.origin.zh,
+                "overridden": p.overridden,
+            }
             for key, p in rule.params.items()
         },
         "statements": list(rule.statements),
         "references": [dict(reference) for reference in rule.references],
         "explains": [{"verdict": e.verdict, "on": e.on} for e in rule.explains],
         "remedies": [use.id for use in rule.remedies],
-        "false_positives": list(rule.false_positives),
+        "false_positives": [trap.en for trap in rule.false_positives],
+        "false_positives_zh": [trap.zh for trap in rule.false_positives],
         "file": str(rule.path),
     }
 
@@ -138,18 +146,21 @@ def _text(told: Mapping[str, Any], lang: str) -> list[str]:
         "explain.judges", verdict=rule["verdict"], direction=say(f"directions.{rule['direction']}").lower(),
         kind=say(f"rule_kinds.{rule['kind']}"), subject=say(f"kinds.{rule['for']}"),
     )  # fmt: skip
+    ending = "" if lang == LANGUAGES[0] else f"_{lang}"
     lines = [f"{rule['id']}  {rule['title'][lang]}", f"  {judges}", f"  {rule['file']}"]
     if rule["params"]:
         lines.append("  " + say("explain.thresholds"))
         for name, p in rule["params"].items():
             key = "explain.threshold_overridden" if p["overridden"] else "explain.threshold"
             value = show(p["value"], p["unit"], EXACT)
-            lines.append("    " + say(key, name=name, value=value, by=p["overridden"], origin=p["origin"]))
-    lines += ["  " + say("explain.document", reference=", ".join(map(str, r.values()))) for r in rule["references"]]
+            lines.append("    " + say(key, name=name, value=value, by=p["overridden"], origin=p[f"origin{ending}"]))
+    for reference in rule["references"]:
+        names = [name.get(lang) for name in cited(reference)]
+        lines.append("  " + say("explain.document", reference=", ".join(filter(None, names))))
     if rule["statements"]:
         lines.append("  " + say("explain.statements", names=", ".join(rule["statements"])))
     if rule["false_positives"]:
-        lines.append("  " + say("explain.traps", traps="; ".join(rule["false_positives"])))
+        lines.append("  " + say("explain.traps", traps=say("report.semicolon").join(rule[f"false_positives{ending}"])))
     if "profile" in told:
         lines += _profile_lines(told["profile"], lang)
     return lines

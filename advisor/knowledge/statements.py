@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from advisor.basics.resources import document as read
 from advisor.basics.resources import resource
-from advisor.model import Text
+from advisor.model import LANGUAGES, Text
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,24 @@ def statements() -> dict[str, Statement]:
 def documents() -> dict[str, dict[str, Any]]:
     """The documents by the word that references use."""
     return dict(document("documents.yaml"))
+
+
+@lru_cache(maxsize=1)
+def _sections() -> dict[tuple[str, str], Text]:
+    """(document, the section's name in either language) -> its name in both."""
+    return {
+        (name, section[lang]): Text(section["en"], section["zh"])
+        for name, entry in documents().items()
+        for section in entry.get("sections", ())
+        for lang in LANGUAGES
+    }
+
+
+def cited(reference: Mapping[str, str]) -> tuple[Text, Text]:
+    """(document, section) of a rule's reference as readers know them; as written where the document is none of ours."""
+    name, section = str(reference.get("document") or ""), str(reference.get("section") or "")
+    title = documents().get(name, {}).get("title", {"en": name, "zh": name})
+    return Text(title["en"], title["zh"]), _sections().get((name, section), Text(section, section))
 
 
 @lru_cache(maxsize=1)

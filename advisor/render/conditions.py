@@ -64,9 +64,15 @@ def _is_own_limit(match: re.Match[str]) -> bool:
     return not match["what"] and bool(_NUMBER.match(match["limit"]))
 
 
+def _own_limits(condition: str, sign: str = "") -> list[float]:
+    """The numbers that the fact itself is held against, in its own unit; only those it must be above (>) or below."""
+    own = [match for match in _matches(condition) if _is_own_limit(match)]
+    return [float(match["limit"]) for match in own if match["op"].startswith(sign)]
+
+
 def limit_of(item: Evidence) -> float | None:
     """The number that the value was held against, in the fact's own unit."""
-    return next((float(match["limit"]) for match in _matches(item.condition) if _is_own_limit(match)), None)
+    return next(iter(_own_limits(item.condition)), None)
 
 
 def telling(evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -79,9 +85,9 @@ def measured(item: Evidence, lang: str) -> str:
     """The value in the units people use."""
     value = item.value
     if isinstance(value, (int, float)) and not isinstance(value, bool) and item.unit not in _COUNTED:
-        limits = [float(match["limit"]) for match in _matches(item.condition) if _is_own_limit(match)]
-        if limits:
-            return show_apart(value, min(limits, key=lambda limit: abs(limit - value)), item.unit)[0]
+        near = min(_own_limits(item.condition), key=lambda limit: abs(limit - value), default=None)
+        if near is not None:
+            return show_apart(value, near, item.unit)[0]
     return say_value(value, item.unit, lang, item.fact)
 
 
@@ -105,8 +111,7 @@ def _is_looser(match: re.Match[str], condition: str) -> bool:
     """Whether another clause holds the same fact against a limit that is harder to pass."""
     if not _is_own_limit(match) or match["op"] in ("==", "!="):
         return False
-    alike = [m for m in _matches(condition) if _is_own_limit(m) and m["op"][0] == match["op"][0]]
-    limits = [float(m["limit"]) for m in alike]
+    limits = _own_limits(condition, match["op"][0])
     hardest = max(limits) if match["op"][0] in ">≥" else min(limits)
     return float(match["limit"]) != hardest
 

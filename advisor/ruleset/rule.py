@@ -26,7 +26,7 @@ class Threshold:
 
     value: Value
     unit: str
-    origin: str
+    origin: Text
     overridden: str = ""
     """Who replaced the rule's own value; empty where nobody did."""
 
@@ -127,7 +127,7 @@ class Rule:
     explains: tuple[Explains, ...] = ()
     saving: SavingSpec | None = None
     remedies: tuple[RemedyUse, ...] = ()
-    false_positives: tuple[str, ...] = ()
+    false_positives: tuple[Text, ...] = ()
     general: bool = False
     """It only says where to look: any other rule of its verdict about the same subject tells more."""
     together: bool = False

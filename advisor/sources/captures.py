@@ -8,9 +8,9 @@ rank. Those of one process, and those of one device whose kernels do not overlap
 from __future__ import annotations
 
 import csv
-import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, pairwise
 
 from advisor.sources.base import Rank
 from advisor.sources.layouts import ascend, opprof
@@ -69,26 +69,24 @@ def _collection(rank: Rank) -> tuple[bool, str]:
 def without_earlier(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> list[Rank]:
     """These ranks, of which none has a number, with one recording of each device: the one that tells most, the newest
     of several that tell alike."""
-    chosen: set[int] = set()
+    left_out: list[Rank] = []
     groups = _recordings(ranks)
     for group in groups:
         best = max(group, key=_worth)
-        chosen.add(id(best))
-        others = [relative(rank) for rank in group if rank is not best]
+        left_out += (unchosen := _without(group, [best]))
+        others = [relative(rank) for rank in unchosen]
         more = f" and {len(others) - _SHOWN} more" if others[_SHOWN:] else ""
         text = (
             f"is one of {len(group)} recordings of one device, made one after the other; this one is judged, left out: "
             f"{', '.join(others[:_SHOWN])}{more} (judge them one by one, or two with `advisor compare`)"
         )
         best.note(relative(best), text)
-    earlier = (rank for group in groups for rank in group if id(rank) not in chosen)
-    return _without(ranks, earlier)
+    return _without(ranks, left_out)
 
 
-def _without(ranks: Iterable[Rank], others: Iterable[Rank]) -> list[Rank]:
-    """These ranks but the others: told apart by identity, for two may hold the same."""
-    gone = {id(rank) for rank in others}
-    return [rank for rank in ranks if id(rank) not in gone]
+def _without(ranks: Iterable[Rank], some: Iterable[Rank]) -> list[Rank]:
+    left_out = {id(rank) for rank in some}
+    return [rank for rank in ranks if id(rank) not in left_out]
 
 
 def _recordings(ranks: Sequence[Rank]) -> list[list[Rank]]:
@@ -96,7 +94,7 @@ def _recordings(ranks: Sequence[Rank]) -> list[list[Rank]]:
     if len(ranks) < 2:
         return []
     by_process = _grouped(ranks, lambda rank: ascend.process_of(rank.root))
-    rest = _without(ranks, itertools.chain(*by_process))
+    rest = _without(ranks, chain.from_iterable(by_process))
     by_device = [group for group in _grouped(rest, _device) if _one_by_one(group)]
     return [*by_process, *by_device]
 
@@ -124,7 +122,7 @@ def _one_by_one(group: Sequence[Rank]) -> bool:
     known = sorted(span for span in spans if span is not None)
     if not known:
         return all(rank.layout == "files" and not rank.has("kernels") and rank.tables for rank in group)
-    return len(known) == len(group) and all(first[1] <= second[0] for first, second in itertools.pairwise(known))
+    return len(known) == len(group) and all(first[1] <= second[0] for first, second in pairwise(known))
 
 
 def _span(rank: Rank) -> tuple[float, float] | None:

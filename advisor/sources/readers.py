@@ -59,7 +59,6 @@ def read_tables(reference: TableRef, columns: Sequence[str] | None, note: Note) 
     nothing: dict[str, pd.DataFrame | None] = {reference.table: None}
     if not paths:
         return nothing
-    before = [_state(path) for path in paths]
     try:
         found = _READERS[reference.reader](replace(reference, paths=paths), columns, note)
         return nothing | found if isinstance(found, dict) else {reference.table: found}
@@ -75,20 +74,7 @@ def read_tables(reference: TableRef, columns: Sequence[str] | None, note: Note) 
         note(name, "does not fit into the memory; it was not read")
     except (csv.Error, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         note(name, f"cannot be read: {type(error).__name__}: {str(error)[:200]}")
-    finally:
-        for path, state in zip(paths, before, strict=True):
-            if _state(path) != state:
-                note(str(path), "changed while it was read; run again once the profiler has finished writing")
     return nothing
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of the last change; None where the file is gone."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
 
 
 def _is_readable(path: Path, note: Note) -> bool:

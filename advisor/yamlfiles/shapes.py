@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 from advisor.model import Text
 
@@ -31,3 +31,27 @@ class TextModel(Model):
     def text(self) -> Text:
         """Both languages; the one stands for the other where it is missing."""
         return Text(self.en or self.zh or "", self.zh or self.en or "")
+
+
+def _as_pair(data: Any) -> Any:
+    return {"en": data} if isinstance(data, str) else data
+
+
+Remark = Annotated[
+    TextModel,
+    BeforeValidator(_as_pair),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {"en": {"type": "string"}, "zh": {"type": "string"}},
+                    "minProperties": 1,
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+"""A text in both languages, or one string for both: what authors of rules note for those who look closer."""

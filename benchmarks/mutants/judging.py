@@ -9,11 +9,10 @@ from typing import Any
 
 from benchmarks.mutants.base import LESS, MEANING, OTHER, SAME, Mutation
 from benchmarks.mutants.profiles import ARCHIVES
-from benchmarks.mutants.runs import Outcome
+from benchmarks.mutants.runs import SEVERE, Outcome
 
 SLOWEST_S = 30.0
 LARGEST_BYTES = 1_500_000_000
-SEVERE = ("medium", "high", "critical")
 _EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b")
 _CLOSE = 1e-6
 
@@ -75,6 +74,11 @@ def accusations(outcome: Outcome) -> set[tuple[str, str]]:
     }
 
 
+def blamed(outcome: Outcome) -> set[tuple[str, str]]:
+    """Those of them that a user is told to repair: what follows from a cause that is told as well is not."""
+    return accusations(outcome) - outcome.symptoms
+
+
 def _is_told(file: str, mutant: Outcome, intact: Outcome) -> bool:
     """Whether a problem that the intact profile does not have names the file."""
     return any(file in place or file in text for place, text in set(mutant.problems) - set(intact.problems))
@@ -88,7 +92,7 @@ def _verdicts(
     if mutation.effect == MEANING:
         yield from _certainties(mutant, intact, true)
         return
-    for verdict, subject in sorted(accusations(mutant) - accusations(intact) - true):
+    for verdict, subject in sorted(blamed(mutant) - accusations(intact) - true):
         if mutation.name in _ABSENT_RANK and verdict in _FOLLOWS:
             continue
         if verdict == "operator-hotspot" and subject.startswith("operator hcom_"):
@@ -113,7 +117,7 @@ def _verdicts(
 
 def _certainties(mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """What numbers that cannot be true lead to must not be certain."""
-    new = accusations(mutant) - accusations(intact) - true
+    new = blamed(mutant) - accusations(intact) - true
     for verdict, subject in sorted(new & mutant.confident):
         yield "confident", f"{verdict} of {subject}"
     if mutant.direction == "healthy" and intact.direction != "healthy":

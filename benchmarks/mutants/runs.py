@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 _CAPABILITY_VERSION = 0x20080522
+SEVERE = ("medium", "high", "critical")
+"""Severities of findings that a user is meant to act on."""
 ADDRESS_SPACE = 12 << 30
 """Reserving is cheap and libraries reserve much; what is really used is judged afterwards."""
 
@@ -41,6 +43,8 @@ class Outcome:
     direction: str = ""
     findings: list[tuple[str, str, str, str, str]] = field(default_factory=list)
     """(rule, verdict, subject, severity, direction), experimental ones left out."""
+    symptoms: set[tuple[str, str]] = field(default_factory=set)
+    """(verdict, subject) of those that follow from another one that counts: nobody is told to repair these."""
     confident: set[tuple[str, str]] = field(default_factory=set)
     """(verdict, subject) of those with more than low confidence."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -158,6 +162,7 @@ def _reduce(outcome: Outcome, report: Any) -> None:
         for f in report.findings
         if f.status != "experimental"
     )
+    outcome.symptoms = _symptoms(report.findings)
     outcome.confident = {
         (f.verdict, f"{f.subject.kind} {f.subject.id}") for f in report.findings if f.confidence.value != "low"
     }
@@ -166,6 +171,18 @@ def _reduce(outcome: Outcome, report: Any) -> None:
     about = [f"{f.rule} {f.message.en}" for f in report.findings if f.direction.value == "evidence"]
     outcome.missing = sorted([*(m.evidence for m in report.missing_evidence), *about])
     outcome.errors = [f"{c.rule}: {c.reason}" for c in report.checked if c.outcome.value == "error"]
+
+
+def _symptoms(findings: Any) -> set[tuple[str, str]]:
+    """Those told as symptoms, as far as the cause they are told to follow from is of medium severity at least."""
+    by_id = {finding.id: finding for finding in findings}
+    found = set()
+    for finding in findings:
+        causes = [by_id[cause] for cause in finding.because if cause in by_id]
+        known = any(cause.severity.value in SEVERE and cause.status != "experimental" for cause in causes)
+        if finding.role.value == "symptom" and known:
+            found.add((finding.verdict, f"{finding.subject.kind} {finding.subject.id}"))
+    return found
 
 
 @dataclass

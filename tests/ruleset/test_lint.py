@@ -135,7 +135,7 @@ def test_a_shared_threshold_is_written_once_and_a_wrong_name_is_told(pack: Path)
     line = next(each for each in text.splitlines() if each.strip().startswith("share:"))
     path.write_text(text.replace(line, "  share: {shared: data_wait}"), encoding="utf-8")
     rule = next(each for each in read_rules([pack], CATALOGUE)[0] if each.id == "TEST001")
-    assert rule.params["share"].value == 0.1 and "profiling itself costs" in rule.params["share"].origin
+    assert rule.params["share"].value == 0.1 and "profiling itself costs" in rule.params["share"].origin.en
     path.write_text(text.replace(line, "  share: {shared: data_waits}"), encoding="utf-8")
     assert any("data_wait" in error.message for error in lint([pack], catalogue=CATALOGUE))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import threading
-import time
 
 import pytest
 
@@ -12,13 +10,14 @@ from advisor.basics.errors import UsageError
 from advisor.cli.main import main
 
 pytest.importorskip("starlette")
-uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("uvicorn")
 
-from fake_reports import healthy  # noqa: E402
+from fake_reports import healthy
+from serving import serving
 
-from advisor.render import render  # noqa: E402
-from advisor.serve.access import COOKIE, is_loopback, make_token  # noqa: E402
-from advisor.serve.app import build_application, serve  # noqa: E402
+from advisor.render import render
+from advisor.serve.access import COOKIE, is_loopback, make_token
+from advisor.serve.app import build_application, serve
 
 TOKEN = "a-token-of-some-length"
 
@@ -28,16 +27,8 @@ def address(tmp_path_factory):
     """host:port of a server with a token."""
     root = tmp_path_factory.mktemp("runs")
     (root / "a.json").write_text(render(healthy(), "json"), encoding="utf-8")
-    application = build_application(root, token=TOKEN)
-    server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    end = time.monotonic() + 10
-    while not server.started and time.monotonic() < end:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()
-    server.should_exit = True
-    thread.join(5)
+    with serving(build_application(root, token=TOKEN)) as where:
+        yield where
 
 
 def ask(address, path, **headers):

@@ -5,22 +5,20 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import threading
-import time
-from contextlib import contextmanager
 
 import pytest
 
 from advisor.basics.errors import UsageError
 
 pytest.importorskip("starlette")
-uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("uvicorn")
 
-from fake_reports import cluster, data_bound, healthy, hostile  # noqa: E402
+from fake_reports import cluster, data_bound, healthy, hostile
+from serving import serving
 
-from advisor.render import render  # noqa: E402
-from advisor.serve.app import build_application  # noqa: E402
-from advisor.serve.runs import RunFolder, trend  # noqa: E402
+from advisor.render import render
+from advisor.serve.app import build_application
+from advisor.serve.runs import RunFolder, trend
 
 
 @pytest.fixture(scope="module")
@@ -48,22 +46,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(folder):
     """host:port of a running server."""
-    with _serving(folder) as where:
+    with serving(build_application(folder)) as where:
         yield where
-
-
-@contextmanager
-def _serving(folder):
-    config = uvicorn.Config(build_application(folder), host="127.0.0.1", port=0, log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    end = time.monotonic() + 10
-    while not server.started and time.monotonic() < end:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()
-    server.should_exit = True
-    thread.join(5)
 
 
 def _ask(address, path, method="GET", host=None):
@@ -219,7 +203,7 @@ def test_baselines_below_the_folder_have_a_page(tmp_path):
     for run in runs_of(90.0, 91.0, name="new"):
         add_run(change, run)
     promote(change, main, "fused <i>kernels")
-    with _serving(tmp_path) as where:
+    with serving(build_application(tmp_path)) as where:
         runs = _ask(where, "/")[1]
         status, page, headers = _ask(where, "/baselines")
     assert 'href="/baselines"' in runs and "基线历史" in runs

@@ -212,9 +212,8 @@ def _heir(findings: Sequence[Finding], effects: Sequence[Sequence[int]], cause: 
         fresh = [effect for effect in effects[pending.pop()] if effect not in below]
         below.update(fresh)
         pending += fresh
-    lost = [replace(f, saving=replace(f.at_stake, kind="upper_bound")) if f.at_stake else f
+    told = [replace(f.at_stake, kind="upper_bound") if f.at_stake else f.saving
             for f in (findings[i] for i in sorted(below - {cause}))]  # fmt: skip
-    told = [finding.saving for finding in lost]
     best = max((saving for saving in told if saving), key=lambda s: (bool(s.removes), s.us), default=None)
     # the same ranks and links are not the cause's own: nothing tells what a replay would have to put right
     return findings[cause] if best is None else replace(findings[cause], saving=replace(best, removes=""))

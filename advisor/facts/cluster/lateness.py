@@ -217,7 +217,7 @@ EDGE = limit("lateness", "edge")
 """Part of the kernel time left out at either end of what its types take: one odd type does not speak for a card."""
 
 
-def extra_work(run: Run, rank: int, others: list[int], most: int = 3) -> tuple[float, tuple[str, ...]]:
+def extra_work(run: Run, rank: int, others: Sequence[int], most: int = 3) -> tuple[float, tuple[str, ...]]:
     """Microseconds a step that a rank's calls take beyond its peers' because there are more of them or their shapes are
     others, each at this rank's own speed, and the operator types that account for most of it with the shapes here."""
     courses = run.each(COURSE)

@@ -22,13 +22,13 @@ from advisor.facts.collectives.exchanges import EXCHANGES, Floats, kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Chain, reduce_course
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact
 
 if TYPE_CHECKING:
     from advisor.facts.cluster.lateness import Lateness
 
-
-MOST_OF_IT = 0.5
+MOST_OF_IT = limit("replay", "most_of_it")
 """Part of a rank's longer computing from which on more work is what makes it longer."""
 
 
@@ -168,14 +168,17 @@ def has_more_work(run: Run, entry: Lateness) -> bool:
     from advisor.facts.cluster.lateness import extra_work
 
     over = entry.parts.get("compute", 0.0)
-    members = next((m for m in partition(run).peers().values() if entry.rank in m), [])
-    return over > 0 and extra_work(run, entry.rank, members)[0] >= MOST_OF_IT * over
+    return over > 0 and extra_work(run, entry.rank, _members(run, entry.rank))[0] >= MOST_OF_IT * over
+
+
+def _members(run: Run, rank: int) -> Sequence[int]:
+    """The rank and its peers; nobody where it has none."""
+    return next((members for members in partition(run).peers().values() if rank in members), [])
 
 
 def _hand_over(run: Run, found: Model, rank: int, late: Collection[int], changes: dict[int, Change]) -> None:
     """Work that a rank does not do its peers do: each of them, itself among them, an even part of what it had more."""
-    members = next((m for m in partition(run).peers().values() if rank in m), [])
-    takers = [r for r in members if r != rank and r not in late and r in found.chains]
+    takers = [r for r in _members(run, rank) if r != rank and r not in late and r in found.chains]
     chain, change = found.chains[rank], changes[rank]
     if not takers:
         return
@@ -201,8 +204,7 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
     sequence of collectives, or have nowhere less."""
     chain = found.chains[rank]
     order = _sequence(chain)
-    peers = next((members for members in partition(run).peers().values() if rank in members), [])
-    fair = [_blocks(found.chains[r]) for r in peers if r != rank and r not in late and r in found.chains
+    fair = [_blocks(found.chains[r]) for r in _members(run, rank) if r != rank and r not in late and r in found.chains
             and _sequence(found.chains[r]) == order]  # fmt: skip
     if not fair:
         return 1 - share
@@ -219,9 +221,8 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
 def _awaited(chain: Chain) -> npt.NDArray[np.bool_]:
     """The collectives that computing waits for: those in the background lie elsewhere on a slow rank than on others."""
     found = np.zeros(len(chain.name), bool)
-    found[[after for name, after in zip(chain.name, chain.after.tolist(), strict=True) if not name and after >= 0]] = (
-        True
-    )
+    awaited = chain.after[[not name for name in chain.name]]
+    found[awaited[awaited >= 0]] = True
     return found
 
 

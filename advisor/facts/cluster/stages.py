@@ -67,7 +67,7 @@ def stages_of(run: Run) -> list[Stage]:
         known = [r for r in members if r in row and np.isfinite(balance.compute[row[r]]).any()]
         if not known:
             continue
-        bubbles = [exposed[r].bubble for r in known if r in exposed]
+        bubbles = [exposed[r].bubble for r in known if r in exposed and exposed[r].bubble_told]
         transfer = [exposed[r].transfer.get("tensor", 0.0) for r in known if r in exposed]
         flops = [works[r].flop for r in known if r in works]
         computing = {r: float(np.nanmedian(balance.compute[row[r]])) for r in known}

@@ -48,6 +48,9 @@ class _Sum:
 _COLLECTIVE = "collectives"
 KINDS = (
     kind("communication.count", "count", "run", "collectives a rank takes part in, per step", needs=_COLLECTIVE),
+    kind("communication.untold_ranks", "count", "run",
+         "ranks at hand whose collectives are not told, where others' are: part of their exposed time may be waiting",
+         needs=_COLLECTIVE),
     kind("communication.wait_share", "ratio", "run", "waiting in collectives for ranks at hand, share of the step",
          formula="median over ranks of Σ (elapsed − shortest elapsed of the same collective) ÷ step time",
          needs=_COLLECTIVE),
@@ -149,6 +152,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         for rank in joint.ranks:
             counts[rank] += len(joint.names) * joint.per_step
     yield from fact("communication.count", RUN, float(np.median(list(counts.values()))), *sources, samples=n)
+    told = {rank for rank, exchanges in run.each(EXCHANGES).items() if len(exchanges.name)}
+    yield from fact("communication.untold_ranks", RUN, len({r.rank for r in run.ranks} - told), *sources)
     _only_exposed(run, sums, facts)
     absent = sum(s.absent for s in sums.values())
     incomplete = any(not s.complete for s in sums.values())
@@ -359,7 +364,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
         mine = _sized(ex) & (ex.kinds() == kind_)
         mine &= np.array([layout.role_of(group) == role for group in ex.groups])[ex.group]
         parts.append((
-            _numbers_of(ex, words)[mine], ex.size_bytes[mine], ex.size_bytes[mine] / ex.transport_us[mine] * 1e6,
+            _numbers_of(ex, words)[mine], ex.size_bytes[mine], ex.rates(mine),
             ex.packet_bytes[mine], ex.transport_us[mine],
         ))  # fmt: skip
     if not any(len(part[0]) for part in parts):
@@ -371,7 +376,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
     chosen = transport == words[main]
     least = MANY_TIMES * np.median(size[chosen])
     large = [
-        ex.size_bytes[mine] / ex.transport_us[mine] * 1e6
+        ex.rates(mine)
         for ex in moving
         if (mine := _sized(ex) & (ex.size_bytes >= least) & (_numbers_of(ex, words) == words[main])).any()
     ]

@@ -94,6 +94,10 @@ class Exchanges:
             return np.zeros(0, np.int64)
         return np.flatnonzero((self.group == self.groups.index(group)) & (code == words.index(kind)))
 
+    def rates(self, chosen: npt.NDArray[np.bool_]) -> Floats:
+        """Bytes per second of the chosen operations, whose transport times are above 0."""
+        return self.size_bytes[chosen] / self.transport_us[chosen] * 1e6
+
     def _kinds(self) -> tuple[list[str], Ints]:
         """(different kinds, place among them of each operation's)."""
         words = list(dict.fromkeys(self.kind))

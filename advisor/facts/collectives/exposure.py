@@ -6,7 +6,7 @@ From kernels and collectives together where both are told, else estimated from s
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class Exposure:
     """From kernels; else estimated from sums."""
     told: bool = True
     """Whether kernels or a step table tell how much is exposed at all; else it may be anything up to these sums."""
+    bubble_told: bool = True
+    """False where the tables of other ranks tell the bubble and this rank's does not: nothing comparable tells it."""
 
 
 @computed
@@ -75,6 +77,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
     layout = partition(run)
     parts = _Parts(joints(run), layout)
     times = steady(run)
+    telling = {rank for rank in times if _told_bubble(run, rank) is not None}
     found = {}
     for rank in sorted(set(exchanges) | set(times)):
         phases = times[rank].phases if rank in times else {}
@@ -84,8 +87,12 @@ def exposures(run: Run) -> dict[int, Exposure]:
         pure = parts.of(rank)
         if rank in courses and courses[rank].exposed_by_name and (pure or rank not in exchanges):
             found[rank] = _measured(courses[rank], pure, total)
+            if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
+                found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
         else:
-            found[rank] = _estimated(pure, total, _receiving(run, rank))
+            comparable = rank in telling or not telling
+            found[rank] = _estimated(pure, total, _receiving(run, rank) if comparable else None)
+            found[rank].bubble_told = comparable
     return found
 
 
@@ -172,12 +179,18 @@ def _estimated(pure: Pure, total: float | None, receiving: float | None) -> Expo
 
 def _receiving(run: Run, rank: int) -> float | None:
     """Microseconds a step that the rank waits in Receive and batchSendRecv, from the step table or the collectives."""
-    times = steady(run).get(rank)
-    if times is not None and (bubble := times.phases.get("bubble")) is not None and np.nansum(bubble) > 0:
-        return float(np.nanmean(bubble))
+    if (told := _told_bubble(run, rank)) is not None:
+        return told
     ex: Exchanges | None = run.each(EXCHANGES).get(rank)
     if ex is None or not len(ex.name):
         return None
     names = step_names(run, list(ex.steps))
     inside = np.array([s in names for s in ex.steps])[ex.step] & np.isin(ex.kinds(), ("receive", "batchsendrecv"))
     return float(ex.elapsed_us[inside].sum() * ex.scale / max(len(names), 1)) if inside.any() else None
+
+
+def _told_bubble(run: Run, rank: int) -> float | None:
+    """Microseconds a step that the rank's own step table books as waiting for other stages."""
+    times = steady(run).get(rank)
+    bubble = times.phases.get("bubble") if times is not None else None
+    return float(np.nanmean(bubble)) if bubble is not None and np.nansum(bubble) > 0 else None

@@ -1,5 +1,4 @@
-"""Which send belongs to which receive.from advisor.knowledge.measuring import limit
-
+"""Which send belongs to which receive.
 
 Every rank numbers the operations of a communicator by itself, so the names of the two sides do not tell where stages
 share one communicator. But both sides of a transfer end together, whatever the hosts' clocks say: along a pipeline the

@@ -46,7 +46,7 @@ def link_rates(run: Run) -> dict[str, float]:
         usable = (ex.size_bytes >= large) & (ex.transport_us > 0)
         for name in dict.fromkeys(ex.transport):
             mine = usable & (np.array(ex.transport) == name)
-            rates[name].append(ex.size_bytes[mine] / ex.transport_us[mine] * 1e6)
+            rates[name].append(ex.rates(mine))
     quantile = float(_terms()["quantile"]["value"])
     found = {}
     for name, parts in rates.items():

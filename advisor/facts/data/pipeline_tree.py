@@ -255,7 +255,9 @@ def starvation_rise(op: Operation) -> float | None:
 
 def find_steepest(tree: Mapping[int, Operation]) -> int | None:
     """The operation at which starvation begins; where two are equal, the one whose output is empty more often, then
-    the one nearer the source."""
+    the one nearer the source. None where a source's queue was lost while others were sampled: it may be that one."""
+    if any(op.output is None and op.is_source for op in tree.values()) and any(op.output for op in tree.values()):
+        return None
     best: tuple[float, float] | None = None
     found = None
     for op in walk_from_sources(tree):

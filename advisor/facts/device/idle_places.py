@@ -6,7 +6,7 @@ thousand late launches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,8 +63,8 @@ def reduce(rank: Rank) -> Places | None:
         return None
     few = max(1, round(section("idle_places")["few_share"] * len(timeline.kernels)))
     longest = float(np.sort(length)[-few:].sum())
-    before, after = _types_around(timeline, start, end)
     names = list(dict.fromkeys(s.type for s in timeline.kernels.signatures))
+    before, after = _types_around(timeline, names, start, end)
     pair = before * len(names) + after
     us = np.bincount(pair, length)
     top = int(us.argmax())
@@ -75,10 +75,10 @@ def reduce(rank: Rank) -> Places | None:
     )  # fmt: skip
 
 
-def _types_around(timeline: Timeline, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The operator types, by number, of the kernels that end before and start after each stretch."""
+def _types_around(timeline: Timeline, names: Sequence[str], start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """The operator types, as places in `names`, of the kernels that end before and start after each stretch."""
     kernels = timeline.kernels
-    number = {name: i for i, name in enumerate(dict.fromkeys(s.type for s in kernels.signatures))}
+    number = {name: i for i, name in enumerate(names)}
     of = np.array([number[s.type] for s in kernels.signatures], np.int64)[kernels.signature]
     known = np.flatnonzero(kernels.start >= 0)
     by_end = known[np.argsort(kernels.end[known], kind="stable")]

@@ -15,6 +15,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
+from advisor.facts.recording.overhang import tell_overhang
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
@@ -167,6 +168,8 @@ def reduce(rank: Rank) -> Idle | None:
     if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
         return None
     trace = load_trace(rank)
+    if trace is not None:
+        tell_overhang(rank, trace, timeline.kernels)
     windows = timeline.windows
     steps = len(windows.names)
     low, high = int(windows.start[0]), int(windows.end.max())

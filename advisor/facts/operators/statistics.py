@@ -16,6 +16,7 @@ from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is
 from advisor.facts.operators.patterns import MOST, SmallRuns
 from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, call_text
 from advisor.facts.operators.work import FULL as FLOAT32
+from advisor.facts.recording.sums import whole_time
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Signature, operator_name
 
@@ -27,9 +28,6 @@ HOST_CORE = "HostCpu"
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FULL = 1.02
-"""Shares are rounded to a hundredth of a per cent; more than this is no sum of shares."""
 
 
 def from_statistics(rank: Rank) -> Operators | None:
@@ -69,7 +67,7 @@ def from_statistics(rank: Rank) -> Operators | None:
             aicpu_us=0.0 if is_fetch(name) else aicpu, **told.get(name, {}),
         )  # fmt: skip
     compute = sum(us for name, us in total.items() if not types[name].communication and not is_fetch(name))
-    if whole := _whole(frame):  # of the AI Core alone; who waits in the data queue computes nothing
+    if whole := whole_time(frame):  # of the AI Core alone; who waits in the data queue computes nothing
         compute = whole + sum(us for name, (_, us) in extra.items() if not is_fetch(name))
     unknown = np.full(1, np.nan)
     return Operators(
@@ -119,16 +117,6 @@ def _device_rows(rank: Rank, table: str) -> pd.DataFrame | None:
     """The table without operators that ran on the host's processor: those cost no device time."""
     frame = rank.read(table)
     return None if frame is None else frame[frame["core"] != HOST_CORE]
-
-
-def _whole(frame: pd.DataFrame) -> float | None:
-    """All kernel time as the shares in the table imply it: rows that were cut off still count in them."""
-    if "share" not in frame:
-        return None
-    us, share = (frame[c].to_numpy(float, na_value=np.nan) for c in ("total_us", "share"))
-    known = np.isfinite(us) & np.isfinite(share)
-    part = float(share[known].sum())
-    return float(us[known].sum()) / part if 0 < part <= FULL else None
 
 
 def _operators(rank: Rank) -> tuple[OperatorRow, ...]:

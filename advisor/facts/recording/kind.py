@@ -20,7 +20,9 @@ from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.counts import is_cut, types_of
+from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import patterns, section
+from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.windows import is_marked
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
@@ -57,7 +59,7 @@ class Recording:
     """What one rank's files say about what was recorded."""
 
     marks: tuple[str, ...] = ()
-    """What marks steps: steps, phases, kernels, trace."""
+    """What marks steps: steps, phases, kernels, trace, iterations."""
     cut: bool = False
     timed: bool = False
     """Whether anything tells when kernels ran."""
@@ -85,6 +87,8 @@ class Recording:
     execution_kernels: int = 0
     execution_us: float = 0.0
     stray: int = 0
+    others: tuple[Graph, ...] = ()
+    """Graphs that ran in turn with the one whose executions are the steps."""
     alone: bool = False
     """Whether it is the result of `msprof op`: one operator measured by itself."""
     length_us: float = 0.0
@@ -99,6 +103,8 @@ class Recording:
 
 
 RECORDING = Reduction("recording", Recording)
+MOST_GRAPHS = 3
+"""Graphs that are named beside the judged one."""
 
 
 @cache
@@ -156,8 +162,10 @@ def reduce(rank: Rank) -> Recording | None:
         told["timed"] = True
         trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
         told["framework"] = told.get("framework") or _framework(trace)
-        if trace.steps and every is None:
-            told["marks"] = (*told["marks"], "trace")  # type: ignore[misc]
+        if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):
+            told["marks"] = (*told["marks"], by)  # type: ignore[misc]
+    if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
+        told["others"] = executed.others
     serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
     named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
     exchanges = any(map(_pattern("gradient_exchange").search, names))
@@ -202,7 +210,7 @@ def framework_of(run: Run) -> str:
 def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
     """The same from the statistic by type, where no kernels one by one are at hand, or a part of them."""
     us = frame.groupby("type")["total_us"].sum().sort_values(ascending=False)
-    total = float(us.sum())
+    total = max(float(us.sum()), whole_time(frame) or 0.0)  # rows may be missing, which their shares still tell
     if not len(us) or not total > 0:
         return {}
     counts = frame.groupby("type")["count"].sum() if "count" in frame else None
@@ -276,7 +284,13 @@ def recording_of(run: Run) -> Told:
     before = float(np.median([one.set_up_us for one in found]))
     if not steps and before > 0:
         why.append(both("recording.set_up", time=show(before, "us")))
-    if stray := sum(one.stray for one in found):
+    if others := next((one.others for one in found if one.others), ()):
+        named = (
+            both("recording.graph", graph=each.name, count=each.executions, time=show(each.mean_us, "us"))
+            for each in others[:MOST_GRAPHS]
+        )
+        why.append(both("recording.graphs", graphs=_joined(named, "recording.listed")))
+    elif stray := sum(one.stray for one in found):
         why.append(both("recording.stray", count=str(stray)))
     return Told(kind_of, steps, _joined(why, "recording.joined"))
 

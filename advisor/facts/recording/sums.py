@@ -19,6 +19,8 @@ _WHOLE: Sum = (("stage_us", "bubble_us"), ("computing_us", "exposed_us", "free_u
 """torch_npu's stages are the whole step. MindSpore clips Stage to the step on the host, and its Bubble adds up what
 every receive lasts: receives that wait side by side, or reach into the next step, make more than the step has."""
 _PHASES: Sum = (("interval_us", "fp_bp_us", "tail_us"), ("total_us",))
+_FULL = 1.02
+"""Shares are rounded to a hundredth of a per cent; more than this is no sum of shares."""
 
 
 def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
@@ -50,6 +52,16 @@ def tell_totals(rank: Rank, frame: Any, table: str) -> None:
         heading = ", ".join(rank.source(table, "total_us", "count", "avg_us").columns)
         text = f"contradicts itself: {heading} do not agree in {wrong} of {len(frame)} rows"
         rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
+def whole_time(frame: Any) -> float | None:
+    """All kernel time as the shares in a statistic imply it, microseconds: rows that were cut off count in them."""
+    if "share" not in frame:
+        return None
+    us, share = (frame[c].to_numpy(float, na_value=np.nan) for c in ("total_us", "share"))
+    known = np.isfinite(us) & np.isfinite(share)
+    part = float(share[known].sum())
+    return float(us[known].sum()) / part if 0 < part <= _FULL else None
 
 
 def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...], at_most: tuple[Sum, ...]) -> None:

@@ -1,8 +1,8 @@
 """Which kernels belong to which step, where a step begins and ends, and what belongs to none.
 
-Step ids on the kernels decide, else the marks of steps in the timeline. Kernels before the first mark, and kernels
-without an id outside the steps' own kernels, are set-up, tear-down or something between: they belong to no step. Where
-nothing marks steps, one window holds what is not set-up.
+Step ids on the kernels decide, else the marks of steps in the timeline, else executions of graphs. Kernels before the
+first mark, and kernels without an id outside the steps' own kernels, are set-up, tear-down or something between: they
+belong to no step. Where nothing marks steps, one window holds what is not set-up.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.facts.recording.counts import types_of
+from advisor.facts.recording.iterations import iterations_of
+from advisor.facts.recording.limits import section
 from advisor.facts.recording.steady import Steady, find_steady
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels
@@ -40,7 +42,7 @@ class Windows:
 @dataclass(frozen=True)
 class Placed:
     """Kernels in their windows. `inside` says which of all kernels these are, `marks` what told the steps (kernels,
-    trace, or nothing), `steady` what was found where nothing did."""
+    trace, iterations, or nothing), `steady` what was found where nothing did."""
 
     windows: Windows
     inside: Mask
@@ -72,6 +74,8 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
         first = np.array([start for _, start, _ in trace.steps], np.int64)
         if (kernels.start[known] >= first[0]).any():
             return _placed(kernels, [name for name, _, _ in trace.steps], first, "trace")
+    if (by_graph := _in_iterations(rank, kernels)) is not None:
+        return by_graph
     if not whole or is_marked(rank):
         return _placed(kernels, ["0"], np.array([kernels.start[known].min()]), "")
     order = np.flatnonzero(known)
@@ -97,9 +101,22 @@ def is_marked(rank: Rank) -> bool:
     return len(names) > 1 or not names <= set(NAMELESS)
 
 
-def _placed(kernels: Kernels, names: list[str], first: Ints, marks: str, apart: bool = False) -> Placed:
+def _in_iterations(rank: Rank, kernels: Kernels) -> Placed | None:
+    """Steps by the executions of graphs; None where these hold no most of the work: they are a part of something."""
+    told = iterations_of(rank)
+    if told is None:
+        return None
+    placed = _placed(kernels, list(told.names), told.start, "iterations", last=told.end)
+    held = float(kernels.duration[placed.inside].sum())
+    return placed if held >= section("repetition")["covered_share"] * float(kernels.duration.sum()) > 0 else None
+
+
+def _placed(
+    kernels: Kernels, names: list[str], first: Ints, marks: str, apart: bool = False, last: Ints | None = None
+) -> Placed:
     """Steps from their first instants: kernels that name a step keep it, the others go by their start. Steps that were
-    recorded `apart`, each in a file of its own, end with their own last kernel."""
+    recorded `apart`, each in a file of its own, end with their own last kernel; what starts after the `last` instant of
+    a step is none of it."""
     index = {name: i for i, name in enumerate(names)}
     own = np.array([index.get(step, -1) for step in kernels.steps], np.int64)[kernels.step]
     known = kernels.start >= 0
@@ -108,6 +125,7 @@ def _placed(kernels: Kernels, names: list[str], first: Ints, marks: str, apart: 
     if marks == "kernels":
         last = np.full(len(names), -1, np.int64)
         np.maximum.at(last, own[(own >= 0) & known], kernels.end[(own >= 0) & known])
+    if last is not None:
         inside &= (own >= 0) | (kernels.start < last[np.maximum(by_time, 0)])
     of = np.where(own >= 0, own, np.maximum(by_time, 0))
     start, end, keep = [], [], []

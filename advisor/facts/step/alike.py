@@ -34,7 +34,8 @@ class Alike:
 def alike(run: Run) -> Alike:
     """The ranks whose steps are measured in the way most are; the others are told."""
     times = steady(run)
-    odd = {rank for rank, one in times.items() if rank in doubted_ranks(run, one.table)}
+    doubted = {table: doubted_ranks(run, table) for table in {one.table for one in times.values()}}
+    odd = {rank for rank, one in times.items() if rank in doubted[one.table]}
     believed = {rank: one for rank, one in times.items() if rank not in odd} if 2 * len(odd) < len(times) else times
     courses = run.each(COURSE)
     fetch = {rank for rank, course in courses.items() if np.nansum(course.fetching_us) > 0}
@@ -42,10 +43,11 @@ def alike(run: Run) -> Alike:
     for rank, one in believed.items():
         told = tuple(p for p in _MEASURED if p in one.phases and np.isfinite(one.phases[p]).any())
         ways[one.table, one.computing_has_idle, one.gap_from, told, not fetch or rank in courses].append(rank)
-    most = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]), default=[])
+    largest: list[int] = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]), default=[])
+    most = frozenset(largest)
     for other in run.ranks:
         if other.rank in believed and other.rank not in most:
             text = "its steps are measured in another way than those of most ranks; it is not compared with them"
             other.note(other.relative(other.root), text)
     at_hand = {*times, *run.each(STEPS)}
-    return Alike({rank: times[rank] for rank in most}, tuple(sorted(at_hand - set(most))))
+    return Alike({rank: one for rank, one in times.items() if rank in most}, tuple(sorted(at_hand - most)))

@@ -10,6 +10,7 @@ import numpy as np
 from advisor.basics.intervals import Intervals, clip, measure, subtract, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
+from advisor.facts.recording.iterations import iterations_of
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
@@ -95,6 +96,8 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     if len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
         ends = [*(start for _, start, _ in marks[1:]), marks[-1][2]]
         rows = [(name, start, end, 0) for (name, start, _), end in zip(marks, ends, strict=True)]
+    elif not marks and (told := iterations_of(rank)) is not None:
+        rows = [(name, int(s), int(e), 0) for name, s, e in zip(told.names, told.start, told.end, strict=True)]
     else:
         rows = [(marks[0][0] if marks else "0", max(marks[0][1], low) if marks else low, high, 0)]
     return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))

@@ -4,7 +4,6 @@ must not decide with an impossible number."""
 from __future__ import annotations
 
 import math
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 
 from advisor.basics.errors import UsageError
+from advisor.basics.files import read_own
 from advisor.facts.base import FactSet
 from advisor.facts.registry import catalogue
 from advisor.gate.metrics import defaults, facts_of
@@ -25,14 +25,11 @@ _WORDS = ("text", "list", "bool")
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The parsed JSON of a file. Raises OSError, and UsageError where it is no regular file, too large or no object."""
-    state = path.stat()
-    if not stat.S_ISREG(state.st_mode):
-        raise UsageError("is no regular file")
-    if state.st_size > LARGEST_BYTES:
-        raise UsageError(f"has {state.st_size} bytes: too many for a run")
+    """The parsed JSON of a file. Raises UsageError where it cannot be read, is too large or no object."""
     try:
-        document = msgspec.json.decode(path.read_bytes())
+        document = msgspec.json.decode(read_own(path, LARGEST_BYTES))
+    except OSError as error:
+        raise UsageError(error.strerror or str(error)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError(f"is no JSON: {error}") from None
     if not isinstance(document, dict):

@@ -53,14 +53,8 @@ def render_markdown(decision: Decision, lang: str = "en", *, limit: int = LIMIT,
         _list(say(lang, "not_judged"), [_open(item, lang) for item in decision.of(Result.NOT_JUDGED)[:_ROWS]]),
         _list(say(lang, "unsteady"), [_say(unsteady(item, lang)) for item in decision.unsteady[:10]]),
         _list(say(lang, "notes"), [_say(note) for note in notes(decision, lang)]),
-        _list(
-            say(lang, "unreadable"),
-            [f"{_code(p.file)}: {_say(translated(p.problem, lang))}" for p in decision.unreadable[:10]],
-        ),
-        _list(
-            say(lang, "problems"),
-            [f"{_code(p.file)}: {_say(translated(p.problem, lang))}" for p in decision.problems[:10]],
-        ),
+        _list(say(lang, "unreadable"), _problems(decision.unreadable, lang)),
+        _list(say(lang, "problems"), _problems(decision.problems, lang)),
     ]
     foot = f"**→ {_say(next_step(decision, lang))}**" if next_step(decision, lang) else ""
     cut = f"_{_say(say(lang, 'truncated'))}_"

@@ -19,6 +19,7 @@ from advisor.basics.resources import resource
 from advisor.basics.units import MEASURED, rank_list, show, show_apart, signed
 from advisor.exchange import tool_version
 from advisor.knowledge.messages import in_both
+from advisor.knowledge.statements import cited, documents, statements
 from advisor.model import LANGUAGES, Evidence, Finding, Outcome, Report, Text
 from advisor.render import conditions, wording
 from advisor.render.escaping import printable, shorten
@@ -101,8 +102,6 @@ def _whatif(report: Report) -> dict[str, Any] | None:
 
 def _statements_of(finding: Finding) -> list[tuple[str, Text]]:
     """The cited statements of the tuning guides with their text, where they are known."""
-    from advisor.knowledge.statements import statements
-
     try:
         known = statements()
     except (OSError, ValueError, KeyError):
@@ -121,8 +120,6 @@ def _place_of(report: Report, finding: Finding) -> Text | None:
 
 def _address_of(reference: Mapping[str, str]) -> str:
     """Where the document can be read, for those of the knowledge base that are public; no address of a profile."""
-    from advisor.knowledge.statements import documents
-
     try:
         known = documents().get(str(reference.get("document", "")), {})
     except (OSError, ValueError):
@@ -174,6 +171,7 @@ def _environment(lines: bool) -> Environment:
     environment.filters["truncated"] = lambda text, limit: shorten(printable(text), limit)
     environment.globals.update(
         address_of=_address_of,
+        cited=cited,
         place_of=_place_of,
         anchor=anchor_of,
         both=wording.both,

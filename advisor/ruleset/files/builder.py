@@ -106,7 +106,8 @@ class _Builder:
             statements=tuple(model.statements),
             references=tuple(each.model_dump() for each in model.references),
             params={
-                name: Threshold(frozen(in_unit(p.value, p.unit)), p.unit, p.origin) for name, p in model.params.items()
+                name: Threshold(frozen(in_unit(p.value, p.unit)), p.unit, p.origin.text())
+                for name, p in model.params.items()
             },
             let=self.let,
             applies=applies,
@@ -118,7 +119,7 @@ class _Builder:
             explains=tuple(Explains(each.verdict, each.on) for each in model.explains),
             saving=saving,
             remedies=remedies,
-            false_positives=tuple(model.false_positives),
+            false_positives=tuple(trap.text() for trap in model.false_positives),
             general=model.general,
             together=model.together,
             units={**{name: self.names[name] for name in self.let}, **self.units},

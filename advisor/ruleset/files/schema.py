@@ -10,7 +10,7 @@ from advisor.basics.suggest import suggest
 from advisor.basics.units import UNITS
 from advisor.knowledge.thresholds import shared_thresholds
 from advisor.model import SUBJECT_KINDS
-from advisor.yamlfiles.shapes import Identifier, Model, TextModel, Word
+from advisor.yamlfiles.shapes import Identifier, Model, Remark, TextModel, Word
 
 Kind = Annotated[str, WithJsonSchema({"type": "string", "enum": list(SUBJECT_KINDS)})]
 Unit = Annotated[str, WithJsonSchema({"type": "string", "enum": list(UNITS)})]
@@ -94,9 +94,7 @@ class ParamModel(Model):
 
     value: bool | int | float | str | list[Scalar]
     unit: Unit
-    origin: str = Field(
-        min_length=3, description="the document or measurement the number comes from, or why it was chosen"
-    )
+    origin: Remark = Field(description="the document or measurement the number comes from, or why it was chosen")
 
     @model_validator(mode="before")
     @classmethod
@@ -188,7 +186,7 @@ class RuleModel(Model):
     saving: SavingModel | None = None
     message: TextModel
     remedies: list[RemedyUseModel] = Field(default_factory=list)
-    false_positives: list[str] = Field(default_factory=list)
+    false_positives: list[Remark] = Field(default_factory=list)
     general: bool = False
     together: bool = Field(False, description="all that it finds is of one origin: one finding with a list")
 

@@ -13,7 +13,7 @@ from advisor.sources.base import Rank
 from advisor.sources.database import kernel_database
 from advisor.sources.reference import TableRef
 
-PER_DEVICE = ("kernels", "operator_types")
+PER_DEVICE = ("kernels", "operator_types", "iterations")
 """Tables whose rows name their device."""
 _READERS = ("kernels.csv", "kernels.tasks", "kernels.db", "csv.table")
 """Those that tell devices apart."""

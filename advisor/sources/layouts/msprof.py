@@ -69,7 +69,12 @@ def _older(listing: Listing, base: Path) -> list[Rank]:
         rank.tables = tablefiles.find_tables(summary.path / name for name in summary.files)
         paths = [timeline.path / name for name in device_timelines.find_timelines(timeline.files)]
         if paths and "kernels" not in rank.tables:
-            rank.tables.update(device_timelines.references(paths))
+            kept, others = device_timelines.of_one_model(paths)
+            if others:
+                names = ", ".join(others)
+                text = f"holds iterations of several models, each a loop of its own; left out: model {names}"
+                rank.note(rank.relative(timeline.path), text)
+            rank.tables.update(device_timelines.references(kept))
         if rank.tables:
             ascend.link_ranks(rank)
             ranks.append(rank)

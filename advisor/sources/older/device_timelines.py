@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_FILE = re.compile(r"(task_time|hccl)_[0-9]+_[0-9]+_([0-9]+)\.json")
+_FILE = re.compile(r"(task_time|hccl)_[0-9]+_(?P<model>[0-9]+)_(?P<iteration>[0-9]+)\.json")
 _COMPUTING = re.compile(r"^(AI_?CORE|AI_?CPU|AI_?VECTOR|AIV|AIC|MIX_)", re.IGNORECASE)
 """Types of tasks that compute; the others are events, copies and notifications."""
 _PLANE = "Communication Kernel"
@@ -32,7 +32,19 @@ _PLANE = "Communication Kernel"
 def find_timelines(names: Iterable[str]) -> list[str]:
     """Those file names that are a device's tasks or collectives, by iteration."""
     found = ((match, name) for name in names if (match := _FILE.fullmatch(name)))
-    return [name for match, name in sorted(found, key=lambda pair: (int(pair[0][2]), pair[0][1]))]
+    return [name for match, name in sorted(found, key=lambda pair: (int(pair[0]["iteration"]), pair[0][1]))]
+
+
+def of_one_model(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The files of the model that did most, as far as the size of its files tells, and the other models. Each counts
+    its own iterations, and those of several are no steps of one loop."""
+    sizes: dict[str, int] = {}
+    models = [match["model"] if (match := _FILE.fullmatch(path.name)) else "" for path in paths]
+    for model, path in zip(models, paths, strict=True):
+        sizes[model] = sizes.get(model, 0) + path.stat().st_size
+    most = max(sizes, key=sizes.__getitem__, default="")
+    kept = [path for model, path in zip(models, paths, strict=True) if model == most]
+    return kept, sorted(sizes.keys() - {most}, key=lambda model: (len(model), model))
 
 
 def references(paths: Iterable[Path]) -> dict[str, TableRef]:
@@ -64,7 +76,7 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
                     into[plane] = into.get(plane, 0.0) + us
             plane = max(moved, key=moved.__getitem__, default="")
             rows.append({
-                "step": match[2], "name": name, "group": "", "kind": "collective", "start_ns": start,
+                "step": match["iteration"], "name": name, "group": "", "kind": "collective", "start_ns": start,
                 "elapsed_us": duration, "transit_us": moved.get(plane), "wait_us": waited.get(plane),
             })  # fmt: skip
     if not rows:
@@ -101,7 +113,7 @@ def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
             "duration_us": pl.Float64,
         }  # fmt: skip
         frame = pl.DataFrame(rows, schema=schema, orient="row")
-        yield frame.with_columns(pl.lit(match[2]).alias("step"))
+        yield frame.with_columns(pl.lit(match["iteration"]).alias("step"))
 
 
 def _events(path: Path, note: Note) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.intervals import union
+from advisor.sources.streams.tasks import orders_streams
 from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
 
 HARDWARE = "Ascend Hardware"
@@ -23,11 +24,17 @@ Lane = tuple[Ints, Ints]
 
 _COMMUNICATION = re.compile(r"^(hcom_|hccl|(all|reduce|broad|send|receive|batch)\w*__)", re.IGNORECASE)
 _NO_WORK = re.compile(
-    r"^(event|notify|profiling|model_|capture|label|stream_|placeholder|place_holder|nop|flip|cmo|mem_?(wait|write)|"
-    r"task_timeout|memcpy|sdma|rdma|reduce_inline|write_value|unknown)",
+    r"^(event|notify|profiling|model_|capture|label|stream_|placeholder|nop|flip|cmo|mem_?(wait|write)|"
+    r"task_timeout|memcpy|sdma|rdma|reduce_inline|unknown|pcie_?dma|ub_?(dma|db|direct))",
     re.IGNORECASE,
 )
-"""Tasks that order streams, wait, or copy: no kernel."""
+"""Tasks that copy, or that the driver alone knows: no kernel. Those that order streams are in `tasks`."""
+_STEP_TRACE = re.compile(r"^(Iteration \d+|FP_BP Time \d+|Iteration Refresh \d+|Data_aug Bound \d+|Reduce_\d+_\d+)$")
+"""What msprof draws above the tasks where a graph counts its iterations: spans of other tasks, and none of its own."""
+
+
+def _works(name: str) -> bool:
+    return not (_NO_WORK.match(name) or orders_streams(name) or _STEP_TRACE.match(name))
 
 
 def hardware_lanes(paths: Sequence[Path]) -> tuple[Lane, Lane]:
@@ -54,7 +61,7 @@ def hardware_lanes(paths: Sequence[Path]) -> tuple[Lane, Lane]:
 
 
 def _add(events: Sequence[Event], pids: set[int | str], lanes: dict[bool, list[Lane]]) -> None:
-    mine = [event for event in events if event.ph == "X" and event.pid in pids and not _NO_WORK.match(event.name)]
+    mine = [event for event in events if event.ph == "X" and event.pid in pids and _works(event.name)]
     duration = np.array([event.dur for event in mine], np.float64)
     start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
     usable = (duration > 0) & np.isfinite(duration) & (start >= 0)

@@ -26,7 +26,7 @@ from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE, text_frames
 from advisor.sources.streams.one_operator import operator_frames
-from advisor.sources.streams.tasks import task_frames
+from advisor.sources.streams.tasks import orders_streams, task_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
 
@@ -202,7 +202,14 @@ class _Collector:
             np.concatenate(column) for column in zip(*self.parts, strict=True)
         )
         self.parts.clear()
+        signatures = [Signature(*text.split(MARK)) for text in self.signatures.index]
         order = np.argsort(start, kind="stable")
+        work = ~np.array([orders_streams(each.core) for each in signatures], bool)
+        if not work.all():
+            order = order[work[signature[order]]]
+            wait = np.full_like(wait, np.nan)  # noted since a task that is no kernel
+            if not order.size:
+                return None
         again = _again(start[order], duration[order], name[order], stream[order])
         order = order[~again] if self._once else order
         start, duration = start[order], duration[order]
@@ -210,7 +217,7 @@ class _Collector:
         size = len(self.signatures.index)
         return Kernels(
             start, end, duration, signature[order], name[order], step[order], stream[order], block[order], wait[order],
-            [Signature(*text.split(MARK)) for text in self.signatures.index],
+            signatures,
             list(self.names.index), list(self.steps.index), list(self.streams.index),
             {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},

@@ -6,6 +6,7 @@ operators is there. Events, waiting and profiling tasks order the streams and ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,16 @@ _CORE = r"^(?:KERNEL_)?(AI_?CORE|AI_?CUBE|AI_?VECTOR_?CORE|VECTOR_?CORE|AIV|AIC|
 _HASH = r"(_[0-9a-f]{32}.*|_[0-9]+)?(_mix_ai[cv])?$"
 """What the compiler adds to an operator's type: a hash of its inputs, or the number of its tiling."""
 _PLAIN = {"AICORE": "AI_CORE", "AIC": "AI_CORE", "AICPU": "AI_CPU", "AIV": "AI_VECTOR_CORE"}
+_ORDERS = re.compile(
+    r"^(?:\w+_)?(?:event|notify)_(?:wait|record|reset)(?:_\w+)?$|^(?:stream_)?wait_(?:event|value)|^place_?holder(?:_sqe)?$|"
+    r"^(?:mem_)?write_value(?:_sqe)?$|^(?:\w+_)?(?:end_graph|maintenance)$",
+    re.IGNORECASE,
+)
+
+
+def orders_streams(task: str) -> bool:
+    """Whether a task, by its type or by its name, only lets streams wait for each other: the time in it is no work."""
+    return bool(_ORDERS.match(task))
 
 
 def task_frames(path: Path, note: Note, device: str | None = None) -> Iterator[pl.DataFrame]:

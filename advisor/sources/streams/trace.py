@@ -22,7 +22,16 @@ import numpy.typing as npt
 
 from advisor.sources.reference import Note
 from advisor.sources.streams.hardware_lanes import HARDWARE
-from advisor.sources.streams.trace_events import CLOCK, Cut, Description, Event, descriptions, nanoseconds, stream
+from advisor.sources.streams.trace_events import (
+    CLOCK,
+    ITERATION,
+    Cut,
+    Description,
+    Event,
+    descriptions,
+    nanoseconds,
+    stream,
+)
 from advisor.sources.text.textfiles import why_unreadable
 
 LONG_US = 100.0
@@ -85,6 +94,8 @@ class Trace:
     """Tasks inside collectives by name (Memcpy, Reduce_TBE, Notify_Wait, …): microseconds over all planes."""
     hardware: bool = False
     """Whether the device's own tasks are in it."""
+    iterations: list[tuple[str, str, int, int]] = field(default_factory=list)
+    """(graph, iteration, start, end) of the executions of graphs that msprof marks on the device."""
 
 
 class _Codes(dict[str, int]):
@@ -198,6 +209,7 @@ class _Collector:
         self.sent: list[tuple[Ints, Ints]] = []
         self.received: list[tuple[Ints, Ints]] = []
         self.frequency: list[tuple[int, float]] = []
+        self.iterations: list[tuple[str, str, int, int]] = []
         self.events = 0
 
     def _new(self) -> int:
@@ -212,7 +224,7 @@ class _Collector:
         if len(phases) != len(events):  # phases are single letters by definition
             phases = b"".join(phase if len(phase := event.ph.encode()) == 1 else b" " for event in events)
         sampled = map(_NAME, itertools.compress(events, phases.translate(_only(ord("C")))))
-        if b"M" in phases or CLOCK in sampled:
+        if b"M" in phases or CLOCK in sampled or ITERATION in block:
             for described in descriptions(block):
                 self._describe(described)
         for phase, into in (("s", self.sent), ("f", self.received)):
@@ -233,6 +245,11 @@ class _Collector:
             value, at = event.args.get("MHz"), nanoseconds([event.ts or b"null"])
             if isinstance(value, (int, float)) and value > 0 and at[0] >= 0:
                 self.frequency.append((int(at[0]), float(value)))
+        elif event.ph == "X":
+            number, start = event.args.get("Iteration ID"), int(nanoseconds([event.ts or b"null"])[0])
+            lasts = float(event.dur) if isinstance(event.dur, (int, float)) else math.nan
+            if number is not None and start >= 0 and 0 < lasts < math.inf:
+                self.iterations.append((str(event.tid), str(number), start, start + round(lasts * 1000)))
         elif event.ph == "M" and event.name == "process_name":
             self.processes[self.place[event.pid]].title = str(event.args.get("name", ""))
 
@@ -277,7 +294,7 @@ class _Collector:
             sorted(set(steps), key=lambda step: step[1]), launched, started, activities, spans,
             _joined(lanes.get("Computing", [])), _joined(lanes.get("Communication", [])),
             (np.array([t for t, _ in frequency], np.int64), np.array([f for _, f in frequency], np.float64)),
-            self.events, cut, tasks,
+            self.events, cut, tasks, iterations=sorted(set(self.iterations), key=lambda one: one[2:]),
         )  # fmt: skip
 
 

@@ -52,25 +52,30 @@ class OddEvent(msgspec.Struct, gc=False):
 
 
 class Description(msgspec.Struct, gc=False):
-    """An event that names a process or samples a counter: rare, and the only kind whose arguments are read."""
+    """An event that names a process, samples a counter or marks an iteration: rare, and the only kind whose arguments
+    are read."""
 
     ph: str
     name: str = ""
     pid: int | str = 0
+    tid: int | str = 0
     ts: msgspec.Raw = _NONE
+    dur: Any = None
     args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 CLOCK = "AI Core Freq"
 """Name of the counter that samples the AI Core's clock."""
-_WORDS = (b'"process_name"', f'"{CLOCK}"'.encode())
+ITERATION = b'"Iteration Time('
+"""Stands in the arguments of the span that msprof draws for an execution of a graph, before its unit."""
+_WORDS = (b'"process_name"', f'"{CLOCK}"'.encode(), ITERATION)
 _AROUND = 1000
 """Bytes before and after one of these words within which its event lies."""
 _FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")
 
 
 def descriptions(data: bytes) -> Iterator[Description]:
-    """The events of a block that name a process or tell the AI Core's clock."""
+    """The events of a block that name a process, tell the AI Core's clock, or mark an iteration."""
     for word in _WORDS:
         at = data.find(word)
         while at >= 0:

@@ -13,6 +13,7 @@ from advisor.sources.reference import TableRef
 _COMMUNICATION = ("collectives", "transports", "packets")
 _FILES = (
     (r"step_trace_time.*\.csv", ("steps",), "csv.steps"),
+    (r"step_trace(?:_[0-9]+)*\.csv", ("iterations",), "csv.table"),
     (r"(?:kernel_details|op_summary).*\.csv", ("kernels",), "kernels.csv"),
     (r"task_time.*\.csv", ("tasks",), "kernels.tasks"),
     (r"op_statistic.*\.csv", ("operator_types",), "csv.table"),

@@ -31,6 +31,14 @@ TAIL: dict[tuple[Subject, str], Value] = {
     (RUN, "step.count"): 20,
     **{(Subject("rank", str(rank), (rank,)), "step.tail_us"): 30000.0 for rank in range(3)},
 }
+EXPOSED: dict[tuple[Subject, str], Value] = {
+    (RUN, "run.world_size"): 4,
+    (RUN, "parallelism.is_told"): True,
+    (RUN, "step.exposed_communication_share"): 0.26,
+    (RUN, "communication.exposed_wait_share"): 0.02,
+    (RUN, "step.time_us"): 100000.0,
+    (RUN, "step.count"): 5,
+}
 IDLE: dict[tuple[Subject, str], Value] = {
     (RUN, "run.rank_count"): 8,
     (RUN, "run.missing_ranks"): 0,
@@ -55,13 +63,15 @@ def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) ->
         ("COMP085", HOTSPOT, {"recording__kernels": 3}),
         ("COMP085", HOTSPOT, {"recording__kind": "fragment"}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 1}),
+        ("COMM010", EXPOSED, {"communication__untold_ranks": 2}),
+        ("COMM010", EXPOSED, {"run__left_out_ranks": (2,)}),
         ("CLUS050", IDLE, {"run__left_out_ranks": (1, 2)}),
     ],
 )
 def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
     rule: str, base: dict[tuple[Subject, str], Value], part: dict[str, Value]
 ) -> None:
-    """A handful of kernels, files without steps or times, a rank at hand without usable steps."""
+    """A handful of kernels, files without steps or times, ranks at hand whose steps or collectives nobody can tell."""
     finding = reached(rule, base, **part)
     assert finding.severity.value == "low"
     assert any("only if" in doubt.en and "仅当" in doubt.zh for doubt in finding.doubts)
@@ -73,6 +83,7 @@ def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
         ("COMP085", HOTSPOT, {"recording__kernels": 20, "recording__kind": "training_steps"}),
         ("COMP085", HOTSPOT, {"recording__kernels": 4000, "run__unmeasured_ranks": 1}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 0, "recording__kernels": 3}),
+        ("COMM010", EXPOSED, {"communication__untold_ranks": 0, "run__left_out_ranks": ()}),
         ("CLUS050", IDLE, {"run__left_out_ranks": ()}),
     ],
 )

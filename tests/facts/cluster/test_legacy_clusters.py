@@ -1,6 +1,9 @@
 """Older files tell the same story as new ones: who is slow, from what, and what splitting gradients would save."""
 
+import os
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from clusters import PIPELINE, SMALL
@@ -68,3 +71,18 @@ def test_a_step_that_one_file_lacks_is_not_counted_against_a_rank(tmp_path):
         path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert facts.value("rank.lateness_steadiness", Subject("rank", "2", (2,))) == 1
+
+
+CORPUS = Path(os.environ.get("ADVISOR_CORPUS", "/nonexistent"))
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS names no folder")
+def test_a_bubble_is_not_guessed_where_one_rank_lost_its_column(tmp_path):
+    """The stage's other ranks tell how long they wait for receives; what this rank's collectives last in all, hidden by
+    computation or not, is no match for that."""
+    shutil.copytree(CORPUS / "mindinsight-cluster_propose_pp2_4rank", tmp_path / "run")
+    table = tmp_path / "run" / "ascend_cluster_analyse_pipeline-parallel_2_4_0.csv"
+    bubble = "stage.bubble_us", Subject("stage", "0", (0, 1))
+    told = measure([tmp_path / "run"], None, Options(jobs=1)).facts.value(*bubble)
+    table.write_text(table.read_text().replace("receive_alone_time", "alone", 1))
+    assert measure([tmp_path / "run"], None, Options(jobs=1)).facts.value(*bubble) == pytest.approx(told, rel=0.02)

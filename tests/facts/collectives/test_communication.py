@@ -47,6 +47,15 @@ def test_waiting_for_a_rank_without_files(tmp_path):
     assert all(f.value < 0.05 for f in facts.of("rank.lateness_share").values())
 
 
+def test_ranks_whose_collectives_are_lost_are_counted(tmp_path):
+    """What a rank without communication.json waits in collectives nobody knows."""
+    facts, _ = facts_of(SMALL, tmp_path)
+    assert facts.value("communication.untold_ranks", RUN) == 0
+    max(tmp_path.rglob("communication.json")).unlink()
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("communication.untold_ranks", RUN) == 1
+
+
 @pytest.mark.parametrize("reported", [True, False])
 def test_bubble_is_no_exposed_communication(tmp_path, reported):
     """A pipeline's waiting for stages is kept apart, also where the Bubble column stays 0."""

@@ -1,10 +1,17 @@
 """Whose exposed time it is, where kernels and collectives call one thing by different names."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
+from clusters import SMALL, facts_of
 
 from advisor.facts.collectives.exposure import _measured
 from advisor.facts.device.course import Course
+from advisor.model import RUN
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Fault
 
 
 def course(exposed_us):
@@ -27,3 +34,14 @@ def test_names_that_have_nothing_in_common_tell_nothing_hidden():
     """Where no exposed collective can be found in the collectives' own table, theirs is not taken for hidden."""
     kernels = course({"hcom_broadcast__1_0": 900.0})
     assert not _measured(kernels, {"AllReduce-op534_0": ("data", 700.0, 700.0)}, None).told
+
+
+def test_waiting_is_told_where_kernels_have_no_names(tmp_path):
+    """The collectives' own table tells that most of the exposed time is waiting for the slow rank."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),)), tmp_path)
+    named = facts.number("communication.exposed_wait_share", RUN)
+    for file in tmp_path.rglob("kernel_details.csv"):
+        pd.read_csv(file, dtype=str).drop(columns="Name").to_csv(file, index=False)
+    nameless = measure([tmp_path], None, Options(jobs=1)).facts.number("communication.exposed_wait_share", RUN)
+    assert named is not None and named > 0.1
+    assert nameless == pytest.approx(named, rel=0.3)

@@ -51,6 +51,12 @@ def test_a_source_that_leaves_everything_empty_is_found() -> None:
     assert find_steepest(tree(line)) == 2
 
 
+def test_nobody_is_blamed_beside_a_source_whose_queue_was_lost() -> None:
+    """The lost queue may be the empty one: its neighbour, which merely waits with it, is not named instead."""
+    line = [(0, "Batch", 2, EMPTY, (1,)), (1, "Map", 2, EMPTY, (2,)), (2, "TFReader", 8, (), ())]
+    assert find_steepest(tree(line)) is None
+
+
 def test_a_zip_starves_with_its_slower_branch() -> None:
     """The consumer of a zip is not to blame for a branch that is empty while the other is full."""
     branches = [

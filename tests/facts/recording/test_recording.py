@@ -131,6 +131,17 @@ def test_a_cut_table_never_beats_a_whole_statistic(tmp_path):
     assert sum("op_statistic.csv counts" in problem.problem for problem in measured.problems) == 1
 
 
+def test_one_row_of_a_statistic_is_no_benchmark(tmp_path, rules):
+    """One type is left of the statistic, and its share tells that others took a quarter of the time."""
+    (tmp_path / "op_statistic.csv").write_text(
+        "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
+        "0,MatMulV2,AI_CORE,64,44042.728,251.228,688.168,1135.102,72.149\n"
+    )
+    report = advise([tmp_path], rules, Options(jobs=1))
+    assert report.profile.recording != "kernel_benchmark"
+    assert [f.verdict for f in report.findings if f.role == "root_cause" and f.severity != "low"] == []
+
+
 def test_contradicted_gaps_must_be_a_visible_part_of_the_recording(tmp_path):
     """A few gaps of 0.1 ms in tightly packed 90 ms switch off nothing; where they are most of the time, they do."""
     tight = loop(["MatMulV2", "MulGrad"], 2000, gap=0.0)

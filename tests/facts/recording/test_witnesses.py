@@ -172,3 +172,20 @@ def test_a_slow_warm_up_is_no_contradiction(tmp_path: Path) -> None:
     report = _report(tmp_path)
     assert not [problem.problem for problem in report.problems]
     assert [f.verdict for f in report.findings if f.role.value == "root_cause"][:1] == ["host-dispatch-bound"]
+
+
+def test_host_events_in_another_unit_lead_to_nothing_certain(tmp_path: Path) -> None:
+    """Durations a thousand times too long cover every gap of the device, so that anything could be its cause."""
+    scenario = Scenario(data=2, steps=3, layers=2, framework="pytorch", faults=(Fault("slow_host", 1, 0.5),))
+    write_profile(simulate(scenario), tmp_path, trace=True)
+    assert not any("trace_view" in p.file for p in _report(tmp_path).problems)
+    path = sorted(tmp_path.rglob("trace_view.json"))[1]
+    events = json.loads(path.read_text())
+    for event in events:
+        if "dur" in event:
+            event["dur"] *= 1000
+    path.write_text(json.dumps(events))
+    report = _report(tmp_path)
+    assert any(p.file.endswith("trace_view.json") and "behind the last start" in p.problem for p in report.problems)
+    blamed = [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
+    assert all(f.confidence == Confidence.LOW for f in blamed)

@@ -308,22 +308,17 @@ def test_no_page_is_wider_than_its_window(browser, pages, width):
 
 def test_pages_of_the_server(browser, tmp_path):
     """List, trend and comparison work in a browser: no console errors, the form leads to the comparison."""
-    import threading
-
     pytest.importorskip("starlette")
-    uvicorn = pytest.importorskip("uvicorn")
+    pytest.importorskip("uvicorn")
+    from serving import serving
+
     from advisor.serve.app import build_application
 
     for name, make in SAMPLES.items():
         (tmp_path / f"{name}.json").write_text(render(make(), "json"), encoding="utf-8")
     (tmp_path / "later.json").write_text(render(SAMPLES["cluster"](), "json"), encoding="utf-8")
-    config = uvicorn.Config(build_application(tmp_path), host="127.0.0.1", port=0, log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        _wait(lambda: server.started, 10)
-        root = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    with serving(build_application(tmp_path)) as (host, port):
+        root = f"http://{host}:{port}"
         browser.get(root)
         assert len(_all(browser, "table.runs tbody tr")) == len(SAMPLES) + 1
         assert not AXE or _violations(browser) == []
@@ -335,6 +330,3 @@ def test_pages_of_the_server(browser, tmp_path):
         assert _find(browser, "svg.picture").size["height"] > 40
         assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
         assert browser.execute_script("return typeof window.hacked") == "undefined"
-    finally:
-        server.should_exit = True
-        thread.join(5)

@@ -12,6 +12,8 @@ from advisor.pipeline import Options, measure
 from advisor.sources.streams.hardware_lanes import hardware_lanes
 
 PID = 7
+WAITS = ("EVENT_WAIT", "EVENT_WAIT_SQE", "DAVID_EVENT_WAIT", "Notify_Wait", "Iteration Refresh 3")
+"""How versions call waiting, and what they draw over it."""
 
 
 def _write(path: Path, overlap: bool = False) -> Path:
@@ -22,7 +24,7 @@ def _write(path: Path, overlap: bool = False) -> Path:
     for number in range(5):
         at = 1_000_000 + 1000 * number
         for name, offset, length in (("MatMul_1", 0, 400), ("Add", 400, 200), ("hcom_allReduce__1_0_1", 600, 200),
-                                     ("EVENT_WAIT", 800, 200)):  # fmt: skip
+                                     (WAITS[number], 800, 200)):  # fmt: skip
             events.append({"ph": "X", "name": name, "pid": PID, "tid": 3, "ts": f"{at + offset}.000", "dur": length})
     if overlap:
         events.append({"ph": "M", "name": "process_name", "pid": 9, "args": {"name": "Overlap Analysis"}})

@@ -171,3 +171,19 @@ def test_a_part_that_cannot_be_parsed_counts_as_lost(tmp_path: Path, monkeypatch
     found, rank = load(tmp_path, *[row()] * 80, *[row(name="odd")] * 10, *[row()] * 80)
     assert found.left_out >= 10
     assert any("is no CSV" in p.problem for p in rank.problems)
+
+
+def test_tasks_that_only_wait_are_no_kernels(tmp_path: Path) -> None:
+    """Some tables list what orders the streams beside the kernels: the time in it is nobody's work."""
+    heading = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    rows = ["mm,MatMulV2,AI_CORE,1000.000,50,0"]
+    cores = ("NOTIFY_WAIT_SQE", "EVENT_WAIT", "DAVID_EVENT_WAIT", "EVENT_RECORD_SQE", "PLACE_HOLDER_SQE")
+    for place, core in enumerate(cores):
+        rows.append(f"N/A,N/A,{core},{1100 + 100 * place}.000,90,0")
+    rows.append("add,Add,AI_VECTOR_CORE,1700.000,10,0")
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("\n".join([heading, *rows]) + "\n")
+    kernels = load_kernels(rank_of(path))
+    assert kernels is not None
+    assert [kernels.names[i] for i in kernels.name] == ["mm", "add"]
+    assert not np.isfinite(kernels.wait).any()  # noted since the waiting, which is left out

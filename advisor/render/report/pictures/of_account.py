@@ -9,7 +9,7 @@ from advisor.model import Accounting, Report, Text
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure, caption, scale
 from advisor.render.report.pictures.svg import WIDE, Drawing, shown, ticks
-from advisor.render.report.whatif import SMALL
+from advisor.render.report.whatif import account_parts
 from advisor.render.wording import both
 
 _LEFT, _RIGHT, _TOP, _ROW = 330, 110, 22, 22
@@ -21,7 +21,7 @@ def draw_account(report: Report) -> Iterator[Figure]:
     told = report.accounting
     if told is None or told.step_us <= 0:
         return
-    parts = [part for part in _parts(report, told) if part[3] >= SMALL * told.step_us]
+    parts = list(_parts(report, told))
     if len(parts) < 2:
         return
     factor, unit = scale([told.step_us], "us")
@@ -51,13 +51,12 @@ def draw_account(report: Report) -> Iterator[Figure]:
     yield Figure("account", both("figures.account"), head, rows, drawn, None, legend, None, named, wide=True)
 
 
-def _parts(report: Report, told: Accounting) -> list[tuple[str, Text, str, float]]:
+def _parts(report: Report, told: Accounting) -> Iterator[tuple[str, Text, str, float]]:
     """(kind of part, what it is, the finding it belongs to, microseconds) from the useful to the unexplained."""
     titles = {finding.id: finding.title for finding in report.findings}
-    parts = [("useful", both("account.useful"), "", told.useful_us)]
-    for name, us in told.avoidable_us.items():
-        title = titles.get(name, Text(name, name))
-        parts.append(("avoidable", Text(*(shorten(printable(text), 42) for text in (title.en, title.zh))), name, us))
-    parts += [("unavoidable", both(f"account.{name}"), "", us) for name, us in told.unavoidable_us.items()]
-    rest = told.unexplained_parts_us or {"unexplained": told.unexplained_us}
-    return parts + [("open", both(f"account_parts.{name}"), "", us) for name, us in rest.items()]
+    for group, name, us in account_parts(told):
+        if group == "avoidable":
+            title = titles.get(name, Text(name, name))
+            yield group, Text(*(shorten(printable(text), 42) for text in (title.en, title.zh))), name, us
+        else:
+            yield group, both(f"account_parts.{name}" if group == "open" else f"account.{name}"), "", us

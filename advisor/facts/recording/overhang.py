@@ -1,0 +1,29 @@
+"""Durations of host events against their starts: a recording ends soon after its last event begins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.basics.units import show
+from advisor.facts.recording.limits import section
+from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import Kernels
+from advisor.sources.streams.trace import Trace
+
+
+def tell_overhang(rank: Rank, trace: Trace, kernels: Kernels) -> None:
+    """Notes where most of the time of the host's events lies behind the last instant at which anything began, on the
+    host or on the device: only durations in another unit, or of another recording, do that."""
+    host, limits = trace.host, section("contradiction")
+    if not rank.has("trace") or len(host) < limits["compared"]:
+        return
+    begins = (host.start, trace.launched, trace.started, kernels.start, kernels.end)
+    last = max(int(times.max(initial=0)) for times in begins)
+    length = float((host.end - host.start).sum())
+    behind = float(np.clip(host.end - np.maximum(host.start, last), 0, None).sum())
+    if behind > limits["behind_share"] * length:
+        text = (
+            f"contradicts itself: its host events take {show(length / len(host) / 1000, 'us')} on average, and "
+            f"{show(behind / length, 'ratio')} of their time lies behind the last start of all"
+        )
+        rank.note(rank.relative(rank.tables["trace"].paths[0]), text, ("trace",))

@@ -1,0 +1,116 @@
+"""Executions of graphs that msprof counts: they are steps, and those of several graphs are never mixed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+
+ORIGIN = 1_700_000_000_000_000
+PAUSE = 200.0
+KERNELS = {"1": (("MatMulV2", 400.0), ("SoftmaxV2", 100.0), ("MatMulV2", 500.0)), "2": (("Add", 30.0), ("Mul", 20.0))}
+"""Graph -> its kernels with their lengths: 1,000 and 50 us an execution."""
+
+Mark = tuple[str, int, float, float]
+
+
+def _run(order: Sequence[str]) -> tuple[list[tuple[str, float, float]], list[Mark]]:
+    """(type, start, length) of the kernels, and (graph, number, start, end) of the executions in this order."""
+    at, kernels, marks, count = 0.0, [], [], dict.fromkeys(KERNELS, 0)
+    for graph in order:
+        begin = at
+        for kind, length in KERNELS[graph]:
+            kernels.append((kind, at, length))
+            at += length
+        count[graph] += 1
+        marks.append((graph, count[graph], begin, at))
+        at += PAUSE
+    return kernels, marks
+
+
+def _write(folder: Path, order: Sequence[str]) -> Path:
+    output = folder / "PROF_000001_A" / "mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    kernels, marks = _run(order)
+    with (output / "op_summary_20260101000000.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["Op Name", "OP Type", "Task Type", "Task Start Time(us)", "Task Duration(us)"])
+        writer.writerows([kind.lower(), kind, "AI_CORE", f"{ORIGIN + at:.3f}\t", us] for kind, at, us in kernels)
+    with (output / "step_trace_20260101000000.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["Device_id", "Iteration ID", "FP Start(us)", "Iteration End(us)", "Iteration Time(us)",
+                         "Data Aug Bound(us)", "Model ID"])  # fmt: skip
+        writer.writerows([0, i, "N/A", f"{ORIGIN + end:.3f}\t", end - begin, "N/A", m] for m, i, begin, end in marks)
+    return folder
+
+
+def _measure(folder: Path) -> tuple[float | None, float | None, float | None]:
+    facts = measure([folder], ["step.time_us", "step.idle_share", "operators.kernel_count"], Options(jobs=1)).facts
+    time, idle = facts.number("step.time_us", RUN), facts.number("step.idle_share", RUN)
+    return time, idle, facts.number("operators.kernel_count", RUN)
+
+
+def test_iterations_of_one_graph_are_steps(tmp_path: Path) -> None:
+    """Each lasts to the first kernel of the next, the pause after it included."""
+    time, idle, kernels = _measure(_write(tmp_path, ["1"] * 6))
+    assert time == pytest.approx(1000 + PAUSE, rel=0.05)
+    assert idle == pytest.approx(PAUSE / (1000 + PAUSE), abs=0.03)
+    assert kernels == 3
+
+
+def test_graphs_in_a_fixed_order_are_one_step_together(tmp_path: Path) -> None:
+    """One execution of the first and two of the second, again and again: 1,100 us of kernels and three pauses."""
+    time, _, kernels = _measure(_write(tmp_path, ["1", "2", "2"] * 5))
+    assert time == pytest.approx(1100 + 3 * PAUSE, rel=0.05)
+    assert kernels == 7
+
+
+def test_of_graphs_one_after_the_other_the_longest_is_judged(tmp_path: Path) -> None:
+    """Ten steps of 1 ms are not averaged with a hundred of 50 us, and the report says what it left out."""
+    folder = _write(tmp_path, ["2"] * 100 + ["1"] * 10)
+    time, idle, kernels = _measure(folder)
+    assert time == pytest.approx(1000 + PAUSE, rel=0.05) and kernels == 3
+    assert idle == pytest.approx(PAUSE / (1000 + PAUSE), abs=0.03)
+    report = advise([folder], load_rules())
+    assert report.profile.has_steps and len(report.profile.steps) == 10
+    assert "graph 2 (100 executions of 50" in report.profile.recording_reason.en
+    assert "图2（100次" in report.profile.recording_reason.zh
+
+
+def test_marks_that_hold_little_of_the_work_are_no_steps(tmp_path: Path) -> None:
+    """A small graph among many kernels that no graph launched says nothing about the rest."""
+    folder = _write(tmp_path, ["1"] * 20 + ["2"] * 10)
+    path = next(folder.rglob("step_trace_*.csv"))
+    with path.open() as file:
+        rows = list(csv.reader(file))
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([row for row in rows if row[-1] != "1"])
+    facts = measure([folder], ["recording.has_steps"], Options(jobs=1)).facts
+    assert facts.value("recording.has_steps", RUN) is False
+
+
+def test_a_timeline_alone_marks_iterations(tmp_path: Path) -> None:
+    """msprof draws them above the tasks of the device: they are marks, and no time in which anything computes."""
+    kernels, marks = _run(["2"] * 100 + ["1"] * 10)
+    events: list[dict[str, object]] = [
+        {"ph": "M", "name": "process_name", "pid": 5, "tid": 0, "args": {"name": "Ascend Hardware"}}
+    ]
+    for kind, at, us in kernels:
+        events.append({"ph": "X", "name": kind, "pid": 5, "tid": 3, "ts": f"{ORIGIN + at:.3f}", "dur": us, "args": {}})
+    for graph, number, begin, end in marks:
+        about = {"Iteration ID": number, "FP Start": "", "BP End": "", "Iteration Time(us)": end - begin}
+        events.append({"ph": "X", "name": f"Iteration {number}", "pid": 5, "tid": 70000 + int(graph),
+                       "ts": f"{ORIGIN + begin:.3f}", "dur": end - begin, "args": about})  # fmt: skip
+    (tmp_path / "msprof_20260101000000.json").write_text(json.dumps(events), encoding="utf-8")
+    names = ["step.time_us", "step.idle_share", "recording.has_steps"]
+    facts = measure([tmp_path], names, Options(jobs=1)).facts
+    assert facts.value("recording.has_steps", RUN) is True
+    assert facts.number("step.time_us", RUN) == pytest.approx(1000 + 0.9 * PAUSE)
+    assert facts.number("step.idle_share", RUN) == pytest.approx(PAUSE / (1000 + PAUSE), abs=0.02)
