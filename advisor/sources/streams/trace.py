@@ -222,7 +222,7 @@ class _Collector:
         self.events += len(events)
         phases = "".join(map(_PHASE, events)).encode()
         if len(phases) != len(events):  # phases are single letters by definition
-            phases = b"".join(phase if len(phase := event.ph.encode()) == 1 else b" " for event in events)
+            phases = b"".join(one if len(one := event.ph.encode()) == 1 else b" " for event in events)
         sampled = map(_NAME, itertools.compress(events, phases.translate(_only(ord("C")))))
         if b"M" in phases or CLOCK in sampled or ITERATION in block:
             for described in descriptions(block):
