@@ -320,7 +320,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 def _cap_loading(row: dict[str, float]) -> float:
     """Keeps the wait for the loader within the idle time, of which it is a part; what of it is kept. It is the mean of
-    the waits that end in the recording, one fewer than steps, and the step table may know of the last step's as well."""
+    the waits that end in the recording, one fewer than steps, and the step table tells of the last step as well."""
     idle, loading = row["timeline.idle_us"], row.get("timeline.loader_idle_us", 0.0)
     if loading <= idle:
         return 1.0
