@@ -19,10 +19,10 @@ _TAKEN_FROM: Mapping[str, tuple[str, ...]] = {
     "computation": (USEFUL, "idle", *_WAITING),
     "communication": ("transfer", "communication", *_WAITING, USEFUL),
     "scheduling": ("idle", *_WAITING, USEFUL),
-    "waiting": _WAITING,
+    "waiting": (*_WAITING, USEFUL),
 }
-"""Where on the typical rank the time that a finding gives back stands: its peers wait for a slow rank and compute as
-before, collectives over a slow link last longer, a wait for data may stand among the kernels."""
+"""Where on the typical rank the time that a finding gives back stands: its peers wait for a slow rank, collectives over
+a slow link last longer, a wait for data may stand among the kernels."""
 
 
 def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) -> Accounting | None:

@@ -139,7 +139,9 @@ def _headline(top: Finding, step_us: float | None) -> Text:
     told = top.saving or top.at_stake
     if told is not None:
         key = ("gain" if top.saving else "at_stake") + ("" if told.share is None else "_share")
-        said.append(both(f"summary.{key}", us=show(told.us, "us"), share=show(told.share or 0.0, "ratio")))
+        amount = both(f"summary.{'up_to' if told.kind == 'upper_bound' else 'around'}", us=show(told.us, "us"))
+        told_share = show(told.share or 0.0, "ratio")
+        said.append(both(f"summary.{key}", amount=amount, us=show(told.us, "us"), share=told_share))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
 
 

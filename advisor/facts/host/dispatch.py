@@ -234,7 +234,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     sources = next(iter(found.values())).sources
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
-        yield from fact(name, RUN, float(np.mean(values)), *sources, samples=len(values))
+        # what holds of the run holds of its typical rank: what only one host loses is that rank's
+        yield from fact(name, RUN, float(np.median(values)), *sources, samples=len(values))
     for step, values_of in by_step.items():
         means = np.mean(np.array(values_of), axis=0)
         keys = ("starved_share", "starved_idle_us", "starved_idle_share", "lead_median_us")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.engine.concluding.accounting import account
-from advisor.engine.concluding.joint import repaired, tell_jointly
+from advisor.engine.concluding.joint import between, repaired, tell_jointly
 from advisor.facts.base import FactSet
 from advisor.model import (
     RUN,
@@ -69,11 +69,15 @@ def test_no_sum_of_savings_is_above_what_the_step_can_lose(told, split):
 
 @given(promises, splits)
 def test_the_four_parts_of_the_account_sum_to_the_step(told, split):
-    """Useful, avoidable, unavoidable and unexplained are the whole step, none of them below nothing."""
+    """Useful, avoidable, unavoidable and unexplained are the whole step, none of them below nothing; and what is
+    avoidable there is what the finding promises."""
     measured = facts(*split)
     found = [finding(i, us, direction, removes) for i, (us, direction, removes) in enumerate(told, 1)]
-    whole = account(tell_jointly(found, measured, None, STEP).findings, measured, STEP)
+    promised = tell_jointly(found, measured, None, STEP).findings
+    whole = account(promised, measured, STEP)
     assert whole is not None
+    given_back = {f.id: f.saving.after_others_us for f in promised if f.saving and f.saving.after_others_us}
+    assert whole.avoidable_us == pytest.approx(given_back)
     parts = [whole.useful_us, *whole.avoidable_us.values(), *whole.unavoidable_us.values(), whole.unexplained_us]
     assert all(us >= -1e-6 for us in parts)
     assert abs(sum(parts) - STEP) <= 1e-6 * STEP
@@ -94,6 +98,14 @@ def test_a_promise_has_a_range_and_an_upper_bound_reaches_down_to_nothing():
     first, second = tell_jointly([told, bound], facts(0.7, 0.2, 0.1), None, STEP).findings
     assert first.saving and first.saving.range_us and first.saving.range_us[0] < 100.0 < first.saving.range_us[1]
     assert second.saving and second.saving.range_us == (0.0, 100.0)
+
+
+@given(st.floats(0.1, STEP), st.floats(0.0, 0.9), st.integers(1, 100), st.sampled_from(("", "compute", "links")))
+def test_the_range_holds_the_promise_and_nothing_impossible(us, jitter, count, removes):
+    """However much the steps vary: not below nothing, not above the step, and the promise lies within."""
+    measured = FactSet([*facts(0.5, 0.3, 0.2), Fact("step.jitter", RUN, jitter), Fact("step.count", RUN, count)])
+    low, high = between(Saving(us, us / STEP, SAME, removes=removes), measured, None, STEP)
+    assert 0 <= low <= us <= high <= STEP
 
 
 def test_doing_without_findings_tells_the_step_and_the_next_limit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from advisor.facts.device.memory import reduce as reduce_memory
-from advisor.facts.host.timeline import host_activity
+from advisor.facts.host.timeline import _cap_loading, host_activity
 from advisor.model import RUN, Severity, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -52,6 +53,18 @@ def test_a_slow_host_starves_the_device(tmp_path: Path) -> None:
     found = next(f for f in report.findings if f.verdict == "host-dispatch-bound")
     assert found.severity.rank >= Severity.HIGH.rank and found.saving is not None
     assert report.summary.direction == "scheduling"
+
+
+def test_one_slow_host_of_three_is_not_the_run(tmp_path: Path) -> None:
+    """What only one rank loses is that rank's: the run's figures are those of its typical rank."""
+    fast = write(replace(SMALL, ranks=3), tmp_path / "fast")
+    slow = write(replace(SMALL, ranks=3, host_us=300.0), tmp_path / "slow")
+    one, other = (sorted(path.glob("*_ascend_*"))[2] for path in (fast, slow))
+    shutil.rmtree(one)
+    shutil.copytree(other, fast / other.name)
+    facts = measure([fast], ["dispatch.starved_share"], Options(jobs=1)).facts
+    assert facts.value("dispatch.starved_share", Subject("rank", "2", (2,))) > 0.9
+    assert facts.value("dispatch.starved_share", RUN) < 0.05
 
 
 @pytest.mark.parametrize("form", ["cut", "gz"])
@@ -165,3 +178,13 @@ def test_calls_of_more_than_the_recorded_steps_are_nobodys(tmp_path: Path, launc
     result = measure([path], None, Options(jobs=1))
     assert result.facts.value("host_api.launch_count", RUN) == (650 if told else None)
     assert not [p for p in result.problems if "api_statistic" in p.file]
+
+
+def test_waiting_for_the_loader_is_a_part_of_the_idle_time() -> None:
+    """The waits between twelve steps are eleven: their mean is no more than what the steps are idle."""
+    row = {"timeline.idle_us": 20.0, "timeline.idle_share": 0.38, "timeline.loader_idle_us": 21.6,
+           "timeline.loader_idle_share": 0.41}  # fmt: skip
+    assert _cap_loading(row) == pytest.approx(20.0 / 21.6)
+    assert (row["timeline.loader_idle_us"], row["timeline.loader_idle_share"]) == (20.0, 0.38)
+    less = {"timeline.idle_us": 20.0, "timeline.loader_idle_us": 15.0}
+    assert _cap_loading(less) == 1.0 and less["timeline.loader_idle_us"] == 15.0
