@@ -89,12 +89,13 @@ def tail_us(timeline: Timeline, update: Mask) -> Floats:
     return result
 
 
-def small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns:
-    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them."""
+def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask) -> SmallRuns:
+    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them; those
+    that update weights have a remedy of their own."""
     kernels, windows = timeline.kernels, timeline.windows
     steps = len(windows.names)
     fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
-    small = fit[kernels.signature] & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
+    small = fit[kernels.signature] & ~update & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
     order = np.argsort(kernels.stream, kind="stable")
     order = order[kernels.start[order] >= 0]
     if order.size < 3 or not timeline.whole:
