@@ -71,6 +71,8 @@ KINDS = (
     kind("link.peer_count", "count", "link", "other links it was compared with", needs=_NEEDS),
     kind("host.bandwidth_ratio", "ratio", "host", "bandwidth of the best card among those whose links leave the host",
          needs=_NEEDS),
+    kind("host.direction", "text", "host",
+         "outgoing or incoming, where only the links of this direction count; else both", needs=_NEEDS),
     kind("host.card_count", "count", "host", "cards of the host with links to other hosts", needs=_NEEDS),
     kind("host.bandwidth_saving_us", "us", "host", "what the step gains where its links are as fast as others'",
          formula="replay of the step with all these links at the usual bandwidth, else their exposed excess",
@@ -81,7 +83,8 @@ KINDS = (
     kind("host.transport", "text", "host", "RDMA, …: of the fastest link that leaves the host", needs=_NEEDS),
     kind("host.message_bytes", "bytes", "host", "mean size of the messages that leave or reach the host",
          needs=_NEEDS),
-    kind("host.link_peer_count", "count", "host", "links between other hosts, to compare with", needs=_NEEDS),
+    kind("host.link_peer_count", "count", "host", "links between hosts that are not its own, to compare with; of a "
+         "host that is slow in one direction also those of the other", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -95,7 +98,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)
     candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]
-    candidates += [m[1] for m in machines.values()]
+    candidates += [m.links for m in machines.values()]
     least = sorted((excess_us(links) for links in candidates), reverse=True)[:REPLAYS][-1]
     by_class: dict[str, int] = defaultdict(int)
     for link in found.values():
@@ -108,8 +111,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         towards = ((a, (BOTH, OUTGOING)), (b, (BOTH, INCOMING)))
         ends_of = [cards[end] for end, ways in towards if end in cards and cards[end].direction in ways]
         card = min((one.best for one in ends_of if one.neighbours > 1), default=1.0)
-        ends = [m for m in (machines.get(hosts.get(a, "")), machines.get(hosts.get(b, ""))) if m]
-        host = min((m[0] for m in ends), default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
+        ends = [m for end, ways in towards if (m := machines.get(hosts.get(end, ""))) and m.direction in ways]
+        host = min((m.best for m in ends), default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
         back = found.get((b, a, transport))
         both = [link] if back is None else [link, back]
         yield from _facts_of_link(run, both, subject, step, least)
@@ -120,17 +123,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         worse = back is None or back.ratio is None or (link.ratio or 0.0, key) < (back.ratio, (b, a, transport))
         yield from fact("link.is_worse_direction", subject, worse, *link.sources)
         yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
-    gains = {name: link_gain(run, m[1], excess_us(m[1]) >= least) for name, m in machines.items()}
+    gains = {name: link_gain(run, m.links, excess_us(m.links) >= least) for name, m in machines.items()}
     for rank, one in sorted(cards.items()):
         subject = Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*", (rank,))
         name = hosts.get(rank, "")
         machine = machines.get(name) if one.leaving else None
-        whole = machine is not None and machine[0] < min(one.best, 1.0) ** 0.5
-        part = (gains[name] or 0.0) / len(machine[2]) if machine and whole else None
+        whole = machine is not None and machine.best < min(one.best, 1.0) ** 0.5
+        part = (gains[name] or 0.0) / len(machine.ranks) if machine and whole else None
         sources = one.links[0].sources
         yield from _facts_of_link(run, one.links, subject, step, least, one, part)
         yield from fact("link.host", subject, name if machine else None, *sources)
-        yield from fact("link.host_ratio", subject, machine[0] if machine else 1.0, *sources)
+        yield from fact("link.host_ratio", subject, machine.best if machine else 1.0, *sources)
         if machine and step:
             yield from fact("link.host_saving_share", subject, (gains[name] or 0.0) / step, *sources)
         yield from fact("link.is_card", subject, True, *sources)
@@ -141,10 +144,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             "link.peer_count", subject, sum(by_class[t] for t in {k.transport for k in one.links}) - 1, *sources
         )
         yield from fact("link.is_worse_direction", subject, True, *sources)
-    for name, (best, own, ranks) in sorted(machines.items()):
+    crossing = sum(1 for a, b, _ in found if hosts.get(a) != hosts.get(b))
+    for name, machine in sorted(machines.items()):
+        own = machine.links
         subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
-        yield from fact("host.bandwidth_ratio", subject, best, *own[0].sources, samples=len(own))
-        yield from fact("host.card_count", subject, len(ranks), *own[0].sources)
+        yield from fact("host.bandwidth_ratio", subject, machine.best, *own[0].sources, samples=len(own))
+        yield from fact("host.card_count", subject, len(machine.ranks), *own[0].sources)
+        yield from fact("host.direction", subject, machine.direction, *own[0].sources)
         yield from fact("host.bandwidth_saving_us", subject, gains[name], *own[0].sources)
         if step and gains[name] is not None:
             yield from fact("host.bandwidth_saving_share", subject, (gains[name] or 0.0) / step, *own[0].sources)
@@ -154,11 +160,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("host.transport", subject, fastest.transport, *fastest.sources)
         size = float(np.mean([s for one in own for s in one.sizes]))
         yield from fact("host.message_bytes", subject, size, *own[0].sources, samples=len(own))
-        others = sum(
-            1 for a, b in ((k[0], k[1]) for k in found)
-            if name not in (hosts.get(a), hosts.get(b)) and hosts.get(a) != hosts.get(b)
-        )  # fmt: skip
-        yield from fact("host.link_peer_count", subject, others, *own[0].sources)
+        yield from fact("host.link_peer_count", subject, crossing - len(own), *own[0].sources)
 
 
 def links_behind(run: Run) -> dict[Subject, list[Link]]:
@@ -174,11 +176,11 @@ def links_behind(run: Run) -> dict[Subject, list[Link]]:
         behind[Subject("link", f"{a}-{b}")] = [link] if back is None else [link, back]
     for rank, one in cards_of(found, machines, hosts).items():
         behind[Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*")] = one.every
-    for name, (_, own, _) in machines.items():
-        behind[Subject("host", name)] = own
+    for name, machine in machines.items():
+        behind[Subject("host", name)] = machine.links
         members = sorted(rank for rank, host in hosts.items() if host == name)
         if len(members) > 1:  # as a finding about all links of a host is told
-            behind[Subject("link", f"{members[0]}-*", tuple(members))] = own
+            behind[Subject("link", f"{members[0]}-*", tuple(members))] = machine.links
     return behind
 
 

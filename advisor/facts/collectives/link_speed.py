@@ -145,6 +145,18 @@ class Card:
     direction: str = BOTH
 
 
+@dataclass(frozen=True)
+class Machine:
+    """Links of one host to others that stand or fall together."""
+
+    best: float
+    """Bandwidth ratio of the fastest of them."""
+    links: list[Link]
+    ranks: tuple[int, ...]
+    """Its ranks that have any."""
+    direction: str
+
+
 def differ(sizes: Floats) -> bool:
     """Whether messages differ enough in size to tell start-up from bandwidth."""
     return bool(len(sizes) and np.ptp(sizes) >= 0.05 * sizes.max())
@@ -266,9 +278,7 @@ Sets = dict[tuple[int, str, str], list[Link]]
 """(rank, transport or "" for all of them, direction) -> links"""
 
 
-def cards_of(
-    found: dict[Key, Link], machines: dict[str, tuple[float, list[Link], tuple[int, ...]]], hosts: dict[int, str]
-) -> dict[int, Card]:
+def cards_of(found: dict[Key, Link], machines: dict[str, Machine], hosts: dict[int, str]) -> dict[int, Card]:
     """rank -> its slowest set of links: all of them, or all over one transport, or all in one direction; by the best
     link of the set. A smaller set counts only where the larger one has a link that is nearer to the usual.
 
@@ -285,38 +295,46 @@ def cards_of(
     for (rank, _, direction), links in sorted(own.items()):
         others = {link.source + link.destination - rank for link in links}
         leaving = all(hosts.get(link.source) != hosts.get(link.destination) for link in links)
-        shared = direction == BOTH and leaving and rank in machines.get(hosts.get(rank, ""), (1.0, [], ()))[2]
+        machine = machines.get(hosts.get(rank, ""))
+        shared = leaving and machine is not None and direction == machine.direction and rank in machine.ranks
         if len(others) < 2 and not shared:
             continue
         best = max(link.ratio or 0.0 for link in links)
         every = [link for link in own[rank, "", direction] if (link.ratio or 0.0) <= min(best, 1.0) ** 0.5]
         card = Card(best, links, len(others), every or links, leaving, direction)
         # A single link stands for a card only as part of its host, so it counts no lower than the host's best.
-        told = card.best if len(others) > 1 else max(card.best, machines[hosts[rank]][0])
+        told = card.best if len(others) > 1 else max(card.best, machines[hosts[rank]].best)
         if rank not in cards or level[rank] > min(told, 1.0) ** 0.5:
             cards[rank], level[rank] = card, told
     return cards
 
 
-def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, tuple[float, list[Link], tuple[int, ...]]]:
-    """host -> (ratio of the best link that leaves it, those links, its cards that have any), two cards at least.
+def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, Machine]:
+    """host -> the links that leave it, of two cards at least: all of them, or those of one direction where only these
+    are slow.
 
-    A host at the end of a chain has links to one other host only; where that one is slow itself, it is the reason.
+    A host at the end of a chain has links to one other host only; where that one is slow itself, it is the reason. What
+    a host gets from one other host alone is what that one sends.
     """
-    own: dict[str, list[Link]] = defaultdict(list)
+    own: dict[tuple[str, str], list[Link]] = defaultdict(list)
     beside: dict[str, set[str]] = defaultdict(set)
     for (a, b, _), link in found.items():
         if a in hosts and b in hosts and hosts[a] != hosts[b]:
-            own[hosts[a]].append(link)
-            own[hosts[b]].append(link)
+            for name, direction in ((hosts[a], OUTGOING), (hosts[b], INCOMING)):
+                own[name, BOTH].append(link)
+                own[name, direction].append(link)
             beside[hosts[a]].add(hosts[b])
             beside[hosts[b]].add(hosts[a])
-    best = {name: max(link.ratio or 0.0 for link in links) for name, links in own.items()}
+    best = {place: max(link.ratio or 0.0 for link in links) for place, links in own.items()}
     machines = {}
-    for name, links in own.items():
+    for name, neighbours in beside.items():
+        ways = [BOTH, OUTGOING, *([INCOMING] if len(neighbours) > 1 else [])]
+        slowest = min((way for way in ways if (name, way) in own), key=lambda way: best[name, way])
+        way = slowest if best[name, BOTH] > min(best[name, slowest], 1.0) ** 0.5 else BOTH
+        links = own[name, way]
         ranks = {r for link in links for r in (link.source, link.destination) if hosts[r] == name}
-        only = next(iter(beside[name])) if len(beside[name]) == 1 else None
-        explained = only is not None and len(beside[only]) > 1 and best[only] < min(best[name], 1.0) ** 0.5
+        only = next(iter(neighbours)) if len(neighbours) == 1 else None
+        explained = only is not None and len(beside[only]) > 1 and best[only, BOTH] < min(best[name, BOTH], 1.0) ** 0.5
         if len(ranks) > 1 and not explained:
-            machines[name] = (best[name], links, tuple(sorted(ranks)))
+            machines[name] = Machine(best[name, way], links, tuple(sorted(ranks)), way)
     return machines

@@ -2,7 +2,9 @@
 
 import csv
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.cluster.link_gain import put_together
-from advisor.facts.collectives.link_speed import fit, hosts_of
+from advisor.facts.collectives.link_speed import BOTH, OUTGOING, Key, Link, fit, hosts_of, machines_of
 from advisor.model import Subject
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault, simulate
@@ -123,3 +125,35 @@ def test_links_of_older_files_are_judged(tmp_path):
     assert facts.value("link.bandwidth_ratio", pair) == pytest.approx(0.05)
     assert facts.value("link.saving_us", pair) == pytest.approx(0.95 * 20000)
     assert facts.value("link.bandwidth_ratio", Subject("link", "0-3", (0, 3))) == pytest.approx(1)
+
+
+def _cross_links(slow: Callable[[str, str], bool]) -> tuple[dict[Key, Link], dict[int, str]]:
+    """Links between all cards of different hosts, two cards each; slow ones reach a fifth."""
+    hosts = {rank: f"node{rank // 2}" for rank in range(6)}
+    found = {}
+    for a, b in product(hosts, repeat=2):
+        if hosts[a] != hosts[b]:
+            found[a, b, "RDMA"] = Link(a, b, "RDMA", ratio=0.2 if slow(hosts[a], hosts[b]) else 1.0)
+    return found, hosts
+
+
+def test_a_host_slow_in_what_it_sends_is_one_host():
+    """What a host sends is slow and what it gets is not: the host with its direction, and none that it sends to."""
+    found, hosts = _cross_links(lambda sender, _: sender == "node1")
+    machines = machines_of(found, hosts)
+    assert (machines["node1"].best, machines["node1"].direction) == (0.2, OUTGOING)
+    assert all(machines[name].best == 1.0 for name in ("node0", "node2"))
+
+
+def test_a_host_slow_in_both_directions_has_none():
+    """All its links are slow: no direction stands out."""
+    found, hosts = _cross_links(lambda sender, receiver: "node1" in (sender, receiver))
+    assert (machines_of(found, hosts)["node1"].best, machines_of(found, hosts)["node1"].direction) == (0.2, BOTH)
+
+
+def test_of_two_hosts_the_sender_is_told():
+    """What one of two hosts sends is what the other receives: it is told once."""
+    found, hosts = _cross_links(lambda sender, _: sender == "node1")
+    found = {key: link for key, link in found.items() if max(key[:2]) < 4}
+    slow = {name: machine.direction for name, machine in machines_of(found, hosts).items() if machine.best < 1}
+    assert slow == {"node1": OUTGOING}
