@@ -25,6 +25,7 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.cards import KINDS as PRECISIONS
 from advisor.knowledge.cards import peaks, peaks_of_cores
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -139,6 +140,10 @@ KINDS = (
 )  # fmt: skip
 
 
+COUNTED = limit("utilisation", "counted_share")
+"""Part of the time of matrix products and the like whose work must be known."""
+
+
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Utilisation of the typical rank, and the speed of each operator type."""
     found = run.each(USE)
@@ -151,13 +156,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     work = [sum(use.by_precision.values()) / per_step[rank] for rank, use in found.items()]
     cube = sum(use.cube_us for use in found.values())
     yield from fact("utilisation.flop", RUN, float(np.median(work)), *sources)
+    counted = sum(use.counted_us for use in found.values()) / cube if cube > 0 else 1.0
     if cube > 0:
-        counted = sum(use.counted_us for use in found.values())
-        yield from fact("utilisation.counted_share", RUN, counted / cube, *sources)
+        yield from fact("utilisation.counted_share", RUN, counted, *sources)
     step_us = facts.number("step.time_us", RUN)
     named = {use.card for use in found.values() if use.card}
     yield from fact("utilisation.card", RUN, ", ".join(sorted(named)) or None, *sources)
-    if not step_us or facts.value("recording.has_steps", RUN) is False:
+    if not step_us or counted < COUNTED or facts.value("recording.has_steps", RUN) is False:
         return
     yield from fact("utilisation.flop_per_s", RUN, float(np.median(work)) / step_us * 1e6, *sources)
     for name, best in (("best", True), ("usual", False)):

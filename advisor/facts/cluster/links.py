@@ -71,9 +71,9 @@ KINDS = (
     kind("link.peer_count", "count", "link", "other links it was compared with", needs=_NEEDS),
     kind("host.bandwidth_ratio", "ratio", "host", "bandwidth of the best card among those whose links leave the host",
          needs=_NEEDS),
-    kind("host.direction", "text", "host",
-         "outgoing or incoming, where only the links of this direction count; else both", needs=_NEEDS),
     kind("host.card_count", "count", "host", "cards of the host with links to other hosts", needs=_NEEDS),
+    kind("host.direction", "text", "host", "outgoing, incoming or both: which of its links to other hosts are judged "
+         "together", needs=_NEEDS),
     kind("host.bandwidth_saving_us", "us", "host", "what the step gains where its links are as fast as others'",
          formula="replay of the step with all these links at the usual bandwidth, else their exposed excess",
          needs=_NEEDS),
@@ -83,8 +83,7 @@ KINDS = (
     kind("host.transport", "text", "host", "RDMA, …: of the fastest link that leaves the host", needs=_NEEDS),
     kind("host.message_bytes", "bytes", "host", "mean size of the messages that leave or reach the host",
          needs=_NEEDS),
-    kind("host.link_peer_count", "count", "host", "links between hosts that are not its own, to compare with; of a "
-         "host that is slow in one direction also those of the other", needs=_NEEDS),
+    kind("host.link_peer_count", "count", "host", "links between other hosts, to compare with", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -111,8 +110,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         towards = ((a, (BOTH, OUTGOING)), (b, (BOTH, INCOMING)))
         ends_of = [cards[end] for end, ways in towards if end in cards and cards[end].direction in ways]
         card = min((one.best for one in ends_of if one.neighbours > 1), default=1.0)
-        ends = [m for end, ways in towards if (m := machines.get(hosts.get(end, ""))) and m.direction in ways]
-        host = min((m.best for m in ends), default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
+        sides = ((machines.get(hosts.get(a, "")), OUTGOING), (machines.get(hosts.get(b, "")), INCOMING))
+        ends = [machine.best for machine, way in sides if machine is not None and machine.holds(way)]
+        host = min(ends, default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
         back = found.get((b, a, transport))
         both = [link] if back is None else [link, back]
         yield from _facts_of_link(run, both, subject, step, least)
@@ -128,6 +128,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         subject = Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*", (rank,))
         name = hosts.get(rank, "")
         machine = machines.get(name) if one.leaving else None
+        machine = machine if machine is not None and machine.holds(one.direction) else None
         whole = machine is not None and machine.best < min(one.best, 1.0) ** 0.5
         part = (gains[name] or 0.0) / len(machine.ranks) if machine and whole else None
         sources = one.links[0].sources
@@ -144,7 +145,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             "link.peer_count", subject, sum(by_class[t] for t in {k.transport for k in one.links}) - 1, *sources
         )
         yield from fact("link.is_worse_direction", subject, True, *sources)
-    crossing = sum(1 for a, b, _ in found if hosts.get(a) != hosts.get(b))
     for name, machine in sorted(machines.items()):
         own = machine.links
         subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
@@ -160,7 +160,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("host.transport", subject, fastest.transport, *fastest.sources)
         size = float(np.mean([s for one in own for s in one.sizes]))
         yield from fact("host.message_bytes", subject, size, *own[0].sources, samples=len(own))
-        yield from fact("host.link_peer_count", subject, crossing - len(own), *own[0].sources)
+        others = sum(
+            1 for a, b in ((k[0], k[1]) for k in found)
+            if name not in (hosts.get(a), hosts.get(b)) and hosts.get(a) != hosts.get(b)
+        )  # fmt: skip
+        yield from fact("host.link_peer_count", subject, others, *own[0].sources)
 
 
 def links_behind(run: Run) -> dict[Subject, list[Link]]:
@@ -177,10 +181,11 @@ def links_behind(run: Run) -> dict[Subject, list[Link]]:
     for rank, one in cards_of(found, machines, hosts).items():
         behind[Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*")] = one.every
     for name, machine in machines.items():
-        behind[Subject("host", name)] = machine.links
+        own = machine.links
+        behind[Subject("host", name)] = own
         members = sorted(rank for rank, host in hosts.items() if host == name)
         if len(members) > 1:  # as a finding about all links of a host is told
-            behind[Subject("link", f"{members[0]}-*", tuple(members))] = machine.links
+            behind[Subject("link", f"{members[0]}-*", tuple(members))] = own
     return behind
 
 

@@ -147,14 +147,18 @@ class Card:
 
 @dataclass(frozen=True)
 class Machine:
-    """Links of one host to others that stand or fall together."""
+    """Links between one host and others that stand or fall together."""
 
     best: float
     """Bandwidth ratio of the fastest of them."""
     links: list[Link]
     ranks: tuple[int, ...]
-    """Its ranks that have any."""
-    direction: str
+    """Its cards that have any."""
+    direction: str = BOTH
+
+    def holds(self, direction: str) -> bool:
+        """Whether links of this direction are judged with it."""
+        return self.direction in (BOTH, direction)
 
 
 def differ(sizes: Floats) -> bool:
@@ -278,7 +282,7 @@ Sets = dict[tuple[int, str, str], list[Link]]
 """(rank, transport or "" for all of them, direction) -> links"""
 
 
-def cards_of(found: dict[Key, Link], machines: dict[str, Machine], hosts: dict[int, str]) -> dict[int, Card]:
+def cards_of(found: dict[Key, Link], machines: Mapping[str, Machine], hosts: dict[int, str]) -> dict[int, Card]:
     """rank -> its slowest set of links: all of them, or all over one transport, or all in one direction; by the best
     link of the set. A smaller set counts only where the larger one has a link that is nearer to the usual.
 
@@ -296,45 +300,46 @@ def cards_of(found: dict[Key, Link], machines: dict[str, Machine], hosts: dict[i
         others = {link.source + link.destination - rank for link in links}
         leaving = all(hosts.get(link.source) != hosts.get(link.destination) for link in links)
         machine = machines.get(hosts.get(rank, ""))
-        shared = leaving and machine is not None and direction == machine.direction and rank in machine.ranks
+        shared = leaving and machine is not None and machine.direction == direction and rank in machine.ranks
         if len(others) < 2 and not shared:
             continue
         best = max(link.ratio or 0.0 for link in links)
         every = [link for link in own[rank, "", direction] if (link.ratio or 0.0) <= min(best, 1.0) ** 0.5]
         card = Card(best, links, len(others), every or links, leaving, direction)
         # A single link stands for a card only as part of its host, so it counts no lower than the host's best.
-        told = card.best if len(others) > 1 else max(card.best, machines[hosts[rank]].best)
+        told = card.best if len(others) > 1 or machine is None else max(card.best, machine.best)
         if rank not in cards or level[rank] > min(told, 1.0) ** 0.5:
             cards[rank], level[rank] = card, told
     return cards
 
 
 def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, Machine]:
-    """host -> the links that leave it, of two cards at least: all of them, or those of one direction where only these
-    are slow.
+    """host -> its links to and from others, two cards at least: all of them, or those of one direction where all have a
+    link that is nearer to the usual. What one host alone sends to another is told of the sender.
 
-    A host at the end of a chain has links to one other host only; where that one is slow itself, it is the reason. What
-    a host gets from one other host alone is what that one sends.
+    A host at the end of a chain has links to one other host only; where that one is slow itself, it is the reason.
     """
     own: dict[tuple[str, str], list[Link]] = defaultdict(list)
     beside: dict[str, set[str]] = defaultdict(set)
     for (a, b, _), link in found.items():
         if a in hosts and b in hosts and hosts[a] != hosts[b]:
-            for name, direction in ((hosts[a], OUTGOING), (hosts[b], INCOMING)):
-                own[name, BOTH].append(link)
-                own[name, direction].append(link)
-            beside[hosts[a]].add(hosts[b])
-            beside[hosts[b]].add(hosts[a])
-    best = {place: max(link.ratio or 0.0 for link in links) for place, links in own.items()}
+            for host, direction, other in ((hosts[a], OUTGOING, hosts[b]), (hosts[b], INCOMING, hosts[a])):
+                own[host, BOTH].append(link)
+                own[host, direction].append(link)
+                beside[host].add(other)
+    best = {key: max(link.ratio or 0.0 for link in links) for key, links in own.items()}
     machines = {}
-    for name, neighbours in beside.items():
-        ways = [BOTH, OUTGOING, *([INCOMING] if len(neighbours) > 1 else [])]
-        slowest = min((way for way in ways if (name, way) in own), key=lambda way: best[name, way])
-        way = slowest if best[name, BOTH] > min(best[name, slowest], 1.0) ** 0.5 else BOTH
+    for name in beside:
+        only = next(iter(beside[name])) if len(beside[name]) == 1 else None
+        whole = best[name, BOTH]
+        explained = only is not None and len(beside[only]) > 1 and best[only, BOTH] < min(whole, 1.0) ** 0.5
+        way = min((way for way in (OUTGOING, INCOMING) if (name, way) in own), key=lambda way: best[name, way])
+        senders = {hosts[link.source] for link in own[name, way]}
+        sent = way == INCOMING and len(senders) == 1 and own[name, way] == own[next(iter(senders)), OUTGOING]
+        if sent or whole <= min(best[name, way], 1.0) ** 0.5:
+            way = BOTH
         links = own[name, way]
         ranks = {r for link in links for r in (link.source, link.destination) if hosts[r] == name}
-        only = next(iter(neighbours)) if len(neighbours) == 1 else None
-        explained = only is not None and len(beside[only]) > 1 and best[only, BOTH] < min(best[name, BOTH], 1.0) ** 0.5
-        if len(ranks) > 1 and not explained:
+        if len(ranks) > 1 and not (explained and way == BOTH):
             machines[name] = Machine(best[name, way], links, tuple(sorted(ranks)), way)
     return machines

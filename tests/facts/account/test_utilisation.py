@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from clusters import SMALL, facts_of
@@ -57,3 +58,19 @@ def test_the_yardstick_is_the_type_s_own_best_speed(tmp_path):
     reached, top = (facts.number(f"operator_type.{name}flop_per_s", product) for name in ("", "best_"))
     assert reached and top and reached <= top
     assert all(work.best_us <= work.us for use in run.each(USE).values() for work in use.types.values())
+
+
+def test_no_rate_where_shapes_tell_little(tmp_path: Path) -> None:
+    """A figure for all products from a thousandth of them would be wrong by a thousand: none is told."""
+    rows = [
+        "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,Output Shapes"
+    ]
+    for step in range(3):
+        at = 1_000_000 + 20_000 * step
+        rows.append(f'{step},mm,MatMulV2,AI_CORE,{at}.000,100,"64,64;64,64",FLOAT16;FLOAT16,"64,64"')
+        rows.append(f"{step},conv,Conv2DBackpropFilter,AI_CORE,{at + 100}.000,9000,N/A,N/A,N/A")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    names = ["utilisation.counted_share", "utilisation.flop_per_s", "utilisation.best_step_us"]
+    facts = measure([tmp_path], names, Options(jobs=1)).facts
+    assert facts.number("utilisation.counted_share", RUN) == pytest.approx(100 / 9100)
+    assert facts.value("utilisation.flop_per_s", RUN) is None and facts.value("utilisation.best_step_us", RUN) is None

@@ -2,9 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.cluster.link_gain import put_together
-from advisor.facts.collectives.link_speed import BOTH, OUTGOING, Key, Link, fit, hosts_of, machines_of
+from advisor.facts.collectives.link_speed import Link, fit, hosts_of, machines_of
 from advisor.model import Subject
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault, simulate
@@ -127,33 +125,38 @@ def test_links_of_older_files_are_judged(tmp_path):
     assert facts.value("link.bandwidth_ratio", Subject("link", "0-3", (0, 3))) == pytest.approx(1)
 
 
-def _cross_links(slow: Callable[[str, str], bool]) -> tuple[dict[Key, Link], dict[int, str]]:
-    """Links between all cards of different hosts, two cards each; slow ones reach a fifth."""
+def _between_hosts(slow):
+    """Links of a card with its counterpart on each other host, three hosts of two cards; those in `slow` at 15 %."""
     hosts = {rank: f"node{rank // 2}" for rank in range(6)}
     found = {}
-    for a, b in product(hosts, repeat=2):
-        if hosts[a] != hosts[b]:
-            found[a, b, "RDMA"] = Link(a, b, "RDMA", ratio=0.2 if slow(hosts[a], hosts[b]) else 1.0)
+    for a in hosts:
+        for b in hosts:
+            if a != b and a % 2 == b % 2:
+                found[a, b, "RDMA"] = Link(a, b, "RDMA", ratio=0.15 if slow(hosts[a], hosts[b]) else 1.0)
     return found, hosts
 
 
 def test_a_host_slow_in_what_it_sends_is_one_host():
-    """What a host sends is slow and what it gets is not: the host with its direction, and none that it sends to."""
-    found, hosts = _cross_links(lambda sender, _: sender == "node1")
+    """All its cards send slowly and receive as others do: the host with its direction, no card and no other host."""
+    found, hosts = _between_hosts(lambda a, b: a == "node1")
     machines = machines_of(found, hosts)
-    assert (machines["node1"].best, machines["node1"].direction) == (0.2, OUTGOING)
+    assert (machines["node1"].best, machines["node1"].direction, machines["node1"].ranks) == (0.15, "outgoing", (2, 3))
+    assert all(link.source in (2, 3) for link in machines["node1"].links)
     assert all(machines[name].best == 1.0 for name in ("node0", "node2"))
 
 
-def test_a_host_slow_in_both_directions_has_none():
-    """All its links are slow: no direction stands out."""
-    found, hosts = _cross_links(lambda sender, receiver: "node1" in (sender, receiver))
-    assert (machines_of(found, hosts)["node1"].best, machines_of(found, hosts)["node1"].direction) == (0.2, BOTH)
+def test_of_two_hosts_the_sender_is_slow():
+    """What one host alone sends to the other is the same set of links seen from both: it is told of the sender."""
+    found, hosts = _between_hosts(lambda a, b: a == "node1")
+    pair = {key: link for key, link in found.items() if "node2" not in (hosts[key[0]], hosts[key[1]])}
+    machines = machines_of(pair, hosts)
+    assert machines["node1"].direction == "outgoing" and machines["node1"].best == 0.15
+    assert machines["node0"].best == 1.0
 
 
-def test_of_two_hosts_the_sender_is_told():
-    """What one of two hosts sends is what the other receives: it is told once."""
-    found, hosts = _cross_links(lambda sender, _: sender == "node1")
-    found = {key: link for key, link in found.items() if max(key[:2]) < 4}
-    slow = {name: machine.direction for name, machine in machines_of(found, hosts).items() if machine.best < 1}
-    assert slow == {"node1": OUTGOING}
+def test_a_host_slow_both_ways_has_no_direction():
+    """Where no link of the host is nearer to the usual, all of them stand together."""
+    found, hosts = _between_hosts(lambda a, b: "node1" in (a, b))
+    machines = machines_of(found, hosts)
+    assert (machines["node1"].best, machines["node1"].direction) == (0.15, "both")
+    assert all(machines[name].best == 1.0 for name in ("node0", "node2"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +53,18 @@ def test_a_slow_host_starves_the_device(tmp_path: Path) -> None:
     found = next(f for f in report.findings if f.verdict == "host-dispatch-bound")
     assert found.severity.rank >= Severity.HIGH.rank and found.saving is not None
     assert report.summary.direction == "scheduling"
+
+
+def test_one_slow_host_of_three_is_not_the_run(tmp_path: Path) -> None:
+    """What only one rank loses is that rank's: the run's figures are those of its typical rank."""
+    fast = write(replace(SMALL, ranks=3), tmp_path / "fast")
+    slow = write(replace(SMALL, ranks=3, host_us=300.0), tmp_path / "slow")
+    one, other = (sorted(path.glob("*_ascend_*"))[2] for path in (fast, slow))
+    shutil.rmtree(one)
+    shutil.copytree(other, fast / other.name)
+    facts = measure([fast], ["dispatch.starved_share"], Options(jobs=1)).facts
+    assert facts.value("dispatch.starved_share", Subject("rank", "2", (2,))) > 0.9
+    assert facts.value("dispatch.starved_share", RUN) < 0.05
 
 
 @pytest.mark.parametrize("form", ["cut", "gz"])
