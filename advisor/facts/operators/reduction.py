@@ -30,6 +30,7 @@ from advisor.facts.operators.kinds import (
     is_cube,
     is_fused_update,
     is_update,
+    moved_bytes,
 )  # fmt: skip
 from advisor.facts.operators.patterns import (
     MOST,
@@ -41,7 +42,16 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operators.work import FULL, SlowCase, UnalignedRows, float32_ratio, matmul, slow_case, unaligned
+from advisor.facts.operators.work import (
+    FULL,
+    MatMul,
+    SlowCase,
+    UnalignedRows,
+    float32_ratio,
+    matmul,
+    slow_case,
+    unaligned,
+)
 from advisor.facts.recording.counts import is_cut, types_of
 from advisor.facts.recording.limits import section
 from advisor.model import Source
@@ -248,8 +258,8 @@ def _row(
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
-        if product is not None and product.useful < 1:
-            lost = us * (1 - product.useful)
+        if product is not None:
+            lost = us * _padding(kernels, member, product, s)
             padding += lost
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
@@ -292,6 +302,15 @@ def _place(timeline: Timeline, index: int) -> str:
     kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
     name, start = operator_name(kernels.names[kernels.name[index]])[-80:], int(kernels.start[index])
     return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
+
+
+def _padding(kernels: Kernels, member: int, product: MatMul, signature: Signature) -> float:
+    """Part of a multiplication's time that padding costs: of the cube unit's busy time where counters show that no other
+    unit is busier, else as bytes and operations tell."""
+    _, busiest, mac = _pipes(kernels, [member])
+    if mac is None or busiest is None:
+        return product.padding(moved_bytes(signature))
+    return (1 - product.useful) * mac if mac >= busiest else 0.0
 
 
 def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:
