@@ -57,7 +57,7 @@ from advisor.facts.recording.limits import section
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import PIPES
-from advisor.sources.streams.kernels import Kernels, operator_name
+from advisor.sources.streams.kernels import Kernels, Signature, operator_name
 
 PIPE_NAMES = {
     "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
@@ -305,8 +305,8 @@ def _place(timeline: Timeline, index: int) -> str:
 
 
 def _padding(kernels: Kernels, member: int, product: MatMul, signature: Signature) -> float:
-    """Part of a multiplication's time that padding costs: of the cube unit's busy time where counters show that no other
-    unit is busier, else as bytes and operations tell."""
+    """Part of a multiplication's time that padding costs: of the cube unit's busy time where counters show that no
+    other unit is busier, else as bytes and operations tell."""
     _, busiest, mac = _pipes(kernels, [member])
     if mac is None or busiest is None:
         return product.padding(moved_bytes(signature))
