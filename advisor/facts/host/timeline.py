@@ -313,13 +313,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     first = next(iter(found.values()))
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
-<<<<<<< HEAD
         yield from fact(name, RUN, held_by_most(values), *first.sources, samples=len(values))
-    yield from _stall_facts(run, found, facts.number("step.time_us", RUN))
-=======
-        yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
     yield from _stall_facts(run, found, parts, facts.number("step.time_us", RUN))
->>>>>>> main
     gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
     yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
 
