@@ -29,6 +29,7 @@ from advisor.facts.operators.kinds import (
     is_conversion,
     is_cube,
     is_fused_update,
+    moved_bytes,
 )  # fmt: skip
 from advisor.facts.operators.patterns import (
     MOST,
@@ -41,13 +42,22 @@ from advisor.facts.operators.patterns import (
     tail_us,
 )
 from advisor.facts.operators.updates import find_updates
-from advisor.facts.operators.work import FULL, SlowCase, UnalignedRows, float32_ratio, matmul, slow_case, unaligned
+from advisor.facts.operators.work import (
+    FULL,
+    MatMul,
+    SlowCase,
+    UnalignedRows,
+    float32_ratio,
+    matmul,
+    slow_case,
+    unaligned,
+)
 from advisor.facts.recording.counts import is_cut, types_of
 from advisor.facts.recording.limits import section
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import PIPES
-from advisor.sources.streams.kernels import Kernels, operator_name
+from advisor.sources.streams.kernels import Kernels, Signature, operator_name
 
 PIPE_NAMES = {
     "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
@@ -260,8 +270,8 @@ def _row(
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
-        if product is not None and product.useful < 1:
-            lost = us * (1 - product.useful)
+        if product is not None:
+            lost = us * _padding(kernels, member, product, s)
             padding += lost
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
@@ -304,6 +314,15 @@ def _place(timeline: Timeline, index: int) -> str:
     kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
     name, start = operator_name(kernels.names[kernels.name[index]])[-80:], int(kernels.start[index])
     return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
+
+
+def _padding(kernels: Kernels, member: int, product: MatMul, signature: Signature) -> float:
+    """Part of a multiplication's time that padding costs: of the cube unit's busy time where counters show that no
+    other unit is busier, else as bytes and operations tell."""
+    _, busiest, mac = _pipes(kernels, [member])
+    if mac is None or busiest is None:
+        return product.padding(moved_bytes(signature))
+    return (1 - product.useful) * mac if mac >= busiest else 0.0
 
 
 def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:

@@ -156,12 +156,15 @@ class _Process:
         self.longest = np.zeros(0)
         self.rare = np.zeros(0, bool)
         self.parts: list[tuple[Ints, Ints, list[str]]] = []
+        self.unusable = 0
+        """Complete events whose duration is none."""
 
     def add(self, events: Sequence[Event]) -> None:
         """Takes complete events; one without a finite, non-negative duration counts as none."""
         durations = np.array([*map(_DURATION, events)], np.float64)
         usable = (durations >= 0) & (durations < math.inf)
         if not usable.all():
+            self.unusable += int((~usable).sum())
             events, durations = list(itertools.compress(events, usable.tolist())), durations[usable]
         codes = np.fromiter(map(self.head.__getitem__, map(_HEAD_OF, map(_NAME, events))), np.int64, len(events))
         if (untold := codes < 0).any():
@@ -380,6 +383,8 @@ def stream_trace(paths: Sequence[Path], note: Note) -> Trace | None:
             note(str(path), why_unreadable(error))
     if not collector.events:
         return None
+    if unusable := sum(process.unusable for process in collector.processes):
+        note(str(paths[0]), f"{unusable} of its {collector.events} events have no usable duration and were left out")
     trace = collector.finish(cut)
     trace.hardware = collector.has_hardware()
     return trace
