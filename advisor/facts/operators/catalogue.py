@@ -221,6 +221,17 @@ KINDS = (
     kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs="kernels"),
     kind("operators.update_types", "text", "run", "types of the update's kernels", needs="kernels"),
     kind(
+        "operators.update_chain",
+        "count",
+        "run",
+        "separate kernels for each weight, where the update is not fused",
+        formula="length of the sequence that recurs behind the last kernel of the backward pass",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
+    ),
+    kind(
         "operators.tail_us",
         "us",
         _BOTH,

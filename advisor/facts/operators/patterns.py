@@ -89,14 +89,14 @@ def tail_us(timeline: Timeline, update: Mask) -> Floats:
     return result
 
 
-def small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns:
+def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask) -> SmallRuns:
     """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them. A row
-    ends with a kernel that reduces: what follows needs all of its result."""
+    ends with a kernel that reduces: what follows needs all of its result. The update has a remedy of its own."""
     kernels, windows = timeline.kernels, timeline.windows
     steps = len(windows.names)
     fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
     reduces = np.array([is_reduction(s) for s in kernels.signatures])[kernels.signature]
-    small = fit[kernels.signature] & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
+    small = fit[kernels.signature] & ~update & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
     order = np.argsort(kernels.stream, kind="stable")
     order = order[kernels.start[order] >= 0]
     if order.size < 3 or not timeline.whole:

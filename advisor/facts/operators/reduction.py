@@ -29,7 +29,6 @@ from advisor.facts.operators.kinds import (
     is_conversion,
     is_cube,
     is_fused_update,
-    is_update,
     moved_bytes,
 )  # fmt: skip
 from advisor.facts.operators.patterns import (
@@ -42,6 +41,7 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
+from advisor.facts.operators.updates import find_updates
 from advisor.facts.operators.work import (
     FULL,
     MatMul,
@@ -102,6 +102,8 @@ class TypeRow:
     float32_call: str = ""
     """Operator and input shapes that take most of the float32 time."""
     float32_dtypes: str = ""
+    update_us: float = 0.0
+    """Time of those of its kernels that update weights."""
     longest_call: str = ""
     """Operator, step and start of the longest call, as a timeline shows them."""
 
@@ -142,6 +144,10 @@ class Operators:
     changing: tuple[tuple[str, int, float], ...] = ()
     """(operator, shapes, total microseconds) of operators that change shape."""
     whole: bool = True
+    update_total_us: Floats | None = None
+    """Σ durations of the update's kernels per step; None where only types tell which these are."""
+    update_chain: int = 0
+    """Separate kernels for each weight, where nothing but their place tells that they update it."""
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
     problems: tuple[str, ...] = field(default_factory=tuple)
@@ -182,17 +188,21 @@ def reduce(rank: Rank) -> Operators | None:
     longest = np.zeros(len(types), np.int64)
     as_long = np.flatnonzero(kernels.duration == longest_us[type_of])[::-1]
     longest[type_of[as_long]] = as_long  # the first of several, as it is written last
+    updates = find_updates(timeline, types, type_of)
+    update = updates.kernels
+    updated = sums(type_of[update], kernels.duration[update], len(types))
     rows = {
-        types[t]: _row(
-            types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
-            int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
+        types[t]: replace(
+            _row(
+                types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
+                int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
+            ),
+            update_us=float(updated[t]),
         )
         for t in chosen
     }  # fmt: skip
     conversion = np.array([is_conversion(name) for name in types])[type_of]
     aicpu = np.array([is_aicpu(s) for s in kernels.signatures])[kernels.signature]
-    update_types = np.array([is_update(name) for name in types])
-    update = update_types[type_of] & ~timeline.communication
     of = timeline.windows.of
     main = ~timeline.communication
     return Operators(
@@ -208,7 +218,7 @@ def reduce(rank: Rank) -> Operators | None:
         only_us(timeline, segments, update) if timeline.whole else sums(of[update], kernels.duration[update], steps),
         sums(of[update], None, steps),
         tail_us(timeline, update),
-        small_runs(timeline, type_of, types),
+        small_runs(timeline, type_of, types, update),
         any(is_fused_update(types[t]) for t in np.unique(type_of[update])),
         ", ".join(
             types[t] for t in np.unique(type_of[update])[np.argsort(-totals.sum(1)[np.unique(type_of[update])])][:3]
@@ -218,6 +228,8 @@ def reduce(rank: Rank) -> Operators | None:
         dynamic_share(kernels, main),
         *changing_operators(kernels, main),
         whole=timeline.whole,
+        update_total_us=sums(of[update], kernels.duration[update], steps),
+        update_chain=updates.per_weight,
     )
 
 
