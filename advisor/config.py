@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -152,3 +153,20 @@ def _located(entry: str, path: Path | None) -> str:
     """An entry that is a path (it has a slash, or ends in .py), resolved against the file's folder."""
     looks_like_path = "/" in entry or "\\" in entry or entry.endswith(".py") or entry in (".", "..")
     return str((path.parent if path else Path()) / entry) if looks_like_path else entry
+
+
+_LANGUAGE = re.compile(r"""^\s*lang\s*=\s*["'](\w+)["']""", re.MULTILINE)
+
+
+def language_in(path: Path | None = None, start: Path | None = None) -> str | None:
+    """The language that this file asks for, or the nearest configuration at or above `start`; told even where the rest
+    of it cannot be read, for that is told in this language as well."""
+    try:
+        found = path or _nearest(start or Path.cwd())
+        text = found.read_text(encoding="utf-8-sig", errors="replace") if found else ""
+    except (ConfigError, OSError):
+        return None
+    if found is not None and found.name == "pyproject.toml":
+        text = text.partition("[tool.advisor]")[2]
+    match = _LANGUAGE.search(text.partition("\n[")[0])
+    return match[1] if match else None

@@ -27,6 +27,7 @@ _PATTERNS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
             "has a doubled mark",
             re.compile(r"([,，。；：、])\s?\1|; ;|: :|[，。；：、][,;:]|[,;:][，。；：、]|(?<!\.)\.\.(?![./])"),
         ),
+        ("shows a mangled name", re.compile(r"(?<!\w)_Z[NK\d]\w{6,}")),
         ("shows brackets of a program", re.compile(r"\[\s*['\"\d]|\(\s*['\"]|\{|\}|\bText\(")),
     ),
     "en": (("has a space before a mark", re.compile(r"[a-z0-9%] [,.;:](?:\s|$)")),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,15 +101,32 @@ def lint_words(level: str = "error") -> list[LintError]:
     found: list[LintError] = []
     for path in sorted(resource("knowledge_base").rglob("*.yaml")):
         if path.name not in _ABOUT_WORDS:
-            found += _words_in(path, "", level)
+            found += _words_in(path, LANGUAGES[1] if path.name in _CHINESE else "", level)
     for lang in LANGUAGES:
         for path in sorted(resource("reports", "locales", lang).glob("*.yaml")):
             found += _words_in(path, lang, level)
+    for path in sorted(resource("reports", "templates").glob("*.html")):
+        found += _words_on(path, level)
     return found
+
+
+_NO_WORDS = re.compile(r"\{[{%#].*?[#%}]\}|<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL)
+"""What of a template nobody reads: slots, programs and marks."""
+_HAN = re.compile("[\u4e00-\u9fff]")
+
+
+def _words_on(page: Path, level: str) -> Iterator[LintError]:
+    """Words that stand in a template itself instead of a locale."""
+    text = _NO_WORDS.sub(lambda match: "\n" * match[0].count("\n"), page.read_text(encoding="utf-8"))
+    for number, line in enumerate(text.splitlines(), 1):
+        for fault in words_of(line, LANGUAGES[1] if _HAN.search(line) else LANGUAGES[0]):
+            yield LintError(str(page), number, fault, "words of pages stand in reports/locales", level)
 
 
 _ABOUT_WORDS = ("glossary.yaml", "style.yaml", "documents.yaml")
 """Files that hold words that are not written, and names that others gave."""
+_CHINESE = ("messages.yaml", "help.yaml")
+"""Files whose values are Chinese, and whose keys are the English of programs."""
 _PATTERNS = ("without_steps",)
 """Keys of what is looked for in sentences, and is none."""
 

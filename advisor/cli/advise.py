@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.basics.errors import NoVerdict
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT, USAGE
+from advisor.cli.language import spoken
 from advisor.cli.options import judging, load_ruleset, run_options, tell_notes
 from advisor.cli.terminal import outputs, progress, say, start_log, write
+from advisor.knowledge.messages import told_fault
 from advisor.model import Severity
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ def status_of_rules(rules: RuleSet, status: int) -> int:
     """
     tell_notes(rules)
     for error in rules.errors:
-        print(f"advisor: {error}", file=sys.stderr)
+        print(f"advisor: {told_fault(error, spoken())}", file=sys.stderr)
     wrong = rules.errors and all(error.level == "error" for error in rules.errors)
     return USAGE if wrong and status != FAILED else status
 
@@ -71,8 +74,10 @@ def status_of_rules(rules: RuleSet, status: int) -> int:
 def _status(report: Report, rules: RuleSet, fail_on: str | None) -> int:
     if not report.profile.ranks:
         return say(
-            "nothing was recognised as profiler output\n"
-            "  hint: `advisor doctor` tells what was looked for and why each folder was passed over",
+            NoVerdict(
+                "nothing was recognised as profiler output",
+                hint="`advisor doctor` tells what was looked for and why each folder was passed over",
+            ),
             NO_VERDICT,
         )
     if not _judged(report, rules):

@@ -15,6 +15,7 @@ import click
 from advisor.basics.errors import AdvisorError
 from advisor.cli.advise import status_of_rules
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT
+from advisor.cli.language import SPEAK, Group
 from advisor.cli.options import (
     ALLOW_CODE,
     CONFIG,
@@ -144,9 +145,13 @@ def _sampler(given: dict[str, Any], policy: Policy, rules: RuleSet, options: Opt
     return lambda path: read_step_times(path, given["step_unit"], {**policy.key_values, **key}, metadata)
 
 
-@click.group()
+@click.group(cls=Group)
+@SPEAK
 def baseline() -> None:
-    """Keeps baselines: files in a folder, no server. REF is FOLDER or FOLDER#NAME (main where none is given)."""
+    """Keeps baselines: files in a folder, no server.
+
+    REF is FOLDER or FOLDER#NAME (main where none is given).
+    """
 
 
 @baseline.command("add")

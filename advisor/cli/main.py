@@ -13,9 +13,12 @@ from importlib import import_module
 
 import click
 
-from advisor.basics.errors import AdvisorError
+from advisor.basics.errors import AdvisorError, NoVerdict
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
+from advisor.cli.language import SPEAK, Group, localised, settle, spoken
 from advisor.cli.terminal import prepare, say
+from advisor.knowledge.messages import translated
+from advisor.knowledge.words import word
 from advisor.model import LANGUAGES
 
 COMMANDS = {
@@ -38,7 +41,7 @@ COMMANDS = {
 """command -> the module of this folder that it stands in, imported only when it is asked for."""
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     """Finds the commands in modules that are imported only when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -48,11 +51,12 @@ class _LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"advisor.cli.{COMMANDS[cmd_name]}"), cmd_name)
-        return command
+        return localised(command)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="advisor", prog_name="advisor")
+@SPEAK
 def cli() -> None:
     """Tells why AI training on Ascend NPUs is slow, and what to change."""
 
@@ -62,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Ended by SIGTERM or SIGHUP it is 128 + the signal's number.
     """
+    settle(sys.argv[1:] if argv is None else argv)
     verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
     try:
         with _terminable():
@@ -77,10 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.Abort:
         return say("interrupted; no unfinished file was left", INTERRUPTED)
     except click.ClickException as error:
-        error.show(sys.stderr)
+        _show(error)
         return USAGE
     except AdvisorError as error:
-        return say(_told(error, sys.argv[1:] if argv is None else argv), status_of(error))
+        return say(error, status_of(error))
     except KeyboardInterrupt:
         return say("interrupted; no unfinished file was left", INTERRUPTED)
     except BrokenPipeError:
@@ -98,25 +103,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             return say(_TOO_LITTLE, NO_VERDICT)
         if verbose:
             logging.getLogger("advisor").exception("a defect")
-        return say(
-            f"a defect of the advisor itself: {type(error).__name__}: {error}\n"
-            "  hint: run again with -v and report what it prints",
-            DEFECT,
-        )
+        defect = f"a defect of the advisor itself: {type(error).__name__}: {error}"
+        return say(AdvisorError(defect, hint="run again with -v and report what it prints"), DEFECT)
 
 
-def _told(error: AdvisorError, arguments: Sequence[str]) -> str:
-    """The error in the language asked for: the options are all that is known where reading them failed."""
-    from advisor.knowledge.messages import told
+def _show(error: click.ClickException) -> None:
+    """What is wrong with the arguments, as click tells it; in another language than English in words of our own."""
+    if spoken() == LANGUAGES[0]:
+        error.show(sys.stderr)
+        return
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        command = context.command_path
+        print(f"{context.get_usage()}\n{word(spoken(), 'errors.try_help', command=command)}\n", file=sys.stderr)
+    say(translated(error.format_message(), spoken()), USAGE)
 
-    asked = LANGUAGES[0]
-    for name, after in zip(arguments, [*arguments[1:], ""], strict=True):
-        value = after if name == "--lang" else name.removeprefix("--lang=")
-        asked = value if name.startswith("--lang") and value in LANGUAGES else asked
-    return told(error, asked)
 
-
-_TOO_LITTLE = "the memory does not suffice\n  hint: fewer --jobs, or fewer ranks at once"
+_TOO_LITTLE = NoVerdict("the memory does not suffice", hint="fewer --jobs, or fewer ranks at once")
 _PANIC = "PanicException"
 """What native libraries raise past `Exception`; a defect like any other."""
 _NO_ROOM = ("failed to map segment", "Cannot allocate memory")

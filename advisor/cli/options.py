@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.language import named, spoken
 from advisor.cli.terminal import hush
 from advisor.model import ENGINES, LANGUAGES, SEVERITIES
 from advisor.render import formats_of
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from advisor.config import Config
     from advisor.pipeline import Options
     from advisor.ruleset.files.loader import RuleSet
+    from advisor.yamlfiles.faults import LintError
 
 FORMATS = click.option(
     "--format", "formats", multiple=True, metavar="FORMAT[:PATH]",
     help=f"{', '.join(formats_of('report'))}; repeatable; PATH - is standard output.",
 )  # fmt: skip
-LANG = click.option("--lang", type=click.Choice(LANGUAGES), help="Language of texts [default: en].")
+LANG = click.option("--lang", type=click.Choice(LANGUAGES), default=named, help="Language of texts [default: en].")
 RULES = click.option(
     "--rules", "directories", multiple=True, type=click.Path(), metavar="DIR", help="A further rule pack; repeatable."
 )
@@ -76,8 +78,7 @@ def extend_catalogue(config_file: str | None, allowed: Sequence[str] = (), profi
     from advisor.trust import settle
 
     settled = settle(config_file, profiles, allowed)
-    for note in (*settled.notes, *load_extractors(settled.config.extractors)):
-        logging.getLogger("advisor").warning("%s", note)
+    _warn((*settled.notes, *load_extractors(settled.config.extractors)))
 
 
 def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[Config, RuleSet]:
@@ -100,8 +101,14 @@ def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[C
 
 def tell_notes(rules: RuleSet) -> None:
     """Says on standard error what the reports say of the configuration."""
-    for note in rules.notes:
-        logging.getLogger("advisor").warning("%s", note)
+    _warn(rules.notes)
+
+
+def _warn(notes: Iterable[LintError]) -> None:
+    from advisor.knowledge.messages import told_fault
+
+    for note in notes:
+        logging.getLogger("advisor").warning("%s", told_fault(note, spoken()))
 
 
 def _words(values: Sequence[str] | None) -> tuple[str, ...]:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.exits import DONE, FAILED, USAGE
+from advisor.cli.language import SPEAK, Group, spoken
 from advisor.cli.options import ALLOW_CODE, CONFIG, HUSH, LANG, RULES, extend_catalogue, load_ruleset
 from advisor.cli.terminal import note, print_text, start_log
+from advisor.knowledge.messages import told_fault, translated
+from advisor.knowledge.words import word
 from advisor.model import DIRECTIONS, LANGUAGES
 
 if TYPE_CHECKING:
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 SCHEMAS = ("rule", "cases", "remedy", "pack", "config", "policy", "waivers")
 
 
-@click.group()
+@click.group(cls=Group)
+@SPEAK
 def rules() -> None:
     """Work on rule packs: list, show, lint, test, new, schema."""
 
@@ -39,7 +43,7 @@ def list_rules(form: str, **given: Any) -> int:
     config, ruleset = load_ruleset(given)
     print_text(_listed(ruleset, form, given["lang"] or config.lang or "en"))
     for error in (*ruleset.notes, *ruleset.errors):
-        click.echo(str(error), err=True)
+        click.echo(told_fault(error, spoken()), err=True)
     return DONE
 
 
@@ -61,7 +65,7 @@ def _listed(ruleset: RuleSet, form: str, lang: str) -> str:
         )
         for row in rows
     ]
-    return "\n".join(lines) + f"\n{len(rows)} rules\n"
+    return "\n".join([*lines, word(lang, "rules.count", count=len(rows))]) + "\n"
 
 
 @rules.command()
@@ -105,8 +109,6 @@ def lint_rules(
 ) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
     from advisor.authoring.lint import lint
-    from advisor.knowledge.messages import told_fault
-    from advisor.knowledge.words import word
 
     start_log()
     extend_catalogue(config_file, allowed)
@@ -150,6 +152,7 @@ class _Asked(click.Option):
     """Asked for where it was not given; where nobody answers, its default or an error that names it."""
 
     def prompt_for_value(self, ctx: click.Context) -> Any:
+        self.prompt = translated(self.prompt or "", spoken())
         try:
             return super().prompt_for_value(ctx)
         except click.Abort:

@@ -6,18 +6,20 @@ import codecs
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.basics.errors import UsageError
+from advisor.basics.errors import AdvisorError, UsageError
+from advisor.cli.language import spoken
+from advisor.knowledge.messages import told, translated
 from advisor.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
-    from advisor.pipeline import Progress
+    from advisor.pipeline import Advance, Progress
 
 Output = tuple[str, str]
 """(format, path); the path - is standard output."""
@@ -99,11 +101,32 @@ def print_text(text: str, output: str | None = None) -> None:
     write_atomically(output, text)
 
 
-def progress(quiet: bool) -> AbstractContextManager[Progress | None]:
-    """A bar on standard error where that is a terminal and nobody asked for silence."""
-    from advisor.cli.progress import progress as show
+@contextmanager
+def progress(quiet: bool) -> Iterator[Progress | None]:
+    """Yields a callback for `Options.progress` that draws a bar on standard error where that is a terminal and nobody
+    asked for silence; None elsewhere."""
+    if quiet or not sys.stderr.isatty() or os.environ.get("CI"):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
-    return show(sys.stderr.isatty() and not quiet and not os.environ.get("CI"))
+    columns = (
+        TextColumn(translated("reading", spoken())),
+        BarColumn(),
+        TextColumn("{task.fields[ranks]} ranks"),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None, ranks="0")
+
+        def tell(advance: Advance) -> None:
+            ranks = f"{advance.ranks_done}/{advance.ranks}"
+            bar.update(task, completed=advance.bytes_done, total=advance.bytes or 1, ranks=ranks)
+
+        yield tell
 
 
 def hush(context: click.Context, _: click.Parameter, quiet: bool) -> None:
@@ -119,19 +142,30 @@ def _is_quiet() -> bool:
 def note(message: str) -> None:
     """A remark beside the result, on standard error."""
     if not _is_quiet():
-        click.echo(message, err=True)
+        click.echo(translated(message, spoken()), err=True)
 
 
 def start_log(verbose: int = 0, quiet: bool = False) -> None:
     """Warnings, and more as `verbose` asks, to standard error."""
     quiet = quiet or _is_quiet()
     level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, format="advisor: %(message)s", stream=sys.stderr, force=True)
+    logging.basicConfig(level=level, stream=sys.stderr, force=True)
+    logging.getLogger().handlers[0].setFormatter(_Translating("advisor: %(message)s"))
 
 
-def say(message: str, status: int) -> int:
+class _Translating(logging.Formatter):
+    """Lines of the log in the language of errors."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line as the format has it, its message translated."""
+        record.message = translated(record.message, spoken())
+        return super().formatMessage(record)
+
+
+def say(error: AdvisorError | str, status: int) -> int:
     """Tells what went wrong, and hands on what to end with."""
-    print(f"advisor: {message}", file=sys.stderr)
+    text = translated(error, spoken()) if isinstance(error, str) else told(error, spoken())
+    print(f"advisor: {text}", file=sys.stderr)
     return status
 
 

@@ -1,4 +1,5 @@
-"""Messages about files and arguments in the language of the user (`knowledge_base/messages.yaml`).
+"""Messages about files and arguments, and the words of `--help`, in the language of the user
+(`knowledge_base/messages.yaml`, `help.yaml`).
 
 They are written in English where they arise, stand so in JSON, and are translated where they are shown.
 """
@@ -16,6 +17,7 @@ from advisor.yamlfiles.document import read_document
 from advisor.yamlfiles.faults import LintError
 
 _SLOT = re.compile(r"\{(\d+)\}")
+_FILES = ("messages.yaml", "help.yaml")
 _DEEPEST = 3
 """Messages within messages."""
 
@@ -24,7 +26,8 @@ _DEEPEST = 3
 def _translations() -> tuple[dict[str, str], tuple[tuple[re.Pattern[str], str], ...]]:
     """Messages without values as they are, and those with values as patterns, the most telling first."""
     plain, patterns = {}, []
-    for english, chinese in read_document(resource("knowledge_base", "messages.yaml")).data.items():
+    entries = [entry for name in _FILES for entry in read_document(resource("knowledge_base", name)).data.items()]
+    for english, chinese in entries:
         if not _SLOT.search(english):
             plain[english] = chinese
             continue
@@ -60,6 +63,8 @@ def in_both(message: str) -> Text:
 
 def told(error: AdvisorError, lang: str) -> str:
     """The error with its place and hint, as `str(error)` has them in English."""
+    if lang == LANGUAGES[0]:
+        return str(error)
     text = translated(error.message, lang)
     text = word(lang, "errors.placed", place=error.place, message=text) if error.place else text
     return word(lang, "errors.hinted", message=text, hint=translated(error.hint, lang)) if error.hint else text

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from advisor.basics.resources import resource
+from advisor.basics.symbols import plain_symbol
 from advisor.basics.units import is_whole, show
 from advisor.knowledge.words import word
 from advisor.model import Text
@@ -22,7 +23,8 @@ def value_words() -> Mapping[str, Mapping[str, Text]]:
 
 
 def say_value(value: object, unit: str, lang: str, fact: str = "", digits: int | None = None) -> str:
-    """The value in people's words: "23.7 ms", "about 3", "yes", "computation"; names from a profile as they are.
+    """The value in people's words: "23.7 ms", "about 3", "yes", "computation"; names from a profile as they
+    are, those of C++ without namespaces and arguments.
 
     `fact`: whose value it is, where its words have a translation. `digits` as for `show`.
     """
@@ -33,7 +35,7 @@ def say_value(value: object, unit: str, lang: str, fact: str = "", digits: int |
         return word(lang, "values.separator").join(said) or word(lang, "values.nothing")
     if isinstance(value, str):
         known = value_words().get(fact, {}).get(value)
-        return known.get(lang) if known is not None else value
+        return known.get(lang) if known is not None else plain_symbol(value)
     if unit == "count" and isinstance(value, float) and not is_whole(value):
         rounded = round(value)
         return word(lang, "values.about", count=rounded) if rounded else word(lang, "values.less_than_one")

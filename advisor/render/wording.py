@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 
+from advisor.basics.symbols import plain_symbol
 from advisor.basics.units import EXACT, rank_list, show
 from advisor.knowledge.fact_titles import fact_title, fact_titles
 from advisor.knowledge.words import both, word, words
@@ -22,7 +23,8 @@ SMALLEST_REST = 0.005
 
 
 def where(subject: Subject, lang: str) -> str:
-    """The subject as people say it: "rank 3", "link 1-2", with its ranks where they tell more."""
+    """The subject as people say it: "rank 3", "link 1-2", with its ranks where they tell more; of a C++ function its
+    own name (`full_name` has the rest)."""
     kind = word(lang, f"kinds.{subject.kind}")
     if subject.kind == subject.id:
         return kind
@@ -32,7 +34,12 @@ def where(subject: Subject, lang: str) -> str:
     if subject.ranks and subject.kind != "rank" and (subject.kind != "link" or len(subject.ranks) > 2):
         kind_of_rank = word(lang, "kinds.rank" if len(subject.ranks) == 1 else "report.ranks")
         ranks = aside(f"{kind_of_rank} {rank_list(subject.ranks)}", lang)
-    return f"{kind} {subject.id}{ranks}"
+    return f"{kind} {plain_symbol(subject.id)}{ranks}"
+
+
+def full_name(subject: Subject) -> str:
+    """The name the profile has for the subject where `where` says less of it, else nothing."""
+    return subject.id if plain_symbol(subject.id) != subject.id else ""
 
 
 def aside(text: str, lang: str) -> str:
@@ -135,9 +142,10 @@ def check(remedy: Remedy, lang: str) -> str:
     if remedy.verify is None:
         return ""
     title, expect = fact_title(remedy.verify.fact, lang), remedy.verify.expect
+    title = f"{title}," if ", " in title else title  # "lateness, share of the step, should fall"
     if expect.startswith("= "):
         return word(lang, "report.verify_is", fact=title, value=_said(expect.removeprefix("= "), lang))
-    return word(lang, "report.verify_with", fact=title, expect=word(lang, f"expectations.{expect}"))
+    return word(lang, "report.verify_with", fact=title, expect=word(lang, f"expectations.{expect.removesuffix('s')}"))
 
 
 def _said(value: str, lang: str) -> str:

@@ -26,6 +26,7 @@ FACTS = ("step.idle_share", "rank.late_cause")
         ("It waits (nan ms)", "en", "unfilled"),
         ("It is mostly in ('MatMul', 3)", "en", "brackets"),
         ("It is mostly in ['MatMul']", "en", "brackets"),
+        ("Mostly in _ZN2at6native4fillEv", "en", "mangled name"),
         ("step.idle_share is high", "en", "id of a fact"),
         ("It takes 3 ms µs", "en", "doubled unit"),
         ("110\u00a0% times per launch", "en", "doubled unit"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from advisor.authoring.style import faults_of
 from advisor.authoring.texts import told
 from advisor.facts.registry import catalogue
@@ -22,3 +24,13 @@ def faults_in(report: Report, rules: RuleSet) -> list[str]:
                 faults = faults_of(text, lang, each.source.get(lang), facts)
                 found += [f"{finding.rule} {each.where} {fault} | {text}" for fault in faults]
     return found
+
+
+_QUOTED = re.compile(r"`[^`\n]*`|'[^'\n]*'|\"[^\"\n]*\"|“[^”\n]*”|\[[^\]\n]*\]")
+_CODE = re.compile(r"(?m)^\s*(?:from|import|for|with) .*$")
+_SENTENCE = re.compile(r"(?<![\w./-])(?:[A-Za-z]+ ){3,}[A-Za-z]+(?![\w./-])")
+
+
+def english_in(said: str) -> list[str]:
+    """Runs of four English words and more, outside of code, names of files and what is quoted."""
+    return _SENTENCE.findall(_QUOTED.sub("|", _CODE.sub("", said)))

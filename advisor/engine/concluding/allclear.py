@@ -68,12 +68,13 @@ def losses(facts: FactSet) -> list[Loss]:
 
 
 def _is_without_bubble(name: str, facts: FactSet) -> bool:
-    """Whether a share of exposed communication leaves out a bubble that the picture of the step contains."""
+    """Whether a share of exposed communication leaves out a bubble that the picture of the step contains. Without
+    stages there is none, however the two shares were rounded."""
+    staged = (facts.number("parallelism.pipeline", RUN) or 1) > 1 or (facts.number("step.bubble_us", RUN) or 0) > 0
     whole = facts.number("step.exposed_communication_share", RUN)
     part = facts.number(name, RUN)
-    return (
-        name == "communication.exposed_without_bubble_share" and whole is not None and part is not None and part < whole
-    )
+    told = name == "communication.exposed_without_bubble_share" and whole is not None and part is not None
+    return told and staged and part < whole  # type: ignore[operator]
 
 
 def _bubble_is_unknown(facts: FactSet) -> bool:

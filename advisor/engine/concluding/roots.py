@@ -100,7 +100,10 @@ def _unique(items: Iterable[_Item]) -> tuple[_Item, ...]:
 
 
 def _by_id(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
-    return tuple({remedy.id: remedy for remedy in reversed(list(remedies))}.values())[::-1]
+    first: dict[str, Remedy] = {}
+    for remedy in remedies:
+        first.setdefault(remedy.id, remedy)
+    return tuple(first.values())
 
 
 def _outweighs(cause: Finding, symptom: Finding) -> bool:

@@ -249,6 +249,8 @@ KINDS = (
          "what grew on the ranks that caused it: compute (the kernels are slower), work (there are more, or larger "
          "ones), start (idle before the first kernel), host (idle between kernels), communication, or mixed",
          needs=_NEEDS),
+    kind("step.slow_owner", "text", "run",
+         "what the host of the one rank that causes them does in its long idle stretches", needs="trace"),
     kind("step.slow_ranks", "text", "run", "ranks that cause most of the slow steps", needs=_NEEDS),
     kind("step.slow_kernel_ratio", "number", "run", "the same kernels take this many times as long in slow steps",
          formula="Σ measured ÷ Σ at the median of type and shapes, slow steps against usual ones", needs="kernels"),
@@ -274,7 +276,6 @@ def listing(names: tuple[str, ...], most: int = 6) -> str:
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the slow steps, and of the ranks that cause most of them."""
-    del facts
     balance = accounts(run)
     if balance is None or len(balance.steps) < FEWEST:
         return
@@ -293,6 +294,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         "step.slow_period": found.period, "step.slow_origin": found.origin, "step.slow_part": found.part,
         "step.slow_ranks": ", ".join(map(str, found.ranks)) or None, "step.slow_kernel_ratio": found.kernel_ratio,
     }  # fmt: skip
+    if len(found.ranks) == 1:
+        values["step.slow_owner"] = _owner(facts, found.ranks[0], float(found.extra.mean()))
     for name, value in values.items():
         yield from fact(name, RUN, value, *sources, samples=n)
     for rank in found.ranks:
@@ -302,4 +305,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.slow_steps_part", subject, found.parts[rank], *own, samples=n)
 
 
-FAMILIES = (Family("slow_steps", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)
+def _owner(facts: FactSet, rank: int, extra_us: float) -> Value | None:
+    """What the rank's host did in its long idle stretches, where the longest of these makes most of a slow step."""
+    subject = Subject("rank", str(rank), (rank,))
+    longest = facts.number("timeline.longest_gap_us", subject) or 0.0
+    return facts.value("timeline.gap_owner", subject) if longest >= extra_us * MOST else None
+
+
+FAMILIES = (Family("slow_steps", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "timeline")),)

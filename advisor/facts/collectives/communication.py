@@ -283,13 +283,14 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
 
 
 def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -> None:
-    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing."""
+    """Cuts the wait for absent ranks to what is exposed and no transfer: waiting beside computation costs nothing."""
     left = facts.number("step.exposed_communication_us", RUN)
     for (role, kind_), total in sums.items():
         measured = _exposed_of(run, role, kind_, waiting=True)
         most = measured if measured is not None else left
         if most is not None:
-            total.absent = min(total.absent, most)
+            moved = _exposed_of(run, role, kind_) or 0.0
+            total.absent = min(total.absent, max(most - moved, 0.0))
 
 
 def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float], dict[int, float], dict[int, float]]:

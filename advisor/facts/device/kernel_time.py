@@ -15,6 +15,7 @@ import numpy.typing as npt
 from advisor.basics.intervals import EMPTY, Intervals, union
 from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
+from advisor.facts.recording.overhang import tell_crowd
 from advisor.facts.recording.windows import Placed, Windows, place
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
@@ -84,6 +85,8 @@ def _place(rank: Rank) -> Timeline | None:
         file = rank.relative(rank.tables["kernels"].paths[0])
         rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
                         "are lost): operators are judged, steps and idle time are not")  # fmt: skip
+    if not alone:
+        tell_crowd(rank, kernels, communication)
     placed = place(rank, kernels, whole and counted, ~communication)
     told = placed.steady is None or placed.steady.idle_told
     if not placed.inside.all():

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.basics.intervals import Intervals, complement, covered, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
@@ -270,6 +271,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank and of the run."""
     found = run.each(IDLE)
     rows: dict[int, dict[str, float]] = {}
+    parts: dict[int, float] = {}
     for rank, idle in found.items():
         per = scale(run, rank, idle.steps)
         window = per.per_step(idle.window_us)
@@ -295,6 +297,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if window > 0:
                 row["timeline.own_code_share"] = row["timeline.own_code_us"] / window
         rows[rank] = row = in_steps(run, rank, row, window)
+        parts[rank] = _cap_loading(row)
         subject = Subject("rank", str(rank), (rank,))
         samples = int(per.steps)
         for name, value in row.items():
@@ -310,14 +313,29 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     first = next(iter(found.values()))
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
-        yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
-    yield from _stall_facts(run, found, facts.number("step.time_us", RUN))
+        yield from fact(name, RUN, held_by_most(values), *first.sources, samples=len(values))
+    yield from _stall_facts(run, found, parts, facts.number("step.time_us", RUN))
     gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
     yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
 
 
-def _stall_facts(run: Run, found: dict[int, Idle], step_us: float | None) -> Iterator[Fact]:
-    """What pauses of single ranks cost a step that all take together: the mean over steps of the longest one."""
+def _cap_loading(row: dict[str, float]) -> float:
+    """Keeps the wait for the loader within the idle time, of which it is a part; what of it is kept. It is the mean of
+    the waits that end in the recording, one fewer than steps, and the step table tells of the last step as well."""
+    idle, loading = row["timeline.idle_us"], row.get("timeline.loader_idle_us", 0.0)
+    if loading <= idle:
+        return 1.0
+    row["timeline.loader_idle_us"] = idle
+    if "timeline.loader_idle_share" in row and "timeline.idle_share" in row:
+        row["timeline.loader_idle_share"] = row["timeline.idle_share"]
+    return idle / loading
+
+
+def _stall_facts(
+    run: Run, found: dict[int, Idle], loading: Mapping[int, float], step_us: float | None
+) -> Iterator[Fact]:
+    """What pauses of single ranks cost a step that all take together: the mean over steps of the longest one. Of each
+    rank's waits for its loader the part counts that is idle time of its steps."""
     sources = next(iter(found.values())).sources
     values: dict[str, dict[str, list[float]]] = {"loader": defaultdict(list), "gc": defaultdict(list)}
     for rank, idle in found.items():
@@ -325,7 +343,7 @@ def _stall_facts(run: Run, found: dict[int, Idle], step_us: float | None) -> Ite
         part = float(per.chosen.sum()) / per.steps
         for i in np.flatnonzero(per.chosen).tolist():
             if idle.loader_us is not None and np.isfinite(idle.loader_us[i]):
-                values["loader"][idle.steps[i]].append(part * float(idle.loader_us[i]))
+                values["loader"][idle.steps[i]].append(part * loading[rank] * float(idle.loader_us[i]))
             if idle.gc_us is not None:
                 values["gc"][idle.steps[i]].append(part * float(min(idle.gc_us[i], idle.idle_us[i])))
     for name, by_step in values.items():

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from advisor.basics.units import show
 from advisor.facts.device.kernel_time import is_communication
 from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch
 from advisor.facts.operators.patterns import MOST, SmallRuns
 from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, call_text
 from advisor.facts.operators.work import FULL as FLOAT32
+from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import whole_time
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Signature, operator_name
@@ -49,6 +51,8 @@ def from_statistics(rank: Rank) -> Operators | None:
         cores[name][core if isinstance(core, str) else ""] += float(us)
     if not total:
         return None
+    if table == "operator_types":
+        _tell_apart(rank, sum(total.values()))
     averaged = table == "operators" or bool("steps" in frame and (frame["steps"] == 1).all())
     extra = _aicpu_rows(rank) if averaged else {}
     for name, (times, us) in extra.items():
@@ -75,6 +79,21 @@ def from_statistics(rank: Rank) -> Operators | None:
         unknown, unknown, unknown, unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
     )  # fmt: skip
+
+
+def _tell_apart(rank: Rank, of_types: float) -> None:
+    """Notes where the operators one by one take another time than their types: both are sums of the same step."""
+    frame = _device_rows(rank, "operators") if rank.has("operators") else None
+    if frame is None or frame.empty:
+        return
+    single = float(frame["total_us"].sum())
+    if abs(single - of_types) > section("contradiction")["sum_share"] * max(single, of_types):
+        types = rank.tables["operator_types"].paths[0].name
+        text = (
+            f"lists operators of {show(single, 'us')}, {types} counts {show(of_types, 'us')} for the same step: rows "
+        )
+        file = rank.relative(rank.tables["operators"].paths[0])
+        rank.note(file, text + ("are missing" if single < of_types else f"of {types} are missing"))
 
 
 def _aicpu_rows(rank: Rank) -> dict[str, tuple[float, float]]:

@@ -1,8 +1,9 @@
-"""Durations of host events against their starts: a recording ends soon after its last event begins."""
+"""Durations against starts: a recording ends soon after its last event begins, and a device runs few things at once."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
@@ -27,3 +28,16 @@ def tell_overhang(rank: Rank, trace: Trace, kernels: Kernels) -> None:
             f"{show(behind / length, 'ratio')} of their time lies behind the last start of all"
         )
         rank.note(rank.relative(rank.tables["trace"].paths[0]), text, ("trace",))
+
+
+def tell_crowd(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> None:
+    """Notes kernels that would have to run many at once, more than a device has streams for: their durations or their
+    starts are in another unit."""
+    known = (kernels.start >= 0) & ~communication
+    if not known.any():
+        return
+    start, length = kernels.start[known], (kernels.end - kernels.start)[known]
+    at_once = float(length.sum()) / max(float(np.ptp(start) + length.max()), 1.0)
+    if at_once > section("contradiction")["at_once"]:
+        text = f"contradicts itself: by their starts and durations {at_once:.0f} kernels ran at once, on average"
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))

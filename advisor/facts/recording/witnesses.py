@@ -3,13 +3,14 @@ wait for each other. Where they cannot all be true, all of those that disagree a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from advisor.basics.units import show
 from advisor.facts.base import Run
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import compute_more, same_steps
 from advisor.facts.recording.limits import section
@@ -27,6 +28,7 @@ def hear_witnesses(run: Run) -> None:
         steps, course, exchange = times.get(rank.rank), courses.get(rank.rank), exchanges.get(rank.rank)
         if steps is not None and course is not None:
             _steps_and_kernels(rank, steps, course)
+            _steps_and_first_kernels(rank, steps, course)
         if steps is not None and exchange is not None:
             _steps_and_collectives(rank, steps, exchange)
             _steps_and_starts(rank, steps, exchange)
@@ -34,6 +36,7 @@ def hear_witnesses(run: Run) -> None:
             _collectives(rank, exchange)
         if course is not None and exchange is not None:
             _same_collectives(rank, course, exchange)
+    _names(run, courses, exchanges)
     _lengths(run, times)
     _clocks(run, courses, exchanges)
 
@@ -70,6 +73,20 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
         text = (
             f"tells steps of {show(length / len(rows), 'us')}, in which its kernels span {show(span / len(rows), 'us')}"
         )
+        _contradict(rank, text, "steps", "kernels")
+
+
+def _steps_and_first_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
+    """Steps follow each other, so that they are as long as from the first kernel of one to that of the next; a host
+    that prepares makes a first step longer, another unit or another run makes all of them longer."""
+    limits = section("contradiction")
+    distance = dict(zip(course.steps, (course.span_us[:-1] + course.lead_us[1:]).tolist(), strict=False))
+    told = {step: float(us) for step, us in zip(steps.steps, steps.time, strict=True) if us > 0}
+    both = [(told[step], distance[step]) for step in told if distance.get(step, 0.0) > 0]
+    longer = sum(length > limits["one_job_factor"] * apart for length, apart in both)
+    if len(both) >= limits["compared"] and 2 * longer > len(both) and steps.table == "steps":
+        length, apart = (sum(values) / len(both) for values in zip(*both, strict=True))
+        text = f"tells steps of {show(length, 'us')}, whose first kernels start {show(apart, 'us')} after each other"
         _contradict(rank, text, "steps", "kernels")
 
 
@@ -171,6 +188,32 @@ def _same_collectives(rank: Rank, course: Course, exchange: Exchanges) -> None:
     if len(apart) >= limits["compared"] and float(np.median(apart)) > limits["of_step"] * length:
         middle = show(float(np.median(apart)), "us")
         _contradict(rank, f"the same collectives start {middle} apart in the middle", "collectives", "kernels")
+
+
+def _names(run: Run, courses: Mapping[int, Course], exchanges: Mapping[int, Exchanges]) -> None:
+    """Collectives bear the same names among a rank's kernels and in its file of collectives, or on no rank: a rank on
+    which they share none, while others do, has the file of a rank of other groups."""
+    shared: dict[str, dict[int, bool]] = defaultdict(dict)
+    for number, course in courses.items():
+        exchange = exchanges.get(number)
+        if course.chain is None or exchange is None or course.chain.step not in exchange.steps:
+            continue
+        listed = exchange.name[exchange.step == exchange.steps.index(course.chain.step)]
+        one, other = _by_kind(course.chain.name), _by_kind(exchange.names[i] for i in np.unique(listed).tolist())
+        for kind in one.keys() & other.keys():
+            shared[kind][number] = not one[kind].isdisjoint(other[kind])
+    for rank in run.ranks:
+        if any(any(found.values()) and not found.get(rank.rank, True) for found in shared.values()):
+            _contradict(rank, "no collective of the one is in the other", "collectives", "kernels")
+
+
+def _by_kind(names: Iterable[str]) -> dict[str, set[str]]:
+    """Names of collectives by what they do."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        if name:
+            found[kind_of(name)].add(name)
+    return found
 
 
 def _contradict(rank: Rank, text: str, *tables: str) -> None:

@@ -191,6 +191,7 @@ def _environment(lines: bool) -> Environment:
         statements_of=_statements_of,
         two=_two,
         where=wording.where,
+        full_name=wording.full_name,
         word=wording.word,
     )
     return environment

@@ -33,6 +33,7 @@ from advisor.render.wording import (
     change,
     check,
     extent,
+    full_name,
     gain,
     labelled,
     made_of,
@@ -200,6 +201,8 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_In
     finding = branch.finding
     whole = everything or number == 1
     body: list[Line] = [_line(finding.message.get(lang) if whole else first_sentences(finding.message.get(lang), 400))]
+    if everything and full_name(finding.subject):
+        body.append(_line((full_name(finding.subject), "dim")))
     body += [
         _line(
             (labelled(_named(evidence.fact, lang, everything), "", lang), "dim"),

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from advisor.sources.database.pages import Cells, Columns, read_columns
+from advisor.sources.database.rowchecks import odd_rows
 from advisor.sources.metadata import as_int
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import require_file, why_unreadable
@@ -243,6 +244,12 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
                     lost = [c for c in columns if database.has(table) and not database.has(table, c)]
                     if lost:
                         note(str(path), f"table {table} lacks the column{'s' if lost[1:] else ''} {', '.join(lost)}")
+                read = {
+                    database.name(table): database.tables[table]
+                    for table in {*_EXPECTED, *_EXTRA} & database.tables.keys()
+                }
+                for problem in odd_rows(database.rows, read):
+                    note(str(path), problem)
                 if not _EXPECTED & database.tables.keys() and not database.odd:
                     note(str(path), "holds none of the tables of a profiler's database")
                 odd = [n for n in database.odd if n.lower() in _EXPECTED]

@@ -125,12 +125,22 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
     lost = sum(bool(row["queue_sizes"]) and row["queue_capacity"] is None for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have no usable length of their queue")
-    over = sum(max(row["queue_sizes"], default=0.0) > (row["queue_capacity"] or float("inf")) for row in rows)
+    over = sum(_fullest(row) > (row["queue_capacity"] or float("inf")) for row in rows)
     if over:
         note(str(path), f"{over} of {len(rows)} operations have more in their queue than it holds: that cannot be")
     lost = sum(row["unsampled"] for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")
+    gone = {child for row in rows for child in row["children"]} - {row["op_id"] for row in rows}
+    if gone:
+        shown = ", ".join(map(str, sorted(gone)[:8]))
+        note(str(path), f"names operations that it does not tell of ({shown}): their rows are missing")
+
+
+def _fullest(row: Mapping[str, Any]) -> float:
+    """The most that an operation's queue is told to have held, in a sample or on average."""
+    samples: tuple[float, ...] = row["queue_sizes"]
+    return max((*samples, row["queue_average"] or 0.0))
 
 
 def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:

@@ -161,6 +161,7 @@ def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note
     cores = to_whole(document.get("cpu_processor_num"))
     rows = []
     count = max([len(times), *(len(v) for v in own.values()), *((len(v) + step - 1) // step for v in machine.values())])
+    above = 0
     for i in range(count):
         time = times[i] if i < len(times) else None
         row: dict[str, Any] = {"cores": cores, "time_ns": None if time is None else int(time * 1_000_000)}
@@ -170,6 +171,10 @@ def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note
             row |= {name: value for name, value in at.items() if name not in _SHARES}
         row |= {name: values[i] for name, values in own.items() if i < len(values)}
         rows.append(row)
+        # each is a whole number of percent, rounded by less than one
+        above += sum(at[name] or 0.0 for name in _SHARES) > 100 + len(_SHARES)
+    if above:
+        note(str(reference.paths[0]), f"{above} of {count} samples tell of more than all of the machine's processors")
     return canonical_frame("host_cpu", rows, columns) if rows else None
 
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from advisor.sources.reference import Note
 from advisor.sources.streams.hardware_lanes import HARDWARE
 from advisor.sources.streams.trace_events import (
+    CLOCK,
     ITERATION,
     Cut,
     Description,
@@ -97,11 +98,24 @@ class Trace:
     """(graph, iteration, start, end) of the executions of graphs that msprof marks on the device."""
 
 
+class _Codes(dict[str, int]):
+    """Short name -> place in the arrays, which may be longer."""
+
+    def __init__(self) -> None:
+        self.fresh: list[str] = []
+        """Names that were seen since this was last emptied."""
+
+    def __missing__(self, name: str) -> int:
+        place = self[name] = len(self)
+        self.fresh.append(name)
+        return place
+
+
 class _Heads(dict[str, int]):
     """Places of short names by the first characters of a name. Most names are long (an operator's path) and their first
     characters tell the short one; -1 where they don't."""
 
-    def __init__(self, code: dict[str, int]) -> None:
+    def __init__(self, code: _Codes) -> None:
         self.code = code
 
     def __missing__(self, head: str) -> int:
@@ -110,7 +124,23 @@ class _Heads(dict[str, int]):
         return place
 
 
+class _Names(dict[str, int]):
+    """Places of short names by the whole name, for those whose first characters don't tell: a Python function is
+    called a hundred thousand times by one name."""
+
+    def __init__(self, code: _Codes) -> None:
+        self.code = code
+
+    def __missing__(self, name: str) -> int:
+        if len(self) >= _KEPT:
+            self.clear()
+        place = self[name] = self.code[short_name(name)]
+        return place
+
+
 _HEAD = 24
+_KEPT = 1 << 14
+"""Whole names remembered at once: where each is another, remembering them gains nothing and takes memory."""
 _HEAD_OF = operator.itemgetter(slice(_HEAD))
 
 
@@ -119,31 +149,34 @@ class _Process:
 
     def __init__(self) -> None:
         self.title = ""
-        self.code: defaultdict[str, int] = defaultdict(itertools.count().__next__)
-        """Short name -> place in the arrays, which may be longer."""
-        self.head = _Heads(self.code)
+        self.code = _Codes()
+        self.head, self.whole = _Heads(self.code), _Names(self.code)
         self.count = np.zeros(0, np.int64)
         self.total = np.zeros(0)
         self.longest = np.zeros(0)
         self.rare = np.zeros(0, bool)
         self.parts: list[tuple[Ints, Ints, list[str]]] = []
+        self.unusable = 0
+        """Complete events whose duration is none."""
 
     def add(self, events: Sequence[Event]) -> None:
         """Takes complete events; one without a finite, non-negative duration counts as none."""
         durations = np.array([*map(_DURATION, events)], np.float64)
         usable = (durations >= 0) & (durations < math.inf)
         if not usable.all():
+            self.unusable += int((~usable).sum())
             events, durations = list(itertools.compress(events, usable.tolist())), durations[usable]
         codes = np.fromiter(map(self.head.__getitem__, map(_HEAD_OF, map(_NAME, events))), np.int64, len(events))
-        for i in np.flatnonzero(codes < 0).tolist():
-            codes[i] = self.code[short_name(events[i].name)]
+        if (untold := codes < 0).any():
+            names = map(_NAME, itertools.compress(events, untold.tolist()))
+            codes[untold] = [*map(self.whole.__getitem__, names)]
         if len(self.code) > self.count.size:
             more = np.zeros(2 * len(self.code) - self.count.size)
             self.count = np.concatenate((self.count, more.astype(np.int64)))
             self.total, self.longest = np.concatenate((self.total, more)), np.concatenate((self.longest, more))
-        if len(self.code) > self.rare.size:
-            fresh = [bool(RARE.search(name)) for name in itertools.islice(self.code, self.rare.size, None)]
-            self.rare = np.concatenate((self.rare, np.array(fresh, bool)))
+        if self.code.fresh:
+            self.rare = np.concatenate((self.rare, np.array([bool(RARE.search(name)) for name in self.code.fresh])))
+            self.code.fresh.clear()
         np.add.at(self.count, codes, 1)
         np.add.at(self.total, codes, durations)
         np.maximum.at(self.longest, codes, durations)
@@ -192,8 +225,9 @@ class _Collector:
         self.events += len(events)
         phases = "".join(map(_PHASE, events)).encode()
         if len(phases) != len(events):  # phases are single letters by definition
-            phases = b"".join(event.ph.encode() if event.ph in ("X", "s", "f") else b" " for event in events)
-        if phases.strip(b"Xsf") or ITERATION in block:
+            phases = b"".join(one if len(one := event.ph.encode()) == 1 else b" " for event in events)
+        sampled = map(_NAME, itertools.compress(events, phases.translate(_only(ord("C")))))
+        if b"M" in phases or CLOCK in sampled or ITERATION in block:
             for described in descriptions(block):
                 self._describe(described)
         for phase, into in (("s", self.sent), ("f", self.received)):
@@ -314,10 +348,9 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
 
 def _links(flows: list[Event]) -> tuple[Ints, list[Event]]:
     """(number, event) of those flows that link a launch to its task, `HostToDevice123`."""
+    mine = [*map(str.startswith, map(_NAME, flows), itertools.repeat(_FLOW))]
+    flows = [*itertools.compress(flows, mine)]
     numbers = _numbers(flows)
-    if numbers is None:
-        flows = [event for event in flows if event.name.startswith(_FLOW)]
-        numbers = _numbers(flows)
     if numbers is None:
         numbers = np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in flows], np.int64)
     return numbers, flows
@@ -350,6 +383,8 @@ def stream_trace(paths: Sequence[Path], note: Note) -> Trace | None:
             note(str(path), why_unreadable(error))
     if not collector.events:
         return None
+    if unusable := sum(process.unusable for process in collector.processes):
+        note(str(paths[0]), f"{unusable} of its {collector.events} events have no usable duration and were left out")
     trace = collector.finish(cut)
     trace.hardware = collector.has_hardware()
     return trace

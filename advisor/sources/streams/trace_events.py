@@ -64,9 +64,11 @@ class Description(msgspec.Struct, gc=False):
     args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+CLOCK = "AI Core Freq"
+"""Name of the counter that samples the AI Core's clock."""
 ITERATION = b'"Iteration Time('
 """Stands in the arguments of the span that msprof draws for an execution of a graph, before its unit."""
-_WORDS = (b'"process_name"', b'"AI Core Freq"', ITERATION)
+_WORDS = (b'"process_name"', f'"{CLOCK}"'.encode(), ITERATION)
 _AROUND = 1000
 """Bytes before and after one of these words within which its event lies."""
 _FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")

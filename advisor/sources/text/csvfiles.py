@@ -244,6 +244,9 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
         note(file, "has a heading but no rows")
         return None
     data = dict(zip(matches, picked, strict=True)) or {table.columns[0].name: [None] * count}
+    for name, cells in data.items():
+        if name.endswith("_us") and count and not any(cell is not None and cell.strip() for cell in cells):
+            note(file, f"has nothing in the column {matches[name].heading}")
     return build_frame(
         table, data, columns, note, file,
         headings={name: match.heading for name, match in matches.items()},

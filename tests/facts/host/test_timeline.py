@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from advisor.facts.device.memory import reduce as reduce_memory
-from advisor.facts.host.timeline import host_activity
+from advisor.facts.host.timeline import _cap_loading, host_activity
 from advisor.model import RUN, Severity, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -178,3 +178,13 @@ def test_calls_of_more_than_the_recorded_steps_are_nobodys(tmp_path: Path, launc
     result = measure([path], None, Options(jobs=1))
     assert result.facts.value("host_api.launch_count", RUN) == (650 if told else None)
     assert not [p for p in result.problems if "api_statistic" in p.file]
+
+
+def test_waiting_for_the_loader_is_a_part_of_the_idle_time() -> None:
+    """The waits between twelve steps are eleven: their mean is no more than what the steps are idle."""
+    row = {"timeline.idle_us": 20.0, "timeline.idle_share": 0.38, "timeline.loader_idle_us": 21.6,
+           "timeline.loader_idle_share": 0.41}  # fmt: skip
+    assert _cap_loading(row) == pytest.approx(20.0 / 21.6)
+    assert (row["timeline.loader_idle_us"], row["timeline.loader_idle_share"]) == (20.0, 0.38)
+    less = {"timeline.idle_us": 20.0, "timeline.loader_idle_us": 15.0}
+    assert _cap_loading(less) == 1.0 and less["timeline.loader_idle_us"] == 15.0

@@ -189,3 +189,36 @@ def test_host_events_in_another_unit_lead_to_nothing_certain(tmp_path: Path) -> 
     assert any(p.file.endswith("trace_view.json") and "behind the last start" in p.problem for p in report.problems)
     blamed = [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
     assert all(f.confidence == Confidence.LOW for f in blamed)
+
+
+@pytest.mark.parametrize(("heading", "factor"), [("Duration(us)", 1000), ("Start Time(us)", 0.001)])
+def test_kernels_alone_cannot_run_hundreds_at_once(
+    heading: str, factor: float, slow_rank: Path, tmp_path: Path
+) -> None:
+    """One table with nothing beside it: starts and durations in different units contradict each other."""
+    table = sorted(slow_rank.rglob(KERNELS))[0]
+    (tmp_path / "run").mkdir()
+    shutil.copy(table, tmp_path / "run" / KERNELS)
+    assert not any("at once" in p.problem for p in _report(tmp_path / "run").problems)
+    _scale(tmp_path / "run", KERNELS, heading, factor)
+    report = _report(tmp_path / "run")
+    assert any("kernels ran at once" in p.problem for p in report.problems)
+    assert report.summary.direction != "healthy"
+
+
+def test_steps_longer_than_their_kernels_are_apart_are_told(slow_rank: Path, tmp_path: Path) -> None:
+    """A step table of a run three times as slow: its steps would overlap those of the kernels beside it."""
+    shutil.copytree(slow_rank, tmp_path / "run")
+    for path in (tmp_path / "run").rglob("communication*.json"):
+        path.unlink()
+    for heading in ("Computing", EXPOSED, "Free", "Overlapped", "Communication", "Stage"):
+        _scale(tmp_path / "run", STEPS, heading, 3)
+    assert any("whose first kernels start" in p.problem for p in _report(tmp_path / "run").problems)
+
+
+def test_collectives_of_a_rank_of_other_groups_are_told(tmp_path: Path) -> None:
+    """Two stages of a pipeline share no collective: a file exchanged between them names none of the rank's kernels."""
+    write_profile(simulate(Scenario(data=2, pipeline=2, micro_batches=4, steps=3, layers=2)), tmp_path)
+    assert not any("no collective of the one" in p.problem for p in _report(tmp_path).problems)
+    _exchange(tmp_path, "communication.json")
+    assert sum("no collective of the one" in p.problem for p in _report(tmp_path).problems) == 2

@@ -189,3 +189,33 @@ def test_no_cell_ends_in_a_traceback_or_a_number_that_is_none(value: object) -> 
 def test_a_word_for_nothing_is_no_type(nothing: object) -> None:
     """An operation whose type is lost keeps its number and is called by that alone."""
     assert operation_type(nothing) == ""
+
+
+def test_what_a_queue_cannot_hold_on_average_is_told(tmp_path: Path) -> None:
+    """The average stands in a column of its own; above the length it is in another unit."""
+    head = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,children_id\n"
+    write(tmp_path, "minddata_pipeline_raw_0.csv", f'{head}0,Batch,2,"[1, 2]",150,16,[1]\n1,Map,4,"[1, 2]",1.5,16,\n')
+    rank = rank_of(tmp_path)
+    rank.read("pipeline_ops")
+    assert any("1 of 2 operations have more in their queue than it holds" in p.problem for p in rank.problems)
+
+
+def test_operations_that_are_named_and_not_told_of_are_missing(tmp_path: Path) -> None:
+    """Rows were lost: the children of those left say so."""
+    head = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,children_id\n"
+    write(tmp_path, "minddata_pipeline_raw_0.csv", f'{head}0,Batch,2,"[1, 2]",1.5,16,"[1, 2]"\n')
+    rank = rank_of(tmp_path)
+    rank.read("pipeline_ops")
+    assert any("operations that it does not tell of (1, 2)" in p.problem for p in rank.problems)
+
+
+def test_processors_used_beyond_all_of_them_are_told(tmp_path: Path) -> None:
+    """Shares of one machine add up to all of it."""
+    usage = {
+        "cpu_processor_num": 8, "time_stamp": [1, 2, 3], "op_info": [], "sampling_interval": 10,
+        "device_info": {"user_utilization": [300, 20, 30], "sys_utilization": [5] * 3, "idle_utilization": [75] * 3},
+    }  # fmt: skip
+    write(tmp_path, "minddata_cpu_utilization_0.json", usage)
+    rank = rank_of(tmp_path)
+    rank.read("host_cpu")
+    assert any("2 of 3 samples tell of more than all" in p.problem for p in rank.problems)

@@ -1,0 +1,56 @@
+"""Rows that were deleted and links that lead nowhere are told before a database is read."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from advisor.pipeline import measure
+from benchmarks.mutants.profiles import write_originals
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_originals(tmp_path_factory.mktemp("originals"), corpus=False)["db"]
+
+
+def _told(intact: Path, folder: Path, *statements: str) -> list[str]:
+    """Problems of the profile after these statements on rank 0's database."""
+    shutil.copytree(intact, folder / "run")
+    with sqlite3.connect(sorted((folder / "run").rglob("*.db"))[0]) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+    return [problem.problem for problem in measure([folder / "run"], None).problems]
+
+
+def test_intact_tables_are_not_complained_of(intact: Path, tmp_path: Path) -> None:
+    """Neither of their numbers nor of gaps."""
+    assert not [text for text in _told(intact, tmp_path) if "its table" in text]
+
+
+def test_rows_that_were_deleted_are_told(intact: Path, tmp_path: Path) -> None:
+    """What is left looks like a shorter recording, but for the numbers of its rows."""
+    found = _told(intact, tmp_path, "DELETE FROM CANN_API WHERE rowid % 7 = 0")
+    assert any("rows of its table CANN_API were deleted" in text for text in found)
+
+
+def test_a_table_numbered_by_its_own_column_has_no_gaps(intact: Path, tmp_path: Path) -> None:
+    """globalTaskId is the row's number there, and profilers leave numbers out."""
+    found = _told(intact, tmp_path, "DELETE FROM COMPUTE_TASK_INFO WHERE globalTaskId % 7 = 0")
+    assert not any("were deleted" in text for text in found)
+
+
+def test_links_that_are_no_numbers_are_told(intact: Path, tmp_path: Path) -> None:
+    """Without them no kernel knows its launch, and the facts of launches are gone."""
+    found = _told(intact, tmp_path, "UPDATE CANN_API SET connectionId = 'inf' WHERE rowid % 2 = 0")
+    assert any("CANN_API hold no whole number in connectionId" in text for text in found)
+
+
+def test_a_table_without_row_numbers_is_read(intact: Path, tmp_path: Path) -> None:
+    """SQLite keeps tables without them; nothing is said of their gaps and nothing breaks."""
+    create = "CREATE TABLE NPU_INFO(id INTEGER, name TEXT, PRIMARY KEY (id, name)) WITHOUT ROWID"
+    assert not [text for text in _told(intact, tmp_path, create) if "NPU_INFO" in text]
