@@ -124,11 +124,20 @@ def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str
     if not _VALUE.match(limit) or (match["op"] == "==" and isinstance(item.value, str)):
         return ""
     if symptom and own and match["op"] not in ("==", "!="):
-        return word(lang, "conditions.limit", limit=limit)
-    text = word(lang, f"conditions.{_SAID[match['op']]}", limit=limit)
+        return word(lang, "conditions.limit", limit=_about(limit, lang))
+    text = word(lang, f"conditions.{_SAID[match['op']]}", limit=_about(limit, lang))
     if own or match["value"].replace(NBSP, " ") == show(item.value, item.unit).replace(NBSP, " "):
         return text
-    return word(lang, "conditions.derived", value=match["value"], standing=text) if _VALUE.match(match["value"]) else ""
+    return (
+        word(lang, "conditions.derived", value=_about(match["value"], lang), standing=text)
+        if _VALUE.match(match["value"])
+        else ""
+    )
+
+
+def _about(number: str, lang: str) -> str:
+    """ "about 2" for what conditions write as ≈ 2."""
+    return word(lang, "values.about", count=number[2:]) if number.startswith("≈") else number
 
 
 def _clauses(condition: str) -> list[str]:
