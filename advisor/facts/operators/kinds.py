@@ -33,6 +33,7 @@ _FRAMEWORK_NAME = re.compile(
     r"^trans_|(^|/)trans_|TransData-op|_TransData_\d+$|(^|/)Cast-op\d+$.*|InsertCast|_autocast|^atomic_"
 )
 
+_EXPERT = re.compile(r"Moe|GroupedMatmul", re.IGNORECASE)
 _REDUCTION = re.compile(r"Reduce|Norm|Softmax|^Arg|TopK|Sort|^Cum|Loss|CrossEntropy")
 
 AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
@@ -145,6 +146,11 @@ def is_fetch(kind: str) -> bool:
 def is_vector(signature: Signature) -> bool:
     """Whether it runs on vector cores."""
     return signature.core.upper() in VECTOR_CORES
+
+
+def is_expert(kind: str) -> bool:
+    """Whether the type sends tokens to experts, or multiplies those of several experts at once."""
+    return bool(_EXPERT.search(kind))
 
 
 def is_reduction(signature: Signature) -> bool:
