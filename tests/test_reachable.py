@@ -248,7 +248,7 @@ CASES |= {
     "compile-in-profile": lambda f: modern(f, [MATMUL] * 10, gap_us=100.0, first_factor=400.0),
     "operator-hotspot": lambda f: modern(f, [MATMUL] * 20),
     "float32-heavy": lambda f: modern(f, [matmul(dtype="FLOAT")] * 20),
-    "unaligned-shapes": lambda f: modern(f, [matmul("1001,9;9,1001")] * 20),
+    "unaligned-shapes": lambda f: modern(f, [matmul("4001,305;305,4001")] * 20),
     "conversion-overhead": lambda f: modern(
         f, [MATMUL, ("TransData", "AI_VECTOR_CORE", "static", 200.0, "1024,1024", "FLOAT16")] * 20
     ),

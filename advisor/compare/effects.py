@@ -146,7 +146,7 @@ def _noise(unit: str, step: Metric | None) -> float:
 
 def judge_expectation(expect: str, before: Value | None, after: Value | None, noise: float) -> str:
     """kept, unmoved, opposite or unmeasured: did the value go where it was expected? `expect` is "falls", "rises",
-    or a limit such as "= 0", "< 0.1", "= Level1", "= false"."""
+    or a limit such as "= 0", "< 0.1", "= Level1", "= false", "= CPU, NPU"."""
     if after is None:
         return "unmeasured"
     limit = _LIMIT.match(expect)
@@ -164,6 +164,8 @@ def judge_expectation(expect: str, before: Value | None, after: Value | None, no
 
 def _meets(op: str, text: str, value: Value) -> bool:
     wanted = _plain(text)
+    if op == "=" and isinstance(value, tuple):
+        return sorted(map(str, value)) == sorted(text.split(", "))
     if op == "=":
         return value == wanted or str(value).lower() == text.lower()
     a, b = number(value), number(wanted)

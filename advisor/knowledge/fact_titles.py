@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 from advisor.basics.resources import resource
+from advisor.knowledge.without_steps import reworded
 from advisor.knowledge.words import word
 from advisor.model import Text
 from advisor.yamlfiles.document import read_document
@@ -18,6 +21,19 @@ def fact_titles() -> dict[str, Text]:
     return {name: Text(*titles) for name, titles in data.items()}
 
 
+_STEPLESS: ContextVar[bool] = ContextVar("stepless", default=False)
+
+
+@contextmanager
+def titles_for(has_steps: bool) -> Iterator[None]:
+    """Titles inside speak of the recording where nothing in it marks steps."""
+    token = _STEPLESS.set(not has_steps)
+    try:
+        yield
+    finally:
+        _STEPLESS.reset(token)
+
+
 def titles_of(names: Iterable[str], lang: str) -> str:
     """The titles of these facts in a row."""
     return word(lang, "values.separator").join(dict.fromkeys(fact_title(name, lang) for name in names))
@@ -26,4 +42,6 @@ def titles_of(names: Iterable[str], lang: str) -> str:
 def fact_title(name: str, lang: str) -> str:
     """The title of a fact; its id where it has none (facts of plugins, rare ones)."""
     title = fact_titles().get(name)
-    return title.get(lang) if title is not None else name
+    if title is None:
+        return name
+    return (reworded(title) if _STEPLESS.get() else title).get(lang)

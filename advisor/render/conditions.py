@@ -20,6 +20,8 @@ _CLAUSE = re.compile(
     r"^(?:(?P<what>.+?) = (?P<value>\S.*?) )?(?P<op><=|>=|==|!=|<|>|≤|≥) ?(?P<limit>.+?)(?: \((?P<origin>.*)\))?$"
 )
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?([eE][-+]?\d+)?$")
+_NAME = re.compile(r"^(?:not )?\w+$")
+"""A name of the rule's own: what stands behind it is evidence by itself."""
 _VALUE = re.compile(r"^[^()\[\]_]*$")
 _SAID = {
     "<": "below", "<=": "at_most", "≤": "at_most", ">": "above", ">=": "at_least", "≥": "at_least",
@@ -100,7 +102,7 @@ def standing(item: Evidence, lang: str, *, symptom: bool = False) -> str:
     for clause in _clauses(item.condition):
         match = _CLAUSE.match(clause)
         if match is None:
-            said += [clause] if _VALUE.match(clause) else []
+            said += [clause] if _VALUE.match(clause) and not _NAME.match(clause) else []
             continue
         if not _is_looser(match, item.condition) and (text := _said(item, match, lang, symptom)):
             said.append(text)
@@ -124,11 +126,20 @@ def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str
     if not _VALUE.match(limit) or (match["op"] == "==" and isinstance(item.value, str)):
         return ""
     if symptom and own and match["op"] not in ("==", "!="):
-        return word(lang, "conditions.limit", limit=limit)
-    text = word(lang, f"conditions.{_SAID[match['op']]}", limit=limit)
+        return word(lang, "conditions.limit", limit=_about(limit, lang))
+    text = word(lang, f"conditions.{_SAID[match['op']]}", limit=_about(limit, lang))
     if own or match["value"].replace(NBSP, " ") == show(item.value, item.unit).replace(NBSP, " "):
         return text
-    return word(lang, "conditions.derived", value=match["value"], standing=text) if _VALUE.match(match["value"]) else ""
+    return (
+        word(lang, "conditions.derived", value=_about(match["value"], lang), standing=text)
+        if _VALUE.match(match["value"])
+        else ""
+    )
+
+
+def _about(number: str, lang: str) -> str:
+    """ "about 2" for what conditions write as ≈ 2."""
+    return word(lang, "values.about", count=number[2:]) if number.startswith("≈") else number
 
 
 def _clauses(condition: str) -> list[str]:

@@ -142,9 +142,10 @@ def check(remedy: Remedy, lang: str) -> str:
     if remedy.verify is None:
         return ""
     title, expect = fact_title(remedy.verify.fact, lang), remedy.verify.expect
+    title = f"{title}," if ", " in title else title  # "lateness, share of the step, should fall"
     if expect.startswith("= "):
         return word(lang, "report.verify_is", fact=title, value=_said(expect.removeprefix("= "), lang))
-    return word(lang, "report.verify_with", fact=title, expect=word(lang, f"expectations.{expect}"))
+    return word(lang, "report.verify_with", fact=title, expect=word(lang, f"expectations.{expect.removesuffix('s')}"))
 
 
 def _said(value: str, lang: str) -> str:

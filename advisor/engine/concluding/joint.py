@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from advisor.basics.errors import UsageError
+from advisor.facts.account.spending import USEFUL, spend
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
 from advisor.knowledge.savings import pools, usual_error
@@ -124,6 +125,9 @@ class Gains:
     def __init__(self, facts: FactSet, step_us: float, replay: Replay | None) -> None:
         self.step_us, self.replay = step_us, replay
         self.pools = {name: _size(facts, lists, step_us) for name, lists in pools().items()}
+        spent = spend(facts)
+        self.lost_us = step_us if spent is None else step_us - spent[USEFUL]
+        """What a step can lose but by computing less."""
 
     def of(self, chosen: Sequence[Finding]) -> float:
         """All of them repaired: what a replay sees jointly, the rest part by part."""
@@ -133,13 +137,17 @@ class Gains:
             cures = [Cure(f.saving.removes, f.subject) for f in replayed if f.saving]
             together = self.replay(cures)
             gained = gained if together is None else together
-        return min(gained + self._added([f for f in chosen if f not in replayed]), self.step_us)
+        added = [f for f in chosen if f not in replayed]
+        computing = [f for f in added if f.direction == Direction.COMPUTATION]
+        others = min(gained + self._added([f for f in added if f not in computing]), max(self.lost_us, gained))
+        return min(others + self._added(computing), self.step_us)
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""
         mine = [f for f in above if f.direction == finding.direction and not (f.saving and f.saving.removes)]
         part = self.pools.get(finding.direction.value, self.step_us) - self._added(mine)
-        return max(min(part, self.step_us - taken_us), 0.0)
+        whole = self.step_us if finding.direction == Direction.COMPUTATION else self.lost_us
+        return max(min(part, whole - taken_us), 0.0)
 
     def _added(self, findings: Sequence[Finding]) -> float:
         sums: dict[str, float] = {}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from functools import cache
 
-from advisor.knowledge.words import words
-from advisor.model import Finding, Remedy, Report, Saving, Text
+from advisor.knowledge.without_steps import reworded
+from advisor.model import Finding, Remedy, Report, Saving
 
 
 def tell_of_recording(report: Report) -> Report:
@@ -42,19 +40,3 @@ def _remedy(remedy: Remedy) -> Remedy:
         return remedy
     risk = None if remedy.risk is None else reworded(remedy.risk)
     return replace(remedy, title=reworded(remedy.title), action=reworded(remedy.action), risk=risk)
-
-
-def reworded(text: Text) -> Text:
-    """The text without steps (`without_steps` in reports/locales)."""
-    return Text(_in("en", text.en), _in("zh", text.zh))
-
-
-def _in(lang: str, text: str) -> str:
-    for pattern, instead in _patterns(lang):
-        text = pattern.sub(instead, text)
-    return text
-
-
-@cache
-def _patterns(lang: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(sought), instead) for sought, instead in words(lang)["without_steps"].values())

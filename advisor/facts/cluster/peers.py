@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,6 +40,12 @@ def typical(values: Floats) -> Floats:
         own = values[row, known[row]]
         result[row] = own[np.argmin(np.abs(own))] if len(own) == 2 else np.median(own)
     return result
+
+
+def held_by_most(values: Sequence[float]) -> float:
+    """What more than half of the ranks have at least: what one of them alone has is not the run's. Of two ranks the
+    lesser; at least one value."""
+    return sorted(values)[(len(values) - 1) // 2]
 
 
 def excess(values: Floats) -> Floats:

@@ -18,6 +18,7 @@ from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.collectives.roles import roles_of
 from advisor.facts.device.course import COURSE
+from advisor.facts.operators.kinds import is_expert
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
@@ -89,7 +90,8 @@ def partition(run: Run) -> Partition:
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
     shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
-    found.role = roles_of(found.groups, names, exchanges, computing)
+    experts = any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed)
+    found.role = roles_of(found.groups, names, exchanges, computing, experts)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
     _find_sizes(found, world)

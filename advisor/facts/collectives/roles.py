@@ -21,9 +21,10 @@ def roles_of(
     names: dict[str, str],
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
+    experts: bool,
 ) -> dict[str, str]:
     """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
-    rank's computation a step, microseconds."""
+    rank's computation a step, microseconds; with `experts`, kernels send tokens to experts."""
     roles = {}
     for group in groups:
         word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
@@ -37,6 +38,8 @@ def roles_of(
     for group, counts in kinds.items():
         if group not in roles and any(counts[k] for k in POINT_TO_POINT):
             roles[group] = "pipeline"
+        elif group not in roles and experts and 2 * counts["alltoall"] > sum(counts.values()):
+            roles[group] = "expert"
     _tell_tensor_from_data(groups, kinds, roles, exchanges, computing)
     return roles
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Floats, Ints, Timeline, sums, timeline_of
 from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
@@ -234,14 +235,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     sources = next(iter(found.values())).sources
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
-        # what holds of the run holds of its typical rank: what only one host loses is that rank's
-        yield from fact(name, RUN, float(np.median(values)), *sources, samples=len(values))
+        yield from fact(name, RUN, held_by_most(values), *sources, samples=len(values))
     for step, values_of in by_step.items():
-        means = np.mean(np.array(values_of), axis=0)
+        usual = [held_by_most(column) for column in zip(*values_of, strict=True)]
         keys = ("starved_share", "starved_idle_us", "starved_idle_share", "lead_median_us")
-        for key, value in zip(keys, means[:4].tolist(), strict=True):
-            yield from fact(f"dispatch.{key}", Subject("step", step), value, *sources, samples=int(means[4]))
-    starved = [step for step, values_of in by_step.items() if np.mean([v[0] for v in values_of]) > 0.5]
+        for key, value in zip(keys, usual[:4], strict=True):
+            yield from fact(f"dispatch.{key}", Subject("step", step), value, *sources, samples=int(usual[4]))
+    starved = [step for step, values_of in by_step.items() if held_by_most([v[0] for v in values_of]) > 0.5]
     shown = ", ".join(starved[:8]) + (f" and {len(starved) - 8} more" if len(starved) > 8 else "")
     yield from fact("dispatch.starved_steps", RUN, shown or None, *sources, samples=len(by_step))
     modes = [links.mode for links in found.values() if links.mode]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Ints, timeline_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_totals
@@ -203,7 +204,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     first = next(iter(found.values()))
     for name, values in rows.items():
-        yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+        none = [0.0] * (len(found) - len(values))
+        yield from fact(name, RUN, held_by_most(values + none), *first.sources, samples=len(values))
     for purpose, (_, _, name) in first.by.items():
         yield from fact(f"host_api.{purpose}_name", RUN, name, *first.sources)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from advisor.basics.intervals import Intervals, complement, covered, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
@@ -312,7 +313,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     first = next(iter(found.values()))
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
-        yield from fact(name, RUN, float(np.mean(values)), *first.sources, samples=len(values))
+        yield from fact(name, RUN, held_by_most(values), *first.sources, samples=len(values))
     yield from _stall_facts(run, found, parts, facts.number("step.time_us", RUN))
     gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
     yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)

@@ -94,7 +94,8 @@ KINDS = (
         "ratio",
         _TYPE,
         "part of the type's time that computes padding to multiples of 16 (S57)",
-        formula="Σ t × (1 − m·k·n ÷ the same rounded up to 16) ÷ Σ t, MatMul in plain layout",
+        formula="Σ t × (1 − the longer of computing and moving its bytes ÷ the same with m, k and n rounded up to 16), "
+        "by counters the cube unit's busy share × (1 − m·k·n ÷ the same rounded up), ÷ Σ t, MatMul in plain layout",
         needs="kernels",
     ),
     kind(
@@ -219,6 +220,17 @@ KINDS = (
     kind("operators.update_count", "count", _BOTH, "update kernels per step", needs="kernels"),
     kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs="kernels"),
     kind("operators.update_types", "text", "run", "types of the update's kernels", needs="kernels"),
+    kind(
+        "operators.update_chain",
+        "count",
+        "run",
+        "separate kernels for each weight, where the update is not fused",
+        formula="length of the sequence that recurs behind the last kernel of the backward pass",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
+    ),
     kind(
         "operators.tail_us",
         "us",

@@ -33,6 +33,9 @@ _FRAMEWORK_NAME = re.compile(
     r"^trans_|(^|/)trans_|TransData-op|_TransData_\d+$|(^|/)Cast-op\d+$.*|InsertCast|_autocast|^atomic_"
 )
 
+_EXPERT = re.compile(r"Moe|GroupedMatmul", re.IGNORECASE)
+_REDUCTION = re.compile(r"Reduce|Norm|Softmax|^Arg|TopK|Sort|^Cum|Loss|CrossEntropy")
+
 AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
 VECTOR_CORES = frozenset(("AI_VECTOR_CORE", "MIX_AIV", "VECTOR_CORE", "AIV"))
 CUBE_CORES = frozenset(("AI_CORE", "MIX_AIC", "AIC"))
@@ -143,6 +146,20 @@ def is_fetch(kind: str) -> bool:
 def is_vector(signature: Signature) -> bool:
     """Whether it runs on vector cores."""
     return signature.core.upper() in VECTOR_CORES
+
+
+def is_expert(kind: str) -> bool:
+    """Whether the type sends tokens to experts, or multiplies those of several experts at once."""
+    return bool(_EXPERT.search(kind))
+
+
+def is_reduction(signature: Signature) -> bool:
+    """Whether what it gives needs all of what it gets, by shapes or else by name: it can end a fused chain, and nothing
+    that uses its result is fused with it."""
+    given, taken = shapes(signature.output_shapes), shapes(signature.input_shapes)
+    if given and taken and max(map(elements, given)) < max(map(elements, taken)):
+        return True
+    return bool(_REDUCTION.search(signature.type))
 
 
 def inserted_by_framework(name: str) -> bool:

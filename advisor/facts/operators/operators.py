@@ -125,6 +125,10 @@ def _type_facts(
             "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
         )
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
+        updated, us = sum(row.update_us for row in rows.values()), sum(float(r.total_us.sum()) for r in rows.values())
+        yield from fact(
+            "operator_type.update_share", subject, updated / us if updated else None, *source, samples=samples
+        )
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
@@ -288,6 +292,7 @@ def _run_facts(
     if any(o.update_types for o in found.values()):
         yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
         yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
+        yield from fact("operators.update_chain", RUN, first.update_chain or None, *first.sources)
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
     if (gates := gates_of(first.types)) is not None:
         yield from fact("operators.gate_types", RUN, " → ".join(gates.types), *first.sources)
@@ -320,7 +325,8 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
     yield "operators.conversion_count", sum(per.per_step(count) for count in conversions)
     yield "operators.update_count", per.per_step(o.update_kernels)
     if compute:
-        update = sum(per.per_step(row.total_us) for row in o.types.values() if is_update(row.type))
+        named = (per.per_step(row.total_us) for row in o.types.values() if is_update(row.type))
+        update = sum(named) if o.update_total_us is None else per.per_step(o.update_total_us)
         yield "operators.update_compute_share", update / compute
     limits = [
         (row.total_us.sum(), row.pipe_ratio) for row in o.types.values() if is_update(row.type) and row.pipe_ratio

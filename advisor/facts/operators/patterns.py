@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.facts.device.kernel_time import Floats, Ints, Mask, Timeline, sums
-from advisor.facts.operators.kinds import is_fetch, is_update, is_vector
+from advisor.facts.operators.kinds import is_fetch, is_reduction, is_update, is_vector
 from advisor.facts.operators.work import LAUNCH_US
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels, operator_name
@@ -89,12 +89,14 @@ def tail_us(timeline: Timeline, update: Mask) -> Floats:
     return result
 
 
-def small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns:
-    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them."""
+def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask) -> SmallRuns:
+    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them. A row
+    ends with a kernel that reduces: what follows needs all of its result. The update has a remedy of its own."""
     kernels, windows = timeline.kernels, timeline.windows
     steps = len(windows.names)
     fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
-    small = fit[kernels.signature] & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
+    reduces = np.array([is_reduction(s) for s in kernels.signatures])[kernels.signature]
+    small = fit[kernels.signature] & ~update & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
     order = np.argsort(kernels.stream, kind="stable")
     order = order[kernels.start[order] >= 0]
     if order.size < 3 or not timeline.whole:
@@ -102,7 +104,7 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str]) -> SmallRuns
     chained = np.zeros(order.size, bool)
     before, here = order[:-1], order[1:]
     chained[1:] = (
-        small[before] & small[here] & (kernels.stream[before] == kernels.stream[here])
+        small[before] & ~reduces[before] & small[here] & (kernels.stream[before] == kernels.stream[here])
         & (windows.of[before] == windows.of[here])
         & ((kernels.start[here] - kernels.end[before]) < LAUNCH_US * 1000)
     )  # fmt: skip

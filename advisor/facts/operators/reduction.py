@@ -29,7 +29,7 @@ from advisor.facts.operators.kinds import (
     is_conversion,
     is_cube,
     is_fused_update,
-    is_update,
+    moved_bytes,
 )  # fmt: skip
 from advisor.facts.operators.patterns import (
     MOST,
@@ -41,13 +41,23 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operators.work import FULL, SlowCase, UnalignedRows, float32_ratio, matmul, slow_case, unaligned
+from advisor.facts.operators.updates import find_updates
+from advisor.facts.operators.work import (
+    FULL,
+    MatMul,
+    SlowCase,
+    UnalignedRows,
+    float32_ratio,
+    matmul,
+    slow_case,
+    unaligned,
+)
 from advisor.facts.recording.counts import is_cut, types_of
 from advisor.facts.recording.limits import section
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import PIPES
-from advisor.sources.streams.kernels import Kernels, operator_name
+from advisor.sources.streams.kernels import Kernels, Signature, operator_name
 
 PIPE_NAMES = {
     "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
@@ -92,6 +102,8 @@ class TypeRow:
     float32_call: str = ""
     """Operator and input shapes that take most of the float32 time."""
     float32_dtypes: str = ""
+    update_us: float = 0.0
+    """Time of those of its kernels that update weights."""
     longest_call: str = ""
     """Operator, step and start of the longest call, as a timeline shows them."""
 
@@ -132,6 +144,10 @@ class Operators:
     changing: tuple[tuple[str, int, float], ...] = ()
     """(operator, shapes, total microseconds) of operators that change shape."""
     whole: bool = True
+    update_total_us: Floats | None = None
+    """Σ durations of the update's kernels per step; None where only types tell which these are."""
+    update_chain: int = 0
+    """Separate kernels for each weight, where nothing but their place tells that they update it."""
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
     problems: tuple[str, ...] = field(default_factory=tuple)
@@ -172,17 +188,21 @@ def reduce(rank: Rank) -> Operators | None:
     longest = np.zeros(len(types), np.int64)
     as_long = np.flatnonzero(kernels.duration == longest_us[type_of])[::-1]
     longest[type_of[as_long]] = as_long  # the first of several, as it is written last
+    updates = find_updates(timeline, types, type_of)
+    update = updates.kernels
+    updated = sums(type_of[update], kernels.duration[update], len(types))
     rows = {
-        types[t]: _row(
-            types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
-            int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
+        types[t]: replace(
+            _row(
+                types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
+                int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
+            ),
+            update_us=float(updated[t]),
         )
         for t in chosen
     }  # fmt: skip
     conversion = np.array([is_conversion(name) for name in types])[type_of]
     aicpu = np.array([is_aicpu(s) for s in kernels.signatures])[kernels.signature]
-    update_types = np.array([is_update(name) for name in types])
-    update = update_types[type_of] & ~timeline.communication
     of = timeline.windows.of
     main = ~timeline.communication
     return Operators(
@@ -198,7 +218,7 @@ def reduce(rank: Rank) -> Operators | None:
         only_us(timeline, segments, update) if timeline.whole else sums(of[update], kernels.duration[update], steps),
         sums(of[update], None, steps),
         tail_us(timeline, update),
-        small_runs(timeline, type_of, types),
+        small_runs(timeline, type_of, types, update),
         any(is_fused_update(types[t]) for t in np.unique(type_of[update])),
         ", ".join(
             types[t] for t in np.unique(type_of[update])[np.argsort(-totals.sum(1)[np.unique(type_of[update])])][:3]
@@ -208,6 +228,8 @@ def reduce(rank: Rank) -> Operators | None:
         dynamic_share(kernels, main),
         *changing_operators(kernels, main),
         whole=timeline.whole,
+        update_total_us=sums(of[update], kernels.duration[update], steps),
+        update_chain=updates.per_weight,
     )
 
 
@@ -248,8 +270,8 @@ def _row(
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
-        if product is not None and product.useful < 1:
-            lost = us * (1 - product.useful)
+        if product is not None:
+            lost = us * _padding(kernels, member, product, s)
             padding += lost
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
@@ -292,6 +314,15 @@ def _place(timeline: Timeline, index: int) -> str:
     kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
     name, start = operator_name(kernels.names[kernels.name[index]])[-80:], int(kernels.start[index])
     return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
+
+
+def _padding(kernels: Kernels, member: int, product: MatMul, signature: Signature) -> float:
+    """Part of a multiplication's time that padding costs: of the cube unit's busy time where counters show that no
+    other unit is busier, else as bytes and operations tell."""
+    _, busiest, mac = _pipes(kernels, [member])
+    if mac is None or busiest is None:
+        return product.padding(moved_bytes(signature))
+    return (1 - product.useful) * mac if mac >= busiest else 0.0
 
 
 def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:

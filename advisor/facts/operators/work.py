@@ -44,6 +44,12 @@ class MatMul:
             padded *= ceil(size / BLOCK) * BLOCK
         return self.m * self.k * self.n / padded
 
+    def padding(self, moved: float) -> float:
+        """Part of a call's time that padding costs, by the slower of computing and of moving these bytes: where memory
+        is the limit the cube unit has time to compute the padding. One row of a decoding model costs none."""
+        needed, padded = self.flop / BALANCE, self.flop / self.useful / BALANCE
+        return 1 - max(needed, moved) / max(padded, moved)
+
     def aligned(self) -> str:
         """The dimensions that are no multiples of 16 with their next multiple: `k 1000 → 1008`."""
         return ", ".join(

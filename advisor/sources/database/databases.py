@@ -6,6 +6,7 @@ numbers into STRING_IDS. Ends of databases differ by version, so every column is
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from advisor.sources.database import databasememory  # noqa: F401  (it registers
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
+from advisor.sources.database.distinct import at_once
+from advisor.sources.database.pages import Cells
 from advisor.sources.database.sums import host_sums, operator_sums
 from advisor.sources.frames import numbers, to_step
 from advisor.sources.readers import reader
@@ -54,6 +57,14 @@ _TIMES = {
     "wait_us": "wait_time",
     "sync_us": "synchronization_time",
     "idle_us": "idle_time",
+}
+
+
+_MOVED = {
+    **dict.fromkeys(("hccl_op_name", "group_name", "step", "type", "transport_type"), Cells.TEXT),
+    **dict.fromkeys(
+        ("transit_size", "transit_time", "large_packet_ratio", "package_size", "count", "total_duration"), Cells.REAL
+    ),
 }
 
 
@@ -182,11 +193,11 @@ def read_transports(
     with open_database(reference.paths[0]) as database:
         if lacks(database, "CommAnalyzerBandwidth", ("hccl_op_name", "transport_type", "transit_size"), note):
             return None
-        wanted = ["hccl_op_name", "group_name", "step", "type", "transport_type", "transit_size", "transit_time",
-                  "large_packet_ratio", "package_size", "count", "total_duration"]  # fmt: skip
-        found = database.select("CommAnalyzerBandwidth", wanted, distinct=True)
+        found = at_once(database, "CommAnalyzerBandwidth", _MOVED) or database.select(
+            "CommAnalyzerBandwidth", [*_MOVED], distinct=True
+        )
     length = len(found["hccl_op_name"])
-    cells = {column: found.get(column, [None] * length) for column in wanted}
+    cells = {column: found.get(column, [None] * length) for column in _MOVED}
     steps, names, groups, _ = _names(found, length)
     quick = _moved(cells, steps, names, groups)
     if quick is not None:
@@ -228,7 +239,7 @@ def _moved(
     chosen = np.flatnonzero(moved).tolist()
     places: dict[tuple[Any, ...], int] = {}
     columns = (steps, names, groups, *(cells[c] for c in ("transport_type", "transit_size", "transit_time")))
-    keys = zip(*([column[i] for i in chosen] for column in columns), strict=True)
+    keys = zip(*(itertools.compress(column, moved.tolist()) for column in columns), strict=True)
     owner = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
     first = np.zeros(len(places), np.int64)
     first[owner[::-1]] = np.array(chosen, np.int64)[::-1]

@@ -1,9 +1,12 @@
-"""Columns of numbers, read from the pages of an SQLite file without a Python object for each cell.
+"""Columns of numbers and texts, read from the pages of an SQLite file without a Python object for each cell.
 
 A profiler's database holds millions of rows of numbers. SQLite hands them to Python one by one, which takes five times
 as long as finding them; here whole pages are decoded at once (the file format is documented and frozen). Only what is
-simple is read this way: plain tables whose wanted columns hold numbers or nothing, in cells that fit their page. For
-everything else, and for whatever looks damaged, `Unfit` sends the caller to SQLite, which decides.
+simple is read this way: plain tables whose wanted columns hold numbers, texts or nothing, in cells that fit their page.
+For everything else, and for whatever looks damaged, `Unfit` sends the caller to SQLite, which decides.
+
+Only the table's own pages are looked at. Where nothing but an index is damaged, SQLite refuses a query that walks it,
+and the table, which is whole, is read here.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ NOTHING = np.iinfo(np.int64).min
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_MAGIC = b"SQLite format 3\x00"
+_MAGIC, _UTF_8 = b"SQLite format 3\x00", b"\x00\x00\x00\x01"
 _INTERIOR, _LEAF = 5, 13
 _PAGES = 512
 """Pages decoded at once: some 2 MB, which stay in the processor's caches."""
@@ -44,10 +47,12 @@ class Cells(Enum):
     WHOLE = "whole numbers"
     DIGITS = "whole numbers, also where they are written as texts"
     REAL = "real numbers"
+    TEXT = "texts"
 
 
 Columns = dict[str, npt.NDArray[Any]]
-"""Column -> its values: int64 with NOTHING where a cell is empty, of real numbers float64 with NaN."""
+"""Column -> its values: int64 with NOTHING where a cell is empty, of real numbers float64 with NaN, of texts objects
+with None."""
 
 
 class Unfit(Exception):
@@ -82,12 +87,6 @@ def read_blocks(
         raise Unfit(str(error)) from None
 
 
-def read_columns(connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]) -> Columns:
-    """The same of all rows at once."""
-    blocks = list(read_blocks(connection, path, table, columns))
-    return {name: np.concatenate([block[name] for block in blocks]) for name in columns}
-
-
 def _layout(connection: sqlite3.Connection, table: str, columns: Mapping[str, Cells]) -> _Layout:
     found = connection.execute(
         "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? AND sql NOT LIKE 'CREATE VIRTUAL%'",
@@ -117,8 +116,8 @@ class _Pages:
     def __init__(self, file: int) -> None:
         self._file = file
         header = os.pread(file, 100, 0)
-        if len(header) < 100 or not header.startswith(_MAGIC):
-            raise Unfit("no database")
+        if len(header) < 100 or not header.startswith(_MAGIC) or header[56:60] != _UTF_8:
+            raise Unfit("no database, or one with texts in UTF-16")
         size = int.from_bytes(header[16:18], "big")
         self.size = 65536 if size == 1 else size
         self.usable = self.size - header[20]
@@ -173,6 +172,14 @@ class _Pages:
         return children
 
 
+class _Texts(dict[bytes, str]):
+    """Texts by the bytes that stand for them, as Python's sqlite3 is told to read them here."""
+
+    def __missing__(self, data: bytes) -> str:
+        text = self[data] = data.decode(errors="replace")
+        return text
+
+
 class _Leaves:
     """Some pages of rows."""
 
@@ -214,6 +221,8 @@ class _Leaves:
             raise Unfit("a record that does not fit its header")
 
     def _decode(self, serial: Ints, at: Ints, cells: Cells, rows: Ints | None) -> npt.NDArray[Any]:
+        if cells is Cells.TEXT:
+            return self._texts(serial, at)
         real = cells is Cells.REAL
         if serial.max(initial=0) > (_FIRST_TEXT + 1 + 2 * _MOST_DIGITS if cells is Cells.DIGITS else _ONE):
             raise Unfit("a text where a number is wanted")
@@ -233,6 +242,25 @@ class _Leaves:
                 found[mine] = 1
             elif kind != _ZERO:
                 found[mine] = self._words[at[mine]].astype(np.int64) >> (64 - 8 * int(_WIDTHS[kind]))
+        return found
+
+    def _texts(self, serial: Ints, at: Ints) -> npt.NDArray[np.object_]:
+        """Texts. A row mostly repeats what the row before says, so that a text is made only where it changes."""
+        found: npt.NDArray[np.object_] = np.full(len(serial), None, object)
+        known = _Texts()
+        for kind in np.unique(serial).tolist():
+            if kind == 0:
+                continue
+            if kind <= _FIRST_TEXT or not kind % 2:
+                raise Unfit("a number or bytes where a text is wanted")
+            mine, length = np.flatnonzero(serial == kind), (kind - _FIRST_TEXT) // 2
+            letters = self._data[at[mine][:, None] + np.arange(length)]
+            changes = np.ones(len(mine), bool)
+            changes[1:] = (letters[1:] != letters[:-1]).any(axis=1)
+            rows = letters[changes].view(f"V{length}").ravel().tolist() if length else [b""]
+            texts = np.empty(len(rows), object)
+            texts[:] = [*map(known.__getitem__, rows)]
+            found[mine] = texts[np.cumsum(changes) - 1]
         return found
 
     def _written(self, at: Ints, kind: int) -> Ints:

@@ -83,6 +83,15 @@ def test_the_four_parts_of_the_account_sum_to_the_step(told, split):
     assert abs(sum(parts) - STEP) <= 1e-6 * STEP
 
 
+@given(st.floats(0, STEP), st.floats(0, STEP), splits)
+def test_what_a_step_computes_is_not_saved_by_ending_waits(one, other, split):
+    """However much a late host and late launches cost each alone, together they end no more than the step waits; a
+    single replayed one may, as a replay knows of more than the typical rank's step."""
+    found = [finding(1, one, Direction.SCHEDULING, "host"), finding(2, other, Direction.SCHEDULING)]
+    joint = tell_jointly(found, facts(*split), None, STEP)
+    assert joint.whatif is None or min(joint.whatif.step_time_us.values()) >= min(split[0] * STEP, STEP - one) - 1e-6
+
+
 def test_remedies_of_one_wait_are_saved_once():
     """Two ways to end the same idle time end it once."""
     found = [finding(1, 150.0, Direction.SCHEDULING), finding(2, 120.0, Direction.SCHEDULING)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.facts.cluster.peers import excess, others_median, spread, typical
+from advisor.facts.cluster.peers import excess, held_by_most, others_median, spread, typical
 
 tables = st.tuples(st.integers(2, 9), st.integers(1, 4)).flatmap(
     lambda shape: arrays(float, shape, elements=st.floats(-1e6, 1e6))
@@ -45,3 +45,11 @@ def test_spread_needs_three_ranks():
     """Two values have no robust spread."""
     assert spread(np.array([1.0, 2.0])) is None
     assert spread(np.array([1.0, 2.0, 3.0])) == pytest.approx(1.4826)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=9), st.floats(0, 1e6))
+def test_what_one_rank_has_alone_is_not_the_runs(values, other):
+    """More than half of the ranks have at least as much; and one rank among others can't raise it above theirs."""
+    held = held_by_most(values)
+    assert 2 * sum(value >= held for value in values) > len(values)
+    assert held_by_most([*values, other]) <= max(values)

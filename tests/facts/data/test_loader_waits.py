@@ -20,9 +20,10 @@ def test_loader_that_all_ranks_wait_for(tmp_path, framework):
     report = advise([tmp_path], load_rules(), Options(jobs=1))
     first = report.findings[0]
     assert (first.verdict, first.subject.id) == ("data-processing-bottleneck", "run")
-    # which operation is slow is not known yet: time at stake, and no promise
-    assert first.saving is None and first.at_stake is not None
-    assert first.at_stake.us_per_step == pytest.approx(run.spans[2][0].data_wait, rel=0.15)
+    # which operation is slow is not known: time at stake, or at most what workers of torch's loader could hide
+    assert first.saving is None or first.saving.kind == "upper_bound"
+    lost = first.saving or first.at_stake
+    assert lost is not None and lost.us_per_step == pytest.approx(run.spans[2][0].data_wait, rel=0.15)
     idle = [f for f in report.findings if f.verdict == "device-idle-gaps"]
     assert all(f.role == "symptom" for f in idle)
 

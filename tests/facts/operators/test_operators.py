@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from clusters import SMALL
+from hypothesis import given
+from hypothesis import strategies as st
 
-from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_update, shapes
+from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_reduction, is_update, shapes
 from advisor.facts.operators.operators import explain_difference, time_by_type
-from advisor.facts.operators.work import float32_ratio, matmul, slow_case, unaligned, unaligned_rows, work
+from advisor.facts.operators.work import MatMul, float32_ratio, matmul, slow_case, unaligned, unaligned_rows, work
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -49,6 +51,31 @@ def test_padding_is_what_the_blocks_of_16_add() -> None:
     fine = matmul(cube("32,4096;1000,4096", "32,1000"))
     assert fine is not None and fine.useful == pytest.approx(1000 / 1008)
     assert matmul(cube("4,5,16,16;5,6,16,16", "4,6,16,16", formats="FRACTAL_NZ;FRACTAL_NZ")) is None
+
+
+@given(st.integers(1, 4096), st.integers(1, 4096), st.integers(1, 4096))
+def test_padding_costs_only_where_the_cube_unit_is_the_limit(m: int, k: int, n: int) -> None:
+    """Never more than the blocks of 16 add; nothing where moving the bytes takes as long as computing all of them, as
+    with the one row of a decoding model."""
+    product, moved = MatMul(1, m, k, n), 2.0 * (m * k + k * n + m * n)
+    assert -1e-9 <= product.padding(moved) <= 1 - product.useful + 1e-9
+    assert product.padding(0.0) == pytest.approx(1 - product.useful)
+    assert product.padding(product.flop / product.useful) == 0.0
+    assert MatMul(1, 1, 2048, 11264).padding(2.0 * 2048 * 11264) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "outputs", "reduces"),
+    [("Mul", "64,128;64,128", "64,128", False), ("ReduceSumD", "64,128", "64", True), ("Square", "", "", False),
+     ("BNTrainingReduce", "", "", True), ("BNTrainingUpdate", "8,64,7,7;64", "8,64,7,7", False),
+     ("Custom", "64,128", "64,1", True), ("SoftmaxV2", "64,128", "64,128", True)],
+)  # fmt: skip
+def test_what_reduces_is_told_by_its_shapes_else_by_its_name(
+    kind: str, inputs: str, outputs: str, reduces: bool
+) -> None:
+    """What follows it needs all of its result and is not fused with it."""
+    signature = Signature(kind, "AI_VECTOR_CORE", "dynamic", inputs, "FLOAT", "ND", outputs, "FLOAT")
+    assert is_reduction(signature) is reduces
 
 
 def test_a_slow_shape_is_found_per_unit_of_work_only() -> None:

@@ -2,12 +2,14 @@
 
 import csv
 import json
+import re
 from itertools import pairwise
 
 import pytest
 
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
+from advisor.render import render
 from advisor.ruleset.files.loader import load_rules
 
 HEAD = [
@@ -99,6 +101,10 @@ def test_a_whole_training_without_marks_is_judged_as_a_recording(tmp_path, rules
     told += [f.saving.basis for f in report.findings if f.saving]
     assert not [text.en for text in told if " step" in text.en.lower().replace("timestep", "")]
     assert not [text.zh for text in told if "step" in text.zh or "单步" in text.zh or "每步" in text.zh]
+    shown = {lang: render(report, "text", lang) for lang in ("en", "zh")}
+    body = shown["en"].partition(" 1. ")[2].partition("Next collection")[0] or shown["en"]
+    assert not re.search(r"\b(per|of the|of each|each) step\b", body.partition("Fine:")[0])
+    assert "单步" not in shown["zh"] and "每个step" not in shown["zh"].partition("下次采集")[0]
     savings = [f.saving for f in report.findings if f.saving]
     assert savings
     assert all(s.us_per_step is None and s.share_of_step is None and s.us_of_recording for s in savings)

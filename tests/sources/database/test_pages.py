@@ -13,18 +13,23 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal as assert_pandas_equal
 from polars.testing import assert_frame_equal
 
 from advisor.sources.database import kernel_database, sums, trace_database
+from advisor.sources.database.columns import read_columns
 from advisor.sources.database.dbfile import open_database
-from advisor.sources.database.pages import NOTHING, Cells, Unfit, read_columns
+from advisor.sources.database.pages import NOTHING, Cells, Unfit
+from advisor.sources.readers import read_table
+from advisor.sources.reference import TableRef
 from tests.sources.database.test_databases import SCHEMA, STEP_TIME, make_database
 
 _WHOLE = st.one_of(st.none(), st.integers(-3, 3), st.integers(-(1 << 63) + 1, (1 << 63) - 1))
 _REAL = st.one_of(st.none(), st.integers(-3, 300), st.floats(allow_nan=False, allow_infinity=False))
 _DIGITS = st.one_of(_WHOLE, st.integers(0, (1 << 62) - 1).map(str))
-_ROWS = st.lists(st.tuples(_WHOLE, _REAL, st.text(max_size=9), _DIGITS), max_size=60)
-_KINDS = {"a": Cells.WHOLE, "b": Cells.REAL, "d": Cells.DIGITS}
+_TEXT = st.one_of(st.none(), st.sampled_from(("", "HCCS", "RDMA")), st.text(max_size=9))
+_ROWS = st.lists(st.tuples(_WHOLE, _REAL, _TEXT, _DIGITS), max_size=60)
+_KINDS = {"a": Cells.WHOLE, "b": Cells.REAL, "c": Cells.TEXT, "d": Cells.DIGITS}
 
 
 def _written(path: Path, rows: Sequence[tuple[object, ...]], page: int = 512) -> sqlite3.Connection:
@@ -37,8 +42,8 @@ def _written(path: Path, rows: Sequence[tuple[object, ...]], page: int = 512) ->
 
 
 def _as_sqlite_says(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-    return connection.execute("SELECT k, a, b, CASE typeof(d) WHEN 'text' THEN CAST(d AS INTEGER) ELSE d END FROM T")\
-        .fetchall()  # fmt: skip
+    query = "SELECT k, a, b, c, CASE typeof(d) WHEN 'text' THEN CAST(d AS INTEGER) ELSE d END FROM T"
+    return connection.execute(query).fetchall()
 
 
 @given(_ROWS, st.sampled_from((512, 1024, 65536)), st.integers(0, 5))
@@ -52,8 +57,8 @@ def test_columns_are_those_that_sqlite_gives(rows, page, gaps):
             c.execute("DELETE FROM T WHERE k % ? = 0", (gaps + 1,))
             c.commit()
         found = read_columns(c, Path(folder, "x.db"), "T", {"k": Cells.WHOLE, **_KINDS})
-        for column, cells in zip("kabd", zip(*_as_sqlite_says(c), strict=True), strict=False):
-            nothing = np.nan if column == "b" else NOTHING
+        for column, cells in zip("kabcd", zip(*_as_sqlite_says(c), strict=True), strict=False):
+            nothing = {"b": np.nan, "c": None}.get(column, NOTHING)
             told = np.array([nothing if cell is None else cell for cell in cells], found[column].dtype)
             np.testing.assert_array_equal(found[column], told)
 
@@ -149,6 +154,69 @@ def test_both_ways_of_reading_give_the_same_kernels_timeline_and_sums(tmp_path, 
     assert_frame_equal(plain[0], slow[0], check_column_order=False)
     assert plain[1:] == slow[1:]
     assert plain[0]["mac_ratio"].to_list()[:3] == [0.5, None, 1.0] and len(plain[2]) == 2 and plain[3] == [0, 0, 0]
+
+
+def test_a_damaged_index_costs_nothing(tmp_path):
+    """The rows of a table are whole where only its index is damaged, which stops SQLite in the middle of a query."""
+    path = tmp_path / "x.db"
+    with contextlib.closing(_written(path, [(i, i / 2, "text", i) for i in range(500)])) as c:
+        c.execute("CREATE INDEX I ON T (a)")
+        c.commit()
+        page = c.execute("SELECT rootpage FROM sqlite_master WHERE name = 'I'").fetchone()[0]
+        whole = read_columns(c, path, "T", _KINDS)
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * 512] = 0
+    path.write_bytes(data)
+    with contextlib.closing(sqlite3.connect(path)) as c:
+        with pytest.raises(sqlite3.DatabaseError):
+            c.execute("SELECT a FROM T ORDER BY a").fetchall()
+        found = read_columns(c, path, "T", _KINDS)
+    for column, cells in whole.items():
+        np.testing.assert_array_equal(found[column], cells)
+
+
+def test_damage_in_a_table_is_told(tmp_path, notes):
+    """Whichever page of a table is broken, its rows are not taken for all there are: the problem is told."""
+    path = tmp_path / "x.db"
+    with contextlib.closing(sqlite3.connect(path)) as c:
+        c.execute("PRAGMA page_size = 512")
+        c.execute("CREATE TABLE CommAnalyzerBandwidth (hccl_op_name TEXT, transport_type TEXT, transit_size NUMERIC,"
+                  " transit_time NUMERIC)")  # fmt: skip
+        rows = [(f"hcom_allReduce__1_{i}_1", "HCCS", i + 0.5, i + 0.25) for i in range(300)]
+        c.executemany("INSERT INTO CommAnalyzerBandwidth VALUES (?, ?, ?, ?)", rows)
+        c.commit()
+    whole = path.read_bytes()
+    reference = TableRef("transports", (path,), "db.transports")
+    frame = read_table(reference, None, notes)
+    assert frame is not None and len(frame) == len(rows) and not notes
+    for page in range(1, len(whole) // 512):
+        path.write_bytes(whole[: page * 512] + b"\xff" + whole[page * 512 + 1 :])
+        told = len(notes)
+        assert read_table(reference, None, notes) is None
+        assert len(notes) > told
+
+
+@pytest.mark.parametrize("repeated", [0, 3])
+def test_rows_that_stand_twice_count_once(tmp_path, notes, monkeypatch, repeated):
+    """A parser that ran twice wrote what it found twice; read at once or row by row, each row counts once."""
+    path = tmp_path / "x.db"
+    rows = [
+        (f"hcom_allReduce__1_{i % 7}_1", "g", f"step{i % 3}", "HCCS", i + 0.5, 2, 0.5, i, 3, 1.5) for i in range(50)
+    ]
+    with contextlib.closing(sqlite3.connect(path)) as c:
+        c.execute("CREATE TABLE CommAnalyzerBandwidth (hccl_op_name TEXT, group_name TEXT, step TEXT,"
+                  " transport_type TEXT, transit_size NUMERIC, transit_time NUMERIC,"
+                  " large_packet_ratio NUMERIC, package_size NUMERIC,"
+                  " count NUMERIC, total_duration NUMERIC)")  # fmt: skip
+        c.executemany("INSERT INTO CommAnalyzerBandwidth VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows + rows[:repeated])
+        c.commit()
+    reference = TableRef("transports", (path,), "db.transports")
+    quick = read_table(reference, None, notes)
+    monkeypatch.setattr("advisor.sources.database.databases.at_once", lambda *_: None)
+    slow = read_table(reference, None, notes)
+    assert quick is not None and slow is not None
+    assert_pandas_equal(quick, slow)
+    assert len(quick) == len(rows) and quick["size_bytes"].sum() == sum(row[4] for row in rows) * 1e6
 
 
 def test_a_page_that_stands_twice_is_no_table(tmp_path):

@@ -1,0 +1,66 @@
+"""The optimizer's update among a rank's kernels: by its name, and by its place where separate operations do it.
+
+What follows the last kernel of the backward pass is the update. It is not fused where the same sequence of elementwise
+operations recurs there, once for every weight.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.device.kernel_time import Mask, Timeline
+from advisor.facts.operators.kinds import is_cube, is_update, is_vector
+from advisor.facts.recording.steady import find_repetition
+
+_BACKWARD = re.compile(r"Grad(V\d+|D|WithBN)?$|Backprop|Backward", re.IGNORECASE)
+_ELEMENTWISE = re.compile(
+    r"^(aclnn|inplace)*(Muls?|Adds?|Subs?|Div|RealDiv|DivNoNan|Sqrt|Rsqrt|Square|Pow|Addc?Mul|Addc?Div|Axpy|AxpyV2|Lerp|"
+    r"Neg|Reciprocal|Maximum|Minimum|Assign(Add|Sub)?|Cast|ZerosLike|Fill|TensorMove)(V\d+)?$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Which kernels update weights, and how many separate ones there are for each weight; 0 where they have names of
+    their own."""
+
+    kernels: Mask
+    per_weight: int = 0
+
+
+def find_updates(timeline: Timeline, types: list[str], type_of: np.ndarray) -> Updates:
+    """Update kernels by the names of their types; where there are none, those of an update that nobody fused."""
+    named = np.array([is_update(name) for name in types], bool)[type_of] & ~timeline.communication
+    if named.any() or not timeline.whole:
+        return Updates(named)
+    return _behind_backward(timeline, types, type_of)
+
+
+def _behind_backward(timeline: Timeline, types: list[str], type_of: np.ndarray) -> Updates:
+    kernels, of = timeline.kernels, timeline.windows.of
+    known = (kernels.start >= 0) & ~timeline.communication
+    steps = len(timeline.windows.names)
+    backward = np.array([bool(_BACKWARD.search(name)) for name in types], bool)[type_of] & known
+    if not backward.any():
+        return Updates(np.zeros(len(kernels), bool))
+    cube = np.array([is_cube(s) for s in kernels.signatures], bool)[kernels.signature] & known
+    last = np.full(steps, np.iinfo(np.int64).max)
+    for step in np.unique(of[backward]).tolist():
+        last[step] = kernels.start[(backward | cube) & (of == step)].max()
+    simple = np.array([bool(_ELEMENTWISE.match(name)) for name in types], bool)[type_of]
+    vector = np.array([is_vector(s) for s in kernels.signatures], bool)[kernels.signature]
+    behind = known & (kernels.start > last[of])
+    chosen = behind & simple & vector
+    places = np.flatnonzero(chosen)
+    if places.size < behind.sum() / 2:
+        return Updates(np.zeros(len(kernels), bool))
+    found = find_repetition(type_of[places], (kernels.end - kernels.start)[places])
+    # what recurs only from step to step is done once a step, and a single operation scales or clips
+    if found is None or places.size < 2 * found.length * len(np.unique(of[places])):
+        return Updates(np.zeros(len(kernels), bool))
+    several = len(np.unique(type_of[places[found.first : found.first + found.length]])) > 1
+    return Updates(chosen & several, found.length if several else 0)

@@ -1,0 +1,55 @@
+"""An update that nobody fused has no name: it is what recurs for each weight behind the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from advisor.model import RUN
+from advisor.pipeline import Options, measure
+
+ADAM = ("Mul", "Mul", "Add", "Mul", "AddcMul", "Sqrt", "Div", "Sub")
+NAMES = ["operators.update_chain", "operators.update_fused", "operators.update_compute_share", "operators.update_count"]
+
+
+def _facts(folder: Path, backward: Sequence[str], behind: Sequence[str]):  # type: ignore[no-untyped-def]
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes"]
+    for step in range(4):
+        at = 1_000_000 + 100_000 * step
+        for kind, core, length in [
+            *(("MatMulV2", "AI_CORE", 500) for _ in range(4)),
+            *((kind, "AI_VECTOR_CORE", 50) for kind in backward),
+            *((kind, "AI_VECTOR_CORE", 30) for kind in behind),
+        ]:
+            rows.append(f'{step},{kind.lower()},{kind},{core},{at}.000,{length},0,"1024,1024"')
+            at += length
+    (folder / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return measure([folder], NAMES, Options(jobs=1)).facts
+
+
+def test_the_same_kernels_for_each_weight_are_the_update(tmp_path: Path) -> None:
+    """Ten weights with eight kernels each: an update of its own, which is not fused."""
+    facts = _facts(tmp_path, ["RmsNormGrad"], ADAM * 10)
+    assert facts.value("operators.update_chain", RUN) == len(ADAM)
+    assert facts.value("operators.update_fused", RUN) is False
+    assert facts.number("operators.update_count", RUN) == 80
+    assert facts.number("operators.update_compute_share", RUN) == pytest.approx(2400 / (2000 + 50 + 2400))
+
+
+@pytest.mark.parametrize(
+    ("backward", "behind"),
+    [
+        ([], ADAM * 10),  # nothing is trained
+        (["RmsNormGrad"], ("Mul", "Add", "Sqrt", "Sub", "Div")),  # single operations, for no weight again and again
+        (["RmsNormGrad"], ("Mul",) * 40),  # gradients are scaled, which is no update
+        (["RmsNormGrad"], ("SoftmaxV2", "LayerNormV3", "TopKV2", *ADAM) * 5 + ("ReduceSum",) * 60),
+        (["RmsNormGrad"], ("ApplyAdamWV2",) * 6),  # its name tells
+    ],
+)
+def test_other_work_behind_the_backward_pass_is_no_unfused_update(
+    tmp_path: Path, backward: Sequence[str], behind: Sequence[str]
+) -> None:
+    """A recurring sequence of several elementwise kernels in training it must be, and most of what is there."""
+    assert _facts(tmp_path, backward, behind).value("operators.update_chain", RUN) is None
