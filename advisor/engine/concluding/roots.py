@@ -3,7 +3,7 @@
 A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's, and a cause whose rule
 states none has it from its symptoms. A cause of little weight cannot account for a symptom of much: it must itself be
 of medium severity, or as severe as the symptom. And none accounts for more lost time than it loses: what is left of the
-symptom then stands by itself (`remainders`).
+symptom then stands by itself (`remainders`). Whom only a suspect would explain is a suspicion as well (`suspected`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from advisor.engine.concluding.gathered import gathered_in_one
 from advisor.engine.concluding.remainders import remainder
+from advisor.engine.concluding.suspected import is_suspect, suspected
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
 
 _Item = TypeVar("_Item")
@@ -171,14 +172,21 @@ def assign_roles(
     symptoms = _Symptoms(ordered, kinds, types or {})
     causes: list[dict[int, None]] = [{} for _ in ordered]
     effects: list[list[int]] = [[] for _ in ordered]
+    suspects: dict[int, dict[int, None]] = {}
     for i, cause in enumerate(ordered):
+        suspect = is_suspect(cause)
         for verdict, relation in explains.get(cause.rule, ()):
             for j in symptoms.of(cause.subject, verdict, relation):
+                if suspect and i != j and kinds.get(ordered[j].rule) == "symptom":
+                    suspects.setdefault(j, {})[i] = None
                 fits = i != j and i not in causes[j] and _outweighs(cause, ordered[j])
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None
                     effects[i].append(j)
     partly = _keep_remainders(ordered, causes, effects, kinds)
+    for j, under in suspects.items():
+        if not causes[j]:
+            ordered[j] = suspected(ordered[j], [ordered[i] for i in under])
     roles = [_role(ordered[i], bool(causes[i]), kinds.get(ordered[i].rule, "cause")) for i in range(len(ordered))]
     roles = [Role.CONTRIBUTING if i in partly else role for i, role in enumerate(roles)]
     inherited = [

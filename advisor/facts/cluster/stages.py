@@ -76,16 +76,17 @@ def stages_of(run: Run) -> list[Stage]:
                 index, tuple(known), float(np.median(list(computing.values()))),
                 float(np.median(bubbles)) if bubbles and any(e.bubble > 0 for e in exposed.values()) else None,
                 float(np.median(transfer)) if transfer else 0.0,
-                _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()]),
+                _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()], not speeds.keys() & known),
                 float(np.median(flops)) if flops else None,
             )
         )  # fmt: skip
     return found
 
 
-def _typical(values: list[float]) -> float:
-    """Median; of two the lesser, for one slow rank must not stand for what the stage was given to do."""
-    return float(np.median(values)) if len(values) > 2 else min(values)
+def _typical(values: list[float], blind: bool) -> float:
+    """Median; of two the lesser, for one slow rank must not stand for what the stage was given to do. So must half of
+    them not, where nothing tells how fast their kernels are (`blind`): the fastest rank shows what the work needs."""
+    return float(np.median(values)) if len(values) > 2 and not blind else min(values)
 
 
 def micro_batches(run: Run) -> int | None:
@@ -137,7 +138,8 @@ KINDS = (
     kind("stage.computing_us", "us", "stage", "computation per step, median over its ranks", needs=_NEEDS),
     kind("stage.work_us", "us", "stage",
          "computation at the speed the same kernels have elsewhere: what the stage was given to do",
-         formula="median of computing ÷ kernel speed ratio, the ratio not below 1; of two ranks the lesser",
+         formula="median of computing ÷ kernel speed ratio, the ratio not below 1; of two ranks the lesser; the least "
+                 "computing where no ratio is known",
          needs=_NEEDS),
     kind("stage.work_ratio", "number", "stage", "its work against the mean of the stages (S28)", needs=_NEEDS),
     kind("stage.flop_ratio", "number", "stage", "its floating-point work against the mean of the stages",

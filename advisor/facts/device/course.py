@@ -158,7 +158,7 @@ def reduce_course(rank: Rank) -> Course | None:
     chain = _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0")
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, work, len(order)), exposed_by_name if whole else {}, chain if whole else None,
+        _speeds(kernels, work, len(order)) if whole else {}, exposed_by_name if whole else {}, chain if whole else None,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
     )  # fmt: skip

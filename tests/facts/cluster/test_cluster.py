@@ -36,6 +36,17 @@ def test_healthy_run_has_nobody_late(tmp_path):
     assert all(f.value < 0.03 for f in facts.of("rank.lateness_share").values())
 
 
+def test_a_handful_of_kernels_makes_nobody_slow(tmp_path):
+    """Seven rows are left of each rank's kernels, other calls here than there: no card is slow for that."""
+    facts_of(SMALL, tmp_path)
+    for number, file in enumerate(sorted(tmp_path.rglob("kernel_details.csv"))):
+        head, *rows = file.read_text().splitlines()
+        file.write_text("\n".join([head, *rows[5 * number : 5 * number + 7]]) + "\n")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert not facts.of("rank.kernel_speed_ratio")
+    assert all(f.value < 0.03 for f in facts.of("rank.lateness_share").values())
+
+
 def test_step_times_alone_suffice(tmp_path):
     """Without kernels and collectives the step table still tells the late rank from the waiting ones."""
     scenario = replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),), kernels=False, level=0, metadata=False)

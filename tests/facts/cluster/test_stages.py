@@ -31,3 +31,13 @@ def test_slow_host_that_holds_a_stage_is_no_uneven_work(tmp_path):
     facts, _ = facts_of(replace(PIPELINE, ranks_per_host=2, faults=(Fault("slow_node_compute", 1, 0.5),)), tmp_path)
     assert facts.value("stage.work_ratio", Subject("stage", "1", (2, 3))) < 1.08
     assert facts.value("rank.late_cause", Subject("rank", "3", (3,))) == "compute"
+
+
+def test_half_of_a_stage_being_slow_is_no_uneven_work_without_kernels(tmp_path):
+    """Nothing tells how fast the cards are: what the stage was given to do is what its fastest rank needs for it."""
+    faults = (Fault("slow_compute", 4, 0.5), Fault("slow_compute", 5, 0.5))
+    scenario = replace(PIPELINE, data=4, faults=faults, kernels=False)
+    facts, _ = facts_of(scenario, tmp_path)
+    stage = facts.value("rank.stage", Subject("rank", "4", (4,)))
+    assert stage == facts.value("rank.stage", Subject("rank", "5", (5,)))
+    assert all(fact.value < 1.08 for fact in facts.of("stage.work_ratio").values())

@@ -1,0 +1,50 @@
+"""While somebody is suspected, what the suspect would account for accuses nobody else."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.engine.concluding.roots import assign_roles
+from advisor.model import RUN, Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
+
+T = Text("t", "t")
+EXPLAINS = {"RANK": (("exposed-communication", "any"),)}
+KINDS = {"RANK": "cause", "COMM": "symptom"}
+
+
+def judged(suspect_share: float, severity: Severity, removes: str = "") -> Finding:
+    """A symptom that takes a quarter of the step, beside a cause that may account for it."""
+    rank = Finding(
+        "", "RANK", "slow-compute-rank", Direction.COMPUTATION, Role.CONTRIBUTING, severity, Confidence.MEDIUM,
+        Subject("rank", "2", (2,)), T, T, saving=Saving(suspect_share * 1e5, suspect_share, T, removes=removes),
+    )  # fmt: skip
+    exposed = Finding(
+        "", "COMM", "exposed-communication", Direction.COMMUNICATION, Role.CONTRIBUTING, Severity.HIGH,
+        Confidence.HIGH, RUN, T, T, at_stake=Saving(25e3, 0.25, T),
+    )  # fmt: skip
+    return next(f for f in assign_roles([rank, exposed], EXPLAINS, KINDS) if f.rule == "COMM")
+
+
+def test_a_symptom_of_a_suspect_is_a_suspicion() -> None:
+    """A slow rank of which too little is known may be why the others wait: their communication is not to blame."""
+    found = judged(0.3, Severity.LOW)
+    assert (found.severity, found.role) == (Severity.LOW, Role.CONTRIBUTING)
+    assert "another finding" in found.doubts[-1].en and found.doubts[-1].zh
+
+
+def test_uneven_stages_may_account_for_any_waiting() -> None:
+    """Their work is moved, not removed: the others wait for far more than the step gains."""
+    assert judged(0.08, Severity.LOW, "stages").severity == Severity.LOW
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_who_cannot_account_for_it_excuses_nothing(share: float) -> None:
+    """A suspect that loses less than the symptom leaves it what it is."""
+    found = judged(share, Severity.LOW)
+    assert (found.severity, found.role) == (Severity.HIGH, Role.ROOT_CAUSE)
+
+
+def test_a_cause_of_weight_explains_as_ever() -> None:
+    """With evidence the suspect is the cause, and the symptom keeps its measure below it."""
+    found = judged(0.3, Severity.MEDIUM)
+    assert (found.severity, found.role) == (Severity.HIGH, Role.SYMPTOM)
