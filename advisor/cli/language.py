@@ -9,6 +9,7 @@ from contextvars import ContextVar
 import click
 
 from advisor.knowledge.messages import translated
+from advisor.knowledge.words import word
 from advisor.model import LANGUAGES
 
 _named: ContextVar[str | None] = ContextVar("named", default=None)
@@ -77,7 +78,7 @@ class _Page(click.HelpFormatter):
         if of_help() == LANGUAGES[0]:
             super().write_heading(heading)
         else:
-            self.write(f"{'':>{self.current_indent}}{_said(heading)}：\n")
+            self.write(" " * self.current_indent + word(of_help(), "errors.heading", name=_said(heading)) + "\n")
 
     def write_text(self, text: str) -> None:
         """The paragraphs of a description."""
