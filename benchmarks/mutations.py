@@ -221,7 +221,7 @@ def _judge(
     tally.largest_bytes = max(tally.largest_bytes, outcome.peak_bytes)
     seen: Counter[str] = Counter()
     true = TRUE.get(mutant.original, set()) | without
-    for kind, text in flaws(mutant.mutation, Path(mutant.file).name, outcome, intact, true):
+    for kind, text in flaws(mutant.mutation, mutant.file, outcome, intact, true):
         seen[kind] += 1
         if seen[kind] > _TOLD:
             continue

@@ -99,6 +99,11 @@ def faults_of(text: str, lang: str, source: str = "", facts: Collection[str] = (
     yield from words_of(text, lang)
 
 
+def lang_of(text: str) -> str:
+    """The language of a text that may be in either."""
+    return LANGUAGES[1] if re.search(f"[{_HAN}]", text) else LANGUAGES[0]
+
+
 def words_of(text: str, lang: str) -> Iterator[str]:
     """Words for which the glossary has another."""
     for pattern, instead in style().instead[lang]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.authoring.cases import cases_path, default_judge, facts_of, given_finding, load_cases
-from advisor.authoring.style import faults_of, words_of
+from advisor.authoring.style import faults_of, lang_of, words_of
 from advisor.basics.errors import AdvisorError
 from advisor.basics.resources import resource
 from advisor.facts.base import FactKind
@@ -112,14 +112,13 @@ def lint_words(level: str = "error") -> list[LintError]:
 
 _NO_WORDS = re.compile(r"\{[{%#].*?[#%}]\}|<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL)
 """What of a template nobody reads: slots, programs and marks."""
-_HAN = re.compile("[\u4e00-\u9fff]")
 
 
 def _words_on(page: Path, level: str) -> Iterator[LintError]:
     """Words that stand in a template itself instead of a locale."""
     text = _NO_WORDS.sub(lambda match: "\n" * match[0].count("\n"), page.read_text(encoding="utf-8"))
     for number, line in enumerate(text.splitlines(), 1):
-        for fault in words_of(line, LANGUAGES[1] if _HAN.search(line) else LANGUAGES[0]):
+        for fault in words_of(line, lang_of(line)):
             yield LintError(str(page), number, fault, "words of pages stand in reports/locales", level)
 
 

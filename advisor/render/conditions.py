@@ -20,6 +20,8 @@ _CLAUSE = re.compile(
     r"^(?:(?P<what>.+?) = (?P<value>\S.*?) )?(?P<op><=|>=|==|!=|<|>|≤|≥) ?(?P<limit>.+?)(?: \((?P<origin>.*)\))?$"
 )
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?([eE][-+]?\d+)?$")
+_NAME = re.compile(r"^(?:not )?\w+$")
+"""A name of the rule's own: what stands behind it is evidence by itself."""
 _VALUE = re.compile(r"^[^()\[\]_]*$")
 _SAID = {
     "<": "below", "<=": "at_most", "≤": "at_most", ">": "above", ">=": "at_least", "≥": "at_least",
@@ -100,7 +102,7 @@ def standing(item: Evidence, lang: str, *, symptom: bool = False) -> str:
     for clause in _clauses(item.condition):
         match = _CLAUSE.match(clause)
         if match is None:
-            said += [clause] if _VALUE.match(clause) else []
+            said += [clause] if _VALUE.match(clause) and not _NAME.match(clause) else []
             continue
         if not _is_looser(match, item.condition) and (text := _said(item, match, lang, symptom)):
             said.append(text)

@@ -44,12 +44,9 @@ def first_sentences(text: str, limit: int) -> str:
     """The whole sentences that fit in `limit` characters, one at least; a mark where more follow."""
     if len(text) <= limit:
         return text
-    told = ""
-    for sentence in _SENTENCE.split(text):
-        longer = f"{told} {sentence}".strip() if sentence.isascii() or not told else told + sentence
-        if told and len(longer) > limit:
-            break
-        told = longer
+    ends = [match.start() for match in _SENTENCE.finditer(text)]
+    fitting = [end for end in ends if 0 < end <= limit]
+    told = text[: max(fitting, default=next((end for end in ends if end > 0), len(text)))]
     return told if told == text else f"{told} …"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from benchmarks.mutants.base import LESS, MEANING, OTHER, SAME, Mutation
+from benchmarks.mutants.explained import explain
 from benchmarks.mutants.profiles import ARCHIVES
 from benchmarks.mutants.runs import SEVERE, Outcome
 
@@ -28,16 +29,21 @@ _ORDERED = ("ascend_cluster_analyse",)
 _FOLLOWS = ("waiting-on-slow-rank",)
 """Verdicts that an absent rank changes rightly: those left wait for somebody who is not there to be blamed."""
 
-HARD = ("crash", "hang", "memory", "status", "report", "internal", "rule", "accusation", "confident", "changed")
+HARD = (
+    "crash", "hang", "memory", "status", "report", "internal", "rule", "accusation", "confident", "changed",
+    "healthier", "unexplained",
+)  # fmt: skip
 """Kinds of flaw that fail a run; the others are counted and looked at."""
-SOFT = ("shorter", "healthier", "silent")
+SOFT = ("shorter", "silent")
 
 
 def flaws(
-    mutation: Mutation, file: str, mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]] = frozenset()
+    mutation: Mutation, path: str, mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]] = frozenset()
 ) -> Iterator[tuple[str, str]]:
-    """(kind, text) of everything that must not be. `file` is the mutated file's name, "" for a folder; `true` are
-    (verdict, subject) that the original deserves, whether it got them or not."""
+    """(kind, text) of everything that must not be. `path` is the mutated file's place in the profile, "" for a folder;
+    `true` are (verdict, subject) that the original deserves, whether it got them or not."""
+    folder, _, file = path.rpartition("/")
+    folder = folder.partition("/")[0]
     if mutant.exit is None:
         yield ("hang", "killed after the time limit") if mutant.signal == 9 else ("crash", f"signal {mutant.signal}")
         return
@@ -62,7 +68,7 @@ def flaws(
     for error in sorted(set(mutant.errors) - set(intact.errors)):
         yield "rule", error[:200]
     yield from _verdicts(mutation, file, mutant, intact, true)
-    yield from _evidence(mutation, file, mutant, intact)
+    yield from _evidence(mutation, file, folder, mutant, intact)
 
 
 def accusations(outcome: Outcome) -> set[tuple[str, str]]:
@@ -82,6 +88,12 @@ def blamed(outcome: Outcome) -> set[tuple[str, str]]:
 def _is_told(file: str, mutant: Outcome, intact: Outcome) -> bool:
     """Whether a problem that the intact profile does not have names the file."""
     return any(file in place or file in text for place, text in set(mutant.problems) - set(intact.problems))
+
+
+def _is_left_out(folder: str, mutant: Outcome, intact: Outcome) -> bool:
+    """Whether a new problem names the folder of the rank itself: as one that is left out."""
+    new = set(mutant.problems) - set(intact.problems)
+    return bool(folder) and any(place == folder or text.endswith(folder) for place, text in new)
 
 
 def _verdicts(
@@ -124,7 +136,9 @@ def _certainties(mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]]) -
         yield "healthier", "healthy although its numbers cannot be true"
 
 
-def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -> Iterator[tuple[str, str]]:
+def _evidence(
+    mutation: Mutation, file: str, folder: str, mutant: Outcome, intact: Outcome
+) -> Iterator[tuple[str, str]]:
     different = sorted(
         name
         for name in mutant.facts.keys() | intact.facts.keys()
@@ -137,15 +151,21 @@ def _evidence(mutation: Mutation, file: str, mutant: Outcome, intact: Outcome) -
     if mutation.effect == SAME:
         if not (mutation.name == "csv.shuffle_rows" and file.startswith(_ORDERED)):
             yield "changed", shown
-    elif mutation.effect == MEANING:
-        if set(mutant.problems) <= set(intact.problems):
-            yield "silent", shown
+        return
+    if mutation.effect == MEANING:
+        told = not set(mutant.problems) <= set(intact.problems)
     elif mutation.effect == LESS:
-        told = _is_told(file, mutant, intact)
+        told = _is_told(file, mutant, intact) or _is_left_out(folder, mutant, intact)
         if mutation.name in _GONE:
             told = told or mutant.problems != intact.problems or mutant.missing != intact.missing
-        if not told:
-            yield "silent", shown
+        if file.endswith(ARCHIVES):  # what it holds is told by its own name, and nothing in it ends with a status
+            told = told or mutant.problems != intact.problems or mutant.exit != intact.exit
+    else:
+        return
+    if not told:
+        moved = accusations(mutant) != accusations(intact)
+        reason = explain(mutation.name, file, mutant.done or "", verdicts_moved=moved)
+        yield ("silent", f"{shown} ({reason})") if reason else ("unexplained", shown)
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -21,11 +21,12 @@ from advisor.render.wording import change, where
         (">= 80 %", "ratio", "at least 80 %"),
         ("> 1.42 ms ($gain * pipeline_op.step_us)", "us", "above 1.42 ms"),
         ("> 1.48 ms ($gain * a.step_us), >= 0 µs ($b * or_else(a.b, 0))", "us", "above 1.48 ms, at least 0 µs"),
-        ("lost = 76.3 % > 10 %", "ratio", "derived value: 76.3 %, above 10 %"),
+        ("lost = 76.3 % > 10 %", "ratio", "computed from it: 76.3 %, above 10 %"),
         ("or_else(queue.host_empty_share, 1) = 100 % >= 30 %", "ratio", "at least 30 %"),
         ("or_else(rank.extra_work_us, 0) = 0 µs < 5.24 ms ($more * rank.computing_excess_us)", "us",
-         "derived value: 0 µs, below 5.24 ms"),
+         "computed from it: 0 µs, below 5.24 ms"),
         ("odd(a, b)", "us", ""),
+        ("not collected", "us", ""),
         ("", "us", ""),
     ],
 )  # fmt: skip
@@ -81,3 +82,11 @@ def test_a_finding_about_all_ranks_of_a_host_names_them():
     assert where(Subject("rank", "8", tuple(range(8, 16))), "en") == "ranks 8-15"
     assert where(Subject("link", "8-*", tuple(range(8, 16))), "en") == "link 8-* (ranks 8-15)"
     assert where(Subject("link", "1-2", (1, 2)), "en") == "link 1-2"
+
+
+def test_sentences_that_fit_keep_the_blanks_between_them():
+    """A no-break space within a sentence does not glue it to the one before."""
+    text = "It takes 30\u00a0% of the time. Its unit is 5\u00a0% busy. More follows here."
+    assert first_sentences(text, 50) == "It takes 30\u00a0% of the time. Its unit is 5\u00a0% busy. …"
+    assert first_sentences("它占30\u00a0%。最繁忙。后面还有。", 12) == "它占30\u00a0%。最繁忙。 …"
+    assert first_sentences("A first sentence that is too long. More.", 5) == "A first sentence that is too long. …"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.link_gain import link_gain
 from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.inherent import large_message, link_limit
 from advisor.facts.collectives.link_speed import (
     BOTH,
     INCOMING,
     LINKS,
     OUTGOING,
     Card,
+    Key,
     Link,
     cards_of,
     excess_us,
@@ -34,6 +36,15 @@ REPLAYS = 8
 
 _NEEDS = "links"
 KINDS = (
+    kind("communication.main_transport", "text", "run", "what takes longest to move the bytes of all links",
+         needs=_NEEDS),
+    kind("communication.main_transport_share", "ratio", "run", "its part of the time of all transports",
+         formula="Σ time of its links ÷ Σ time of all", needs=_NEEDS),
+    kind("communication.main_transport_bytes_per_s", "bytes_per_s", "run",
+         "what messages that are large enough to show its speed reach over it",
+         formula="median of size ÷ time over messages from the size of knowledge_base/links.yaml", needs=_NEEDS),
+    kind("communication.main_transport_limit_bytes_per_s", "bytes_per_s", "run",
+         "what a link of it carries (knowledge_base/links.yaml)", needs=_NEEDS),
     kind("link.bandwidth_bytes_per_s", "bytes_per_s", "link",
          "size over time of all its transfers; the best link's for a card",
          formula="Σ size ÷ Σ time", needs=_NEEDS),
@@ -89,7 +100,9 @@ KINDS = (
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of every link that is slower than usual or stands for many; of cards and of hosts."""
-    found = {key: link for key, link in links_of(run).items() if link.ratio is not None}
+    links = links_of(run)
+    yield from _main_transport(links)
+    found = {key: link for key, link in links.items() if link.ratio is not None}
     if not found:
         return
     step = facts.number("step.time_us", RUN)
@@ -165,6 +178,27 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if name not in (hosts.get(a), hosts.get(b)) and hosts.get(a) != hosts.get(b)
         )  # fmt: skip
         yield from fact("host.link_peer_count", subject, others, *own[0].sources)
+
+
+def _main_transport(links: Mapping[Key, Link]) -> Iterator[Fact]:
+    """Over what most of the time is spent in which data moves, and how fast it moves there."""
+    time: dict[str, float] = defaultdict(float)
+    for link in links.values():
+        time[link.transport] += link.us
+    whole = sum(time.values())
+    if not whole > 0:
+        return
+    name = max(time, key=lambda one: time[one])
+    mine = [link for link in links.values() if link.transport == name]
+    sources = mine[0].sources
+    yield from fact("communication.main_transport", RUN, name or None, *sources)
+    yield from fact("communication.main_transport_share", RUN, time[name] / whole, *sources, samples=len(mine))
+    yield from fact("communication.main_transport_limit_bytes_per_s", RUN, link_limit(name), *sources)
+    moved = ((size, us) for link in mine for size, us in zip(link.sizes, link.times, strict=True))
+    rates = [size / us * 1e6 for size, us in moved if size >= large_message() and us > 0]
+    if rates:
+        rate = float(np.median(rates))
+        yield from fact("communication.main_transport_bytes_per_s", RUN, rate, *sources, samples=len(rates))
 
 
 def links_behind(run: Run) -> dict[Subject, list[Link]]:

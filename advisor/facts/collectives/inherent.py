@@ -34,12 +34,17 @@ def link_limit(transport: str) -> float:
     return float(_terms()["bytes_per_s"].get(transport, _terms()["other"])["value"])
 
 
+def large_message() -> float:
+    """Bytes from which a message shows what a link can do."""
+    return float(_terms()["large"]["value"])
+
+
 @computed
 def link_rates(run: Run) -> dict[str, float]:
     """Transport -> bytes per second: what large messages reach in this recording, the knowledge base's limit at
     least."""
     rates: dict[str, list[np.ndarray]] = defaultdict(list)
-    large = float(_terms()["large"]["value"])
+    large = large_message()
     for ex in run.each(EXCHANGES).values():
         if not ex.transport:
             continue

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
 
@@ -27,6 +28,7 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
     """Tells a step table whose columns contradict each other. `time` is each step's length, microseconds."""
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
     _tell(rank, frame, time, "steps", equal, _AT_MOST)
+    _tell_computing(rank, frame, float(np.nansum(time)))
     if "preparing_us" not in frame:
         return
     preparing = frame["preparing_us"].to_numpy(float, na_value=np.nan)
@@ -34,6 +36,20 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
     if wrong:
         text = f"Preparing is many times the step in {wrong} of {len(frame)} rows: another unit, or another run"
         rank.note(rank.relative(rank.tables["steps"].paths[0]), f"contradicts itself: {text}", ("steps",))
+
+
+def _tell_computing(rank: Rank, frame: Any, length: float) -> None:
+    """Steps compute for no longer than the kernels that the profiler's own statistic sums over the whole recording.
+    `length` is that of all steps, microseconds."""
+    statistic = rank.read("operator_types", ("total_us", "share")) if rank.has("operator_types") else None
+    if statistic is None or not statistic["total_us"].notna().all() or "computing_us" not in frame:
+        return
+    limits, kernels = section("contradiction"), whole_time(statistic) or float(statistic["total_us"].sum())
+    told = float(np.nansum(frame["computing_us"].to_numpy(float, na_value=np.nan)))
+    if told > (1 + limits["computing_share"]) * kernels and told - kernels > limits["of_step"] * length:
+        other = rank.tables["operator_types"].paths[0].name
+        text = f"contradicts {other}: its steps compute for {show(told, 'us')}, all kernels take {show(kernels, 'us')}"
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), text, ("steps", "operator_types"))
 
 
 def tell_phases(rank: Rank, frame: Any, time: Any) -> None:

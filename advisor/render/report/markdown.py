@@ -10,7 +10,18 @@ from advisor.render.conditions import telling, titled
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
 from advisor.render.report.outline import Branch, branches, checks, next_collection, problems_together
 from advisor.render.report.whatif import ladder, spent, used
-from advisor.render.wording import about_recording, breakdown, change, check, gain, promise, where, word
+from advisor.render.wording import (
+    about_recording,
+    aside,
+    breakdown,
+    change,
+    check,
+    gain,
+    labelled,
+    promise,
+    where,
+    word,
+)
 
 LIMIT = 60_000
 """Bytes; GitHub refuses comments of more than 65,536 characters."""
@@ -45,7 +56,8 @@ def _code(text: str) -> str:
 
 def _head(report: Report, lang: str) -> str:
     direction = word(lang, f"directions.{report.summary.direction}")
-    head = f"## {_say(direction)}: {_say(report.summary.headline.get(lang))}\n\n{_code(report.profile.path)}"
+    headline = labelled(_say(direction), _say(report.summary.headline.get(lang)), lang)
+    head = f"## {headline}\n\n{_code(report.profile.path)}"
     recorded = about_recording(report, lang)
     return f"{head}\n\n{_say(recorded)}" if recorded else head
 
@@ -58,16 +70,17 @@ def _breakdown(report: Report, lang: str) -> str:
     step = report.summary.step_time_us
     label = "report.step_time" if step is not None else "report.recording_time"
     length = step if step is not None else report.summary.recording_us
-    lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**: " if length is not None else ""
+    lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**" if length is not None else ""
     told = spent(report, lang)
     below = [" · ".join(told), used(report, lang)]
-    return "\n\n".join([lead + " · ".join(parts), *(_say(line) for line in below if line)])
+    whole = labelled(lead, " · ".join(parts), lang) if lead else " · ".join(parts)
+    return "\n\n".join([whole, *(_say(line) for line in below if line)])
 
 
 def _table(trees: list[Branch], lang: str) -> str:
     if not trees:
         return _say(word(lang, "report.no_findings"))
-    head = [word(lang, f"report.{key}") for key in ("causes", "where", "could_give", "first")]
+    head = [word(lang, f"report.{key}") for key in ("causes", "where", "gain_column", "first")]
     rows = [f"| {' | '.join(_say(cell) for cell in head)} |", "|---|---|---|---|"]
     rows += [_row(branch.finding, lang) for branch in trees[:20]]
     if len(trees) > 20:
@@ -106,16 +119,19 @@ def _cause(branch: Branch, lang: str) -> str:
     lines = [f"<details><summary>{html_line(shorten(title, 200))}</summary>", "", _say(finding.message.get(lang)), ""]
     lines += [f"- {_say(titled(evidence, finding.evidence, lang))}" for evidence in telling(finding.evidence)[:12]]
     for remedy in finding.remedies:
-        proposal = f" ({_code(change(remedy))})" if change(remedy) else ""
-        lines += ["", f"**{_say(remedy.title.get(lang))}**: {_say(remedy.action.get(lang))}{proposal}"]
+        action = _say(remedy.action.get(lang)) + (aside(_code(change(remedy)), lang) if change(remedy) else "")
+        lines += ["", labelled(f"**{_say(remedy.title.get(lang))}**", action, lang)]
         if remedy.snippet:
             lines += ["", markdown_block(shorten(remedy.snippet, _LONGEST))]
         if check(remedy, lang):
-            lines += ["", f"{_say(word(lang, 'report.verify'))}: {_say(check(remedy, lang))}"]
+            lines += ["", labelled(_say(word(lang, "report.verify")), _say(check(remedy, lang)), lang)]
     below = branch.below()
     if below:
-        lines += ["", f"{_say(word(lang, 'report.symptoms'))}:", ""]
-        lines += [f"- {_say(symptom.title.get(lang))} ({_say(where(symptom.subject, lang))})" for symptom in below[:10]]
+        lines += ["", labelled(_say(word(lang, "report.symptoms")), "", lang).rstrip(), ""]
+        lines += [
+            f"- {_say(symptom.title.get(lang))}{aside(_say(where(symptom.subject, lang)), lang)}"
+            for symptom in below[:10]
+        ]
         if len(below) > 10:
             lines.append(f"- {_say(word(lang, 'report.more', count=len(below) - 10))}")
     lines += [f"\n_{_say(doubt.get(lang))}_" for doubt in finding.doubts]
@@ -124,7 +140,7 @@ def _cause(branch: Branch, lang: str) -> str:
 
 def _foot(report: Report, lang: str) -> str:
     counts = [(outcome, len(checks(report, outcome))) for outcome in Outcome]
-    parts = [f"{_say(word(lang, f'outcomes.{outcome.value}'))}: {count}" for outcome, count in counts if count]
+    parts = [labelled(_say(word(lang, f"outcomes.{outcome.value}")), count, lang) for outcome, count in counts if count]
     paragraphs = [" · ".join(parts)] if parts else []
     collection = next_collection(report)
     if collection is not None:
@@ -134,7 +150,8 @@ def _foot(report: Report, lang: str) -> str:
     bullets = []
     for problem, files in problems[:10]:
         more = f" {_say(word(lang, 'report.more', count=len(files) - 1))}" if len(files) > 1 else ""
-        bullets.append(f"- {_code(files[0])}{more}: {markdown(shorten(problem.get(lang), 300))}")
+        told = markdown(shorten(problem.get(lang), 300))
+        bullets.append(f"- {labelled(f'{_code(files[0])}{more}', told, lang)}")
     if len(problems) > 10:
         bullets.append(f"- {_say(word(lang, 'report.more', count=len(problems) - 10))}")
     return "\n\n".join([*paragraphs, "\n".join(bullets)]).rstrip()

@@ -280,7 +280,7 @@ def _foot(report: Report, lang: str, width: int) -> list[Line]:
     for both, files in problems[:3]:
         problem = both.get(lang)
         if len(files) == 1:
-            lines.append(_line(("! ", "red"), f"{shorten(printable(files[0]), width // 2)}: {problem}"))
+            lines.append(_line(("! ", "red"), labelled(shorten(printable(files[0]), width // 2), problem, lang)))
             continue
         bare = word(lang, "report.problem_files", problem=problem, count=len(files), files="")
         first = ", ".join(files[:2]) + ("" if len(files) == 2 else ", …")

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from advisor.sources.database.pages import Cells, Columns, read_columns
+from advisor.sources.database.columns import read_columns
+from advisor.sources.database.pages import Cells, Columns
 from advisor.sources.database.rowchecks import odd_rows
 from advisor.sources.metadata import as_int
 from advisor.sources.reference import Note, TableRef

@@ -87,12 +87,6 @@ def read_blocks(
         raise Unfit(str(error)) from None
 
 
-def read_columns(connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]) -> Columns:
-    """The same of all rows at once."""
-    blocks = list(read_blocks(connection, path, table, columns))
-    return {name: np.concatenate([block[name] for block in blocks]) for name in columns}
-
-
 def _layout(connection: sqlite3.Connection, table: str, columns: Mapping[str, Cells]) -> _Layout:
     found = connection.execute(
         "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? AND sql NOT LIKE 'CREATE VIRTUAL%'",

@@ -39,7 +39,8 @@ def _deleted(query: Query, table: str, columns: Mapping[str, str]) -> int:
     keys = query(f"SELECT count(*) FROM pragma_table_info({_text(table)}) WHERE pk > 0")
     if keys != [(0,)] or "rowid" in columns:
         return 0
-    ((first, last),) = query(f"SELECT min(rowid), max(rowid) FROM {table}")
+    # asked for one by one, SQLite looks each up; asked for together, it walks through all rows
+    ((first, last),) = query(f"SELECT (SELECT min(rowid) FROM {table}), (SELECT max(rowid) FROM {table})")
     if not isinstance(first, int) or not isinstance(last, int):
         return 0
     end = min(last, first + LOOKED_AT - 1)

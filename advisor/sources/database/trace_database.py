@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from advisor.sources.database.cells import are_times, columns_of, is_time
+from advisor.sources.database.columns import read_columns
 from advisor.sources.database.dbfile import connect, distinct_steps, step_query
 from advisor.sources.database.kernel_database import texts_of
-from advisor.sources.database.pages import NOTHING, Cells, Unfit, read_columns
+from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.reference import Note
 from advisor.sources.streams.trace import LONG_US, RARE, Activity, Ints, Spans, Trace, short_name
 from advisor.tables import LARGEST
@@ -82,9 +83,8 @@ def _calls(
     connection: sqlite3.Connection, path: Path, table: str, levels: bool, texts: dict[int, str]
 ) -> tuple[Ints, Ints, Ints, list[str]]:
     """(start, end, name) of the calls in a table that have times, and the names that the third are indices into."""
-    wanted = {"startNs": Cells.DIGITS, "endNs": Cells.DIGITS, "name": Cells.WHOLE}
     try:
-        found = read_columns(connection, path, table, wanted | ({"type": Cells.WHOLE} if levels else {}))
+        found = _plain_calls(connection, path, table, levels)
     except Unfit:
         return _calls_row_by_row(connection, table, levels, texts)
     start, end, name = found["startNs"], found["endNs"], found["name"]
@@ -93,6 +93,18 @@ def _calls(
     code, different = _numbered(name[usable], level)
     names = [_name_of(texts, None if i == NOTHING else i, kind if levels else None) for i, kind in different]
     return start[usable], end[usable], code, names
+
+
+def _plain_calls(connection: sqlite3.Connection, path: Path, table: str, levels: bool) -> Columns:
+    """Raises Unfit. The framework's calls have times that are texts of numbers, CANN's only where something is odd."""
+    wanted = dict.fromkeys(("startNs", "endNs", "name", *(("type",) if levels else ())), Cells.WHOLE)
+    written = wanted | dict.fromkeys(("startNs", "endNs"), Cells.DIGITS)
+    if not levels:
+        return read_columns(connection, path, table, written)
+    try:
+        return read_columns(connection, path, table, wanted)
+    except Unfit:
+        return read_columns(connection, path, table, written)
 
 
 def _numbered(name: Ints, level: Ints) -> tuple[Ints, list[tuple[int, int]]]:

@@ -145,6 +145,7 @@ def read_groups(
         return groups, names, []
     data = load_json(path, note)
     if not isinstance(data, dict):
+        note(str(path), "holds no object: groups of communication are unknown")
         return groups, names, []
     collective = data.get("collective")
     for value in collective if isinstance(collective, list) else []:
@@ -162,6 +163,8 @@ def read_groups(
             if ranks and group:
                 add_group(groups, names, group, name, ranks)
     p2p = data.get("p2p")
+    if not groups:
+        note(str(path), "names no communication group")
     stages = sorted({tuple(sorted(ranks_of(value))) for value in (p2p if isinstance(p2p, list) else [])} - {()})
     return groups, names, stages if len(stages) > 1 else []
 

@@ -191,7 +191,11 @@ def _read_info(rank: Rank, files: Files, folder: Path) -> None:
         except OSError as error:
             rank.note(rank.relative(path), f"cannot be opened: {error.strerror}")
             return {}
-        return document if isinstance(document, dict) else {}
+        if isinstance(document, dict):
+            return document
+        if document is not None:
+            rank.note(rank.relative(path), "holds no object; it was not used")
+        return {}
 
     for path in files.get("profiler_info", ())[:1]:
         rank.info_files["profiler_info"] = path

@@ -11,7 +11,7 @@ from pathlib import Path
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, file_paths
 from advisor.sources.reference import TableRef
-from advisor.sources.streams.one_operator import PIPES, kind_of, main_files, read_launches
+from advisor.sources.streams.one_operator import PIPES, kind_of, main_files, types_in
 
 READER = "kernels.opprof"
 SIMULATION = (
@@ -43,7 +43,7 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
 def operators_of(rank: Rank) -> set[str]:
     """The operators of a collection by name; empty where nothing tells them."""
     paths = rank.tables["kernels"].paths
-    return {launch.type for path in paths for launch in read_launches(path, lambda file, text: None)}
+    return set().union(*map(types_in, paths))
 
 
 def counts_units(rank: Rank) -> bool:

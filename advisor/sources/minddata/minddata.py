@@ -131,6 +131,9 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
     lost = sum(row["unsampled"] for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")
+    lost = sum(row["unlinked"] for row in rows)
+    if lost:
+        note(str(path), f"{lost} of {len(rows)} operations have children that are no operations' numbers")
     gone = {child for row in rows for child in row["children"]} - {row["op_id"] for row in rows}
     if gone:
         shown = ", ".join(map(str, sorted(gone)[:8]))
@@ -192,6 +195,7 @@ def _op(
     parent: int | None, children: object,
 ) -> dict[str, Any]:  # fmt: skip
     samples = tuple(size for size in to_numbers(sizes) if size >= 0)
+    below = to_numbers(children)
     given = len(sizes) if isinstance(sizes, (list, tuple)) else len(samples) if samples or not sizes else 1
     return {
         "unsampled": given != len(samples),
@@ -199,7 +203,8 @@ def _op(
         "queue_capacity": to_whole(capacity), "queue_average": sum(samples) / len(samples) if samples else None,
         "sampling_interval_us": None if interval_ms is None else interval_ms * 1000.0,
         "parent": parent,
-        "children": tuple(int(child) for child in to_numbers(children) if 0 <= child < MOST_OPERATIONS),
+        "unlinked": bool(children) and not all(0 <= child < MOST_OPERATIONS for child in below or (-1,)),
+        "children": tuple(int(child) for child in below if 0 <= child < MOST_OPERATIONS),
     }  # fmt: skip
 
 

@@ -123,7 +123,13 @@ def _events(path: Path, note: Note) -> list[dict[str, Any]]:
         note(str(path), f"is no JSON: {str(error)[:200]}")
         return []
     events = document.get("traceEvents") if isinstance(document, dict) else document
-    return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+    if not isinstance(events, list):
+        note(str(path), "is no timeline: neither an array of events nor traceEvents")
+        return []
+    usable = [event for event in events if isinstance(event, dict)]
+    if not usable:
+        note(str(path), "holds no events")
+    return usable
 
 
 _Row = tuple[str, str, str, str, int, float]

@@ -306,8 +306,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
         return None
     if kernels is not None and kernels.repeated:
-        used = "each was used once" if once else "they count as they stand"
-        text = f"{kernels.repeated} kernels stand there again with the same start, length and name; {used}"
+        used = "each was used once" if once else "all of them count"
+        text = f"{kernels.repeated} kernels appear a second time with the same start, length and name; {used}"
         note(str(reference.paths[0]), text)
     return kernels
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,13 +78,18 @@ class Launch:
     @property
     def type(self) -> str:
         """The name without what the compiler adds: a hash, the number of the tiling, the core."""
-        return _ADDED.sub("", self.name) or self.name
+        return type_of(self.name)
+
+
+def type_of(name: str) -> str:
+    """An operator's name without what the compiler adds."""
+    return _ADDED.sub("", name) or name
 
 
 def read_launches(path: Path, note: Note) -> Iterator[Launch]:
     """The launch that a main file stands for, with what lies beside it."""
     rows = {kind: _slowest_first(_rows(file, note)) for kind, file in _beside(path).items()}
-    told = next((rows[kind] for kind in _BY_BLOCK if rows.get(kind)), [])
+    told = _most_telling(rows)
     blocks = len({row.get("block_id") for row in told}) or None
     if kind_of(path.name) != BASIC:
         slowest = max((_time(row) for row in told), default=0.0)
@@ -104,6 +109,11 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
         dealt = _number(row.get("Block Dim") or row.get("Block Num"))
         name, kind = row.get("Op Name", "").strip(), row.get("Op Type", "").strip().lower()
         yield Launch(name, _CORES.get(kind, ""), duration, blocks if dealt is None else int(dealt), rows)
+
+
+def _most_telling(rows: Mapping[str, list[Row]]) -> list[Row]:
+    """The rows of that file which tells most of the blocks; empty where none has any."""
+    return next((rows[kind] for kind in _BY_BLOCK if rows.get(kind)), [])
 
 
 def operator_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
@@ -129,10 +139,10 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
 
     rows = []
     for path in reference.paths:
-        for launch in read_launches(path, lambda file, text: None):  # the kernels' reader tells what is wrong
+        for launch in read_launches(path, _nothing):
             memory, cache = launch.rows.get(MEMORY, []), launch.rows.get(CACHE, [])
             times = [time for each in launch.rows.values() for row in each if (time := _time(row)) > 0]
-            per_core = _times_by_core(next((launch.rows[k] for k in _BY_BLOCK if launch.rows.get(k)), []))
+            per_core = _times_by_core(_most_telling(launch.rows))
             rows.append(
                 {
                     "name": launch.name, "type": launch.type, "core": launch.core,
@@ -149,6 +159,20 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
             )  # fmt: skip
     frame = pd.DataFrame(rows)
     return None if frame.empty else frame if columns is None else frame[[c for c in columns if c in frame]]
+
+
+def types_in(path: Path) -> set[str]:
+    """The operators that a main file stands for, by name, without reading what lies beside it; empty where nothing
+    tells them."""
+    if kind_of(path.name) != BASIC:
+        return {launch.type for launch in read_launches(path, _nothing)}
+    rows = _rows(path, _nothing)
+    timed = [row for row in rows if _number(row.get("Task Duration(us)")) is not None]
+    return {type_of(row.get("Op Name", "").strip()) for row in timed}
+
+
+def _nothing(file: str, text: str) -> None:
+    """For those who ask what a file is: the kernels' reader tells what is wrong with it."""
 
 
 def _beside(path: Path) -> dict[str, Path]:

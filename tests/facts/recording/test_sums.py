@@ -1,5 +1,6 @@
 """Sums of a step table that hold whatever the training did."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,9 +19,25 @@ def test_receives_that_wait_side_by_side_are_no_contradiction(framework, told):
     )
     notes = []
     rank = SimpleNamespace(
-        framework=framework, note=lambda *entry: notes.append(entry), relative=str,
+        framework=framework, has=lambda table: False, note=lambda *entry: notes.append(entry), relative=str,
         tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
         source=lambda table, *columns: Source(table, columns),
     )  # fmt: skip
     tell_sums(rank, frame, np.array([55.2e3]))
+    assert len(notes) == told
+
+
+@pytest.mark.parametrize(("computing", "told"), [(900.0, 0), (5000.0, 1)])
+def test_steps_compute_no_longer_than_all_kernels_take(computing, told):
+    """The profiler's statistic sums every kernel of the recording, its shares those of the rows that were cut off; idle
+    time under the heading of computation is more than all of them."""
+    steps = pd.DataFrame({"computing_us": [computing, computing], "exposed_us": [0.0, 0.0], "free_us": [100.0, 100.0]})
+    statistic = pd.DataFrame({"total_us": [500.0, 500.0], "share": [0.25, 0.25]})
+    notes = []
+    rank = SimpleNamespace(
+        framework="mindspore", has=lambda table: True, read=lambda *_: statistic, relative=lambda path: path.name,
+        note=lambda *entry: notes.append(entry), source=lambda table, *columns: Source(table, columns),
+        tables={name: SimpleNamespace(paths=(Path(name),)) for name in ("steps", "operator_types")},
+    )  # fmt: skip
+    tell_sums(rank, steps, np.array([computing + 100.0] * 2))
     assert len(notes) == told

@@ -37,7 +37,7 @@ def test_says_what_where_how_much_and_what_to_do_in_that_order():
         "potential gain: 36\xa0ms",
         "6 workers",
         "num_parallel_workers: 2 → 6",
-        "busy share of the operation falls",
+        "busy share of the operation should fall",
         "The device waits for data",
         "2. low",
         "[experimental]",

@@ -17,8 +17,9 @@ from pandas.testing import assert_frame_equal as assert_pandas_equal
 from polars.testing import assert_frame_equal
 
 from advisor.sources.database import kernel_database, sums, trace_database
+from advisor.sources.database.columns import read_columns
 from advisor.sources.database.dbfile import open_database
-from advisor.sources.database.pages import NOTHING, Cells, Unfit, read_columns
+from advisor.sources.database.pages import NOTHING, Cells, Unfit
 from advisor.sources.readers import read_table
 from advisor.sources.reference import TableRef
 from tests.sources.database.test_databases import SCHEMA, STEP_TIME, make_database

@@ -1,0 +1,55 @@
+"""Whole columns of a database, decoded once for all who ask: kernels, timeline and sums are made of the same tables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+import numpy as np
+
+from advisor.sources.database.pages import Cells, Columns, Unfit, read_blocks
+
+_TOGETHER: Mapping[str, Mapping[str, Cells]] = {
+    "TASK": dict.fromkeys(("startNs", "endNs", "globalTaskId", "streamId", "connectionId"), Cells.WHOLE),
+    "CANN_API": dict.fromkeys(("startNs", "endNs", "name", "type", "connectionId"), Cells.WHOLE),
+}
+"""Columns that several readers want of a table between them: who asks first decodes all of them."""
+
+_KEPT: ContextVar[dict[tuple[Path, str], Columns] | None] = ContextVar("kept columns", default=None)
+
+
+@contextmanager
+def keeping_columns() -> Iterator[None]:
+    """While this lasts, columns that were decoded are kept for the next one who asks."""
+    before = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(before)
+
+
+def read_columns(connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]) -> Columns:
+    """These columns of a table, all rows at once; not to be written to. Raises Unfit as `read_blocks` does."""
+    everything = _KEPT.get()
+    if everything is None or Cells.DIGITS in columns.values():
+        return _decoded(connection, path, table, columns)
+    kept = everything.setdefault((path, table), {})
+    missing = {name: cells for name, cells in columns.items() if name not in kept}
+    more = {name: cells for name, cells in _TOGETHER.get(table, {}).items() if name not in kept}
+    if missing:
+        try:
+            kept |= _decoded(connection, path, table, more | missing)
+        except Unfit:
+            kept |= _decoded(connection, path, table, missing)
+    return {name: kept[name] for name in columns}
+
+
+def _decoded(connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]) -> Columns:
+    blocks = list(read_blocks(connection, path, table, columns))
+    found = {name: np.concatenate([block[name] for block in blocks]) for name in columns}
+    for cells in found.values():
+        cells.flags.writeable = False
+    return found
