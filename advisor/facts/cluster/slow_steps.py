@@ -294,8 +294,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         "step.slow_period": found.period, "step.slow_origin": found.origin, "step.slow_part": found.part,
         "step.slow_ranks": ", ".join(map(str, found.ranks)) or None, "step.slow_kernel_ratio": found.kernel_ratio,
     }  # fmt: skip
-    if len(found.ranks) == 1:
-        values["step.slow_owner"] = _owner(facts, found.ranks[0], float(found.extra.mean()))
+    alone = balance.ranks if len(balance.ranks) == 1 else found.ranks
+    if len(alone) == 1:
+        values["step.slow_owner"] = _owner(facts, alone[0], float(found.extra.mean()))
     for name, value in values.items():
         yield from fact(name, RUN, value, *sources, samples=n)
     for rank in found.ranks:

@@ -79,7 +79,7 @@ def _place(rank: Rank) -> Timeline | None:
         named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
         communication = communication | (bare & named[kernels.name])
     counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
-    whole = _is_whole(kernels) and not communication.all()
+    whole = _is_whole(kernels, communication) and not communication.all()
     alone = rank.tables["kernels"].reader == "kernels.opprof"  # measured by itself: there is no course to miss
     if counted and not whole and not alone:
         file = rank.relative(rank.tables["kernels"].paths[0])
@@ -99,8 +99,9 @@ MOST_LOST = limit("course", "most_lost")
 """Share of the kernels without a usable start or duration up to which the others still show when nothing ran."""
 
 
-def _is_whole(kernels: Kernels) -> bool:
-    """Compares the gaps between rows with the waiting times that the profiler noted when it still had every row."""
+def _is_whole(kernels: Kernels, communication: Mask) -> bool:
+    """Compares the gaps between rows with the waiting times that the profiler noted when it still had every row. Of
+    collectives it notes none, whatever stands there."""
     known = kernels.start >= 0
     if kernels.left_out + int((~known).sum()) > MOST_LOST * (len(kernels) + kernels.left_out):
         return False
@@ -108,7 +109,7 @@ def _is_whole(kernels: Kernels) -> bool:
     if start.size < 2 or not np.isfinite(wait).any() or not wait[np.isfinite(wait)].any():
         return True
     gap = np.maximum(start[1:] - np.maximum.accumulate(end)[:-1], 0) / 1000
-    noted = np.nan_to_num(wait[1:], nan=np.inf)
+    noted = np.where(communication[known][1:], np.inf, np.nan_to_num(wait[1:], nan=np.inf))
     limits = section("witness")
     contradicted = float(gap[gap > 2 * noted + limits["noted_slack_us"]].sum())
     recorded = float(end.max() - start[0]) / 1000

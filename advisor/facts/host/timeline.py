@@ -35,8 +35,10 @@ COVERS = limit("launches", "covers")
 
 _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
 _FRAME = re.compile(
-    r"^(ProfilerStep|Python::PythonObserved|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
+    r"^((Python::PythonObserved::)?ProfilerStep|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
 )
+_OBSERVED = re.compile(r"^Python::PythonObserved")
+"""Python functions that MindSpore observes, those that launch the whole network among them."""
 
 _LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
 """The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
@@ -219,6 +221,8 @@ def host_activity(trace: Trace, start: int, end: int) -> str:
     covers = np.flatnonzero(overlap >= COVERS * (end - start))
     for i in covers[np.argsort((host.end - host.start)[covers], kind="stable")].tolist():
         name = host.names[int(host.name[i])]
+        if _OBSERVED.match(name) and COVERS * (host.end[i] - host.start[i]) > end - start:
+            continue  # it does much besides: what it does in the stretch is not told
         if not _FRAME.search(name) and "ProfilerStep#" not in name:
             return name
     return ""

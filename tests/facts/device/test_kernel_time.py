@@ -93,6 +93,17 @@ def test_hand_picked_rows_have_no_idle_time(tmp_path: Path) -> None:
     assert any("missing between the rows" in p.problem for p in rank.problems)
 
 
+def test_collectives_note_no_waiting(tmp_path: Path) -> None:
+    """Rows of collectives carry a waiting time of 0 however long nothing ran before them: no kernel is missing."""
+    rows = []
+    for number in range(6):
+        at = 10_000 * number
+        rows += [f"1,MatMul,MatMul,AI_CORE,{at + 1000}.000,50,{8900 if number else 0}",
+                 f"1,hcom_allReduce_{number},hcom_allReduce_,COMMUNICATION,{at + 2000}.000,50,0"]  # fmt: skip
+    time = timeline_of(rank_with(tmp_path, *rows))
+    assert time is not None and time.whole
+
+
 def test_a_profile_with_real_gaps_is_whole(tmp_path: Path) -> None:
     """The same gaps, noted by the profiler as waiting, are idle time."""
     rank = rank_with(tmp_path, "1,MatMul,MatMul,AI_CORE,1000.000,50,0", "1,MatMul,MatMul,AI_CORE,900000.000,50,898950")

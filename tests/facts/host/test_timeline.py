@@ -139,6 +139,17 @@ def test_the_host_activity_of_a_gap_is_the_most_specific_one() -> None:
     assert host_activity(trace, 2_000_000, 3_000_000) == ""
 
 
+def test_a_python_function_owns_a_gap_that_makes_most_of_it() -> None:
+    """What MindSpore observes of the program is an owner as other events are, unless it does much besides."""
+    start, end = np.array([0, 100], np.int64) * 1000, np.array([10_000, 700], np.int64) * 1000
+    names = ["Python::PythonObserved::construct", "Python::PythonObserved::compute_loss_scale"]
+    spans = Spans(start, end, np.arange(2), names)
+    none = np.zeros(0, np.int64)
+    trace = Trace([], none, none, {}, spans, (none, none), (none, none), (none, np.zeros(0)))
+    assert host_activity(trace, 150_000, 650_000) == names[1]
+    assert host_activity(trace, 5_000_000, 5_600_000) == ""
+
+
 def memory_of(tmp_path: Path, allocated: np.ndarray, reserved_mb: float = 10_000):  # type: ignore[no-untyped-def]
     path = tmp_path / "memory_record.csv"
     rows = [
