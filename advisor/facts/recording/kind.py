@@ -306,7 +306,9 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     trains = any(one.trains for one in found)
     serves = next((one.serves for one in found if one.serves), "")
     limits = section("benchmark")
-    again = first.type_count >= section("repetition")["executions"] or (first.types == 1 and not first.framed)
+    again = first.type_count >= section("repetition")["executions"] or (
+        first.types == 1 and first.kernels > 0 and not first.framed
+    )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
