@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.basics.errors import ConfigError
+from advisor.basics.files import read_own
 from advisor.basics.suggest import suggest
 
 if TYPE_CHECKING:
@@ -136,10 +137,12 @@ def _nearest(start: Path) -> Path | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        document: dict[str, Any] = tomllib.loads(read_own(path, _LARGEST_BYTES).decode("utf-8-sig"))
         return document
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", place=str(path)) from None
+    except RecursionError:
+        raise ConfigError("is nested too deeply for a configuration", place=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"no valid TOML: {error}", place=str(path)) from None
 
@@ -155,6 +158,8 @@ def _located(entry: str, path: Path | None) -> str:
     return str((path.parent if path else Path()) / entry) if looks_like_path else entry
 
 
+_LARGEST_BYTES = 1_000_000
+"""Of a configuration; a larger file under its name is something else."""
 _LANGUAGE = re.compile(r"""^\s*lang\s*=\s*["'](\w+)["']""", re.MULTILINE)
 
 
@@ -163,7 +168,7 @@ def language_in(path: Path | None = None, start: Path | None = None) -> str | No
     of it cannot be read, for that is told in this language as well."""
     try:
         found = path or _nearest(start or Path.cwd())
-        text = found.read_text(encoding="utf-8-sig", errors="replace") if found else ""
+        text = read_own(found, _LARGEST_BYTES).decode("utf-8-sig", "replace") if found else ""
     except (ConfigError, OSError):
         return None
     if found is not None and found.name == "pyproject.toml":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,32 @@ def test_every_output_file_is_checked_first(tmp_path, capsys, command):
 def test_one_device_takes_two_outputs(capsys):
     """/dev/null overwrites nothing."""
     assert main(["advise", EXAMPLE, "-q", "--format", "json:/dev/null", "--format", "html:/dev/null"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "hole"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["advise", EXAMPLE, "--config"], ["collect", "--for-missing"], ["collect", "--check"], ["compare", EXAMPLE]],
+    ids=lambda given: given[0] + given[-1],
+)
+def test_what_is_no_plain_file_of_its_kind_is_told(arguments, kind, tmp_path, capsys):
+    """A pipe never answers, a device never ends, eight gigabytes of nothing fill the memory: none of them is read."""
+    target = tmp_path / "given.json"
+    if kind == "pipe":
+        os.mkfifo(target)
+    elif kind == "device":
+        target.symlink_to("/dev/zero")
+    else:
+        target.touch()
+        os.truncate(target, 8 << 30)
+    assert main([*arguments, str(target)]) in (2, 3)
+    assert "Traceback" not in (said := capsys.readouterr().err) and "given.json" in said
+
+
+def test_a_giant_configuration_beside_data_is_not_read(tmp_path, monkeypatch, capsys):
+    """A stranger's profile brings an advisor.toml of eight gigabytes."""
+    (tmp_path / "advisor.toml").touch()
+    os.truncate(tmp_path / "advisor.toml", 8 << 30)
+    monkeypatch.chdir(tmp_path)
+    assert main(["advise", EXAMPLE, "-q"]) == 2
+    assert "too many" in capsys.readouterr().err

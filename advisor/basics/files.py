@@ -44,6 +44,10 @@ def write_atomically(path: str | Path, text: str) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
+LARGEST_DOCUMENT = 500_000_000
+"""Bytes of a saved report or saved facts; those of ten thousand ranks have fewer."""
+
+
 def read_own(path: str | Path, most_bytes: int) -> bytes:
     """A file of the advisor's own, whole. Never waits for a pipe or device under its name, and takes no more memory
     than it may: raises OSError where it is no plain file or larger than `most_bytes`."""

@@ -12,7 +12,6 @@ from advisor.cli.exits import DONE, FAILED, NO_VERDICT, USAGE
 from advisor.cli.language import spoken
 from advisor.cli.options import judging, load_ruleset, run_options, tell_notes
 from advisor.cli.terminal import outputs, progress, say, start_log, write
-from advisor.knowledge.messages import told_fault
 from advisor.model import Severity
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ def status_of_rules(rules: RuleSet, status: int) -> int:
 
     A rule without the facts of an extractor that cannot be used is not wrong.
     """
+    from advisor.knowledge.messages import told_fault
+
     tell_notes(rules)
     for error in rules.errors:
         print(f"advisor: {told_fault(error, spoken())}", file=sys.stderr)

@@ -76,13 +76,17 @@ def collect(profile: str | None, lacking: str | None, checked: str | None, **giv
 
 def _for_missing(file: str, lang: str, given: dict[str, Any]) -> int:
     """The configurations for what a saved report lacked; remarks to standard error."""
-    from pathlib import Path
-
+    from advisor.basics.errors import UsageError
+    from advisor.basics.files import LARGEST_DOCUMENT, read_own
     from advisor.collect.missing import for_missing
     from advisor.exchange import report_from_json
 
+    try:
+        content = read_own(file, LARGEST_DOCUMENT)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror or error}", place=file) from None
     collection = for_missing(
-        report_from_json(Path(file).read_bytes()), given["form"], lang, given["framework"], steps=given["steps"],
+        report_from_json(content), given["form"], lang, given["framework"], steps=given["steps"],
         start=given["start"], path=given["output_path"],
     )  # fmt: skip
     for remark in collection.remarks:

@@ -8,8 +8,7 @@ from contextvars import ContextVar
 
 import click
 
-from advisor.knowledge.messages import translated
-from advisor.knowledge.words import word
+from advisor.basics.errors import AdvisorError
 from advisor.model import LANGUAGES
 
 _named: ContextVar[str | None] = ContextVar("named", default=None)
@@ -35,6 +34,28 @@ def named() -> str | None:
 def spoken() -> str:
     """The language of errors and remarks."""
     return _named.get() or LANGUAGES[0]
+
+
+def in_words(message: str) -> str:
+    """A message in the language of errors and remarks."""
+    return _translated(message, spoken())
+
+
+def told(error: AdvisorError) -> str:
+    """An error with its place and hint in the language of errors."""
+    if spoken() == LANGUAGES[0]:
+        return str(error)
+    from advisor.knowledge.messages import told as told_in
+
+    return told_in(error, spoken())
+
+
+def _translated(message: str, lang: str) -> str:
+    if lang == LANGUAGES[0]:
+        return message
+    from advisor.knowledge.messages import translated  # what it reads with is not needed for English
+
+    return translated(message, lang)
 
 
 def of_help() -> str:
@@ -78,6 +99,8 @@ class _Page(click.HelpFormatter):
         if of_help() == LANGUAGES[0]:
             super().write_heading(heading)
         else:
+            from advisor.knowledge.words import word
+
             self.write(" " * self.current_indent + word(of_help(), "errors.heading", name=_said(heading)) + "\n")
 
     def write_text(self, text: str) -> None:
@@ -109,7 +132,7 @@ class _Page(click.HelpFormatter):
 
 
 def _said(text: str) -> str:
-    return translated(text, of_help())
+    return _translated(text, of_help())
 
 
 def _lines(text: str, width: int) -> list[str]:

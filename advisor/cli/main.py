@@ -17,8 +17,6 @@ from advisor.basics.errors import AdvisorError, NoVerdict
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
 from advisor.cli.language import SPEAK, Group, localised, settle, spoken
 from advisor.cli.terminal import prepare, say
-from advisor.knowledge.messages import translated
-from advisor.knowledge.words import word
 from advisor.model import LANGUAGES
 
 COMMANDS = {
@@ -112,11 +110,13 @@ def _show(error: click.ClickException) -> None:
     if spoken() == LANGUAGES[0]:
         error.show(sys.stderr)
         return
+    from advisor.knowledge.words import word
+
     context = getattr(error, "ctx", None)
     if context is not None:
         command = context.command_path
         print(f"{context.get_usage()}\n{word(spoken(), 'errors.try_help', command=command)}\n", file=sys.stderr)
-    say(translated(error.format_message(), spoken()), USAGE)
+    say(error.format_message(), USAGE)
 
 
 _TOO_LITTLE = NoVerdict("the memory does not suffice", hint="fewer --jobs, or fewer ranks at once")

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.exits import DONE, FAILED, USAGE
-from advisor.cli.language import SPEAK, Group, spoken
+from advisor.cli.language import SPEAK, Group, in_words, spoken
 from advisor.cli.options import ALLOW_CODE, CONFIG, HUSH, LANG, RULES, extend_catalogue, load_ruleset
 from advisor.cli.terminal import note, print_text, start_log
-from advisor.knowledge.messages import told_fault, translated
-from advisor.knowledge.words import word
 from advisor.model import DIRECTIONS, LANGUAGES
 
 if TYPE_CHECKING:
@@ -40,6 +38,8 @@ def rules() -> None:
 @HUSH
 def list_rules(form: str, **given: Any) -> int:
     """Every rule: id, verdict, direction, what it judges, title."""
+    from advisor.knowledge.messages import told_fault
+
     config, ruleset = load_ruleset(given)
     print_text(_listed(ruleset, form, given["lang"] or config.lang or "en"))
     for error in (*ruleset.notes, *ruleset.errors):
@@ -48,6 +48,8 @@ def list_rules(form: str, **given: Any) -> int:
 
 
 def _listed(ruleset: RuleSet, form: str, lang: str) -> str:
+    from advisor.knowledge.words import word
+
     rows = [(r.id, r.verdict, r.direction.value, r.subject_kind, r.status, r.title.get(lang)) for r in ruleset.rules]
     names = ("id", "verdict", "direction", "for", "status", "title")
     if form == "json":
@@ -109,6 +111,8 @@ def lint_rules(
 ) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
     from advisor.authoring.lint import lint
+    from advisor.knowledge.messages import told_fault
+    from advisor.knowledge.words import word
 
     start_log()
     extend_catalogue(config_file, allowed)
@@ -152,7 +156,7 @@ class _Asked(click.Option):
     """Asked for where it was not given; where nobody answers, its default or an error that names it."""
 
     def prompt_for_value(self, ctx: click.Context) -> Any:
-        self.prompt = translated(self.prompt or "", spoken())
+        self.prompt = in_words(self.prompt or "")
         try:
             return super().prompt_for_value(ctx)
         except click.Abort:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.basics.errors import AdvisorError, UsageError
-from advisor.cli.language import spoken
-from advisor.knowledge.messages import told, translated
+from advisor.cli.language import in_words, told
 from advisor.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def progress(quiet: bool) -> Iterator[Progress | None]:
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn(translated("reading", spoken())),
+        TextColumn(in_words("reading")),
         BarColumn(),
         TextColumn("{task.fields[ranks]} ranks"),
         DownloadColumn(),
@@ -142,7 +141,7 @@ def _is_quiet() -> bool:
 def note(message: str) -> None:
     """A remark beside the result, on standard error."""
     if not _is_quiet():
-        click.echo(translated(message, spoken()), err=True)
+        click.echo(in_words(message), err=True)
 
 
 def start_log(verbose: int = 0, quiet: bool = False) -> None:
@@ -158,13 +157,13 @@ class _Translating(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line as the format has it, its message translated."""
-        record.message = translated(record.message, spoken())
+        record.message = in_words(record.message)
         return super().formatMessage(record)
 
 
 def say(error: AdvisorError | str, status: int) -> int:
     """Tells what went wrong, and hands on what to end with."""
-    text = translated(error, spoken()) if isinstance(error, str) else told(error, spoken())
+    text = in_words(error) if isinstance(error, str) else told(error)
     print(f"advisor: {text}", file=sys.stderr)
     return status
 

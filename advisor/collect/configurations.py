@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.basics.errors import UsageError
+from advisor.basics.files import read_own
 from advisor.collect.check import DYNAMIC_NAME, Fault, check_dynamic, check_environment
 from advisor.collect.script import check_script
 
@@ -22,7 +23,7 @@ def check_file(path: str | Path, *, total_steps: int | None = None, ranks: int |
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UsageError("too large for a configuration", place=str(path))
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_own(path, MAX_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot be read: {error}", place=str(path)) from None
     return check_text(text, str(path), total_steps=total_steps, ranks=ranks)

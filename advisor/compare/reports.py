@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.basics.errors import UsageError
+from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.effects import effects, match_findings
 from advisor.compare.facts import FactTable
@@ -124,7 +125,7 @@ def _document(path: Path) -> dict[str, object] | None:
     from advisor.exchange import parsed
 
     try:
-        document = parsed(path.read_bytes())
+        document = parsed(read_own(path, LARGEST_DOCUMENT))
     except (OSError, JSONDecodeError, UnicodeDecodeError, RecursionError):
         return None
     except ValueError as error:

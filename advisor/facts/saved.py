@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.basics.errors import UsageError
+from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.jsonout import shield_json
 from advisor.facts.base import FactSet, Measured
 from advisor.facts.registry import catalogue
@@ -35,7 +36,7 @@ def dump(measured: Measured) -> str:
 def load(path: str | Path) -> Measured:
     """Reads what `dump` wrote. Raises UsageError for anything else."""
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(read_own(path, LARGEST_DOCUMENT))
         if str(document["schema_version"]).partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
             raise UsageError(f"written by another version ({document['schema_version']})", place=str(path))
         return Measured(

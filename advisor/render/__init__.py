@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any
 
 from advisor.basics.errors import UsageError
-from advisor.knowledge.fact_titles import titles_for
 
 FORMATS: Mapping[str, Mapping[str, str]] = {
     "text": {"report": "report.text", "decision": "decision.text", "comparison": "comparison.text"},
@@ -41,6 +40,8 @@ def render(result: Any, format: str, lang: str = "en", **options: Any) -> str:
     known = formats_of(kind)
     if format not in known:
         raise UsageError(f"unknown format {format!r}", hint=f"one of {', '.join(known)}")
+    from advisor.knowledge.fact_titles import titles_for  # `--help` asks this module for the formats only
+
     module = import_module(f"{__name__}.{FORMATS[format][kind]}")
     with titles_for(kind != "report" or result.profile.has_steps):
         return str(getattr(module, f"render_{format}")(result, lang, **options))

@@ -75,6 +75,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a table that only some levels of detail and versions fill",
     ),
     Explanation(
+        ("json.wrapped", "json.top"), r"profiler_metadata",
+        "programs write entries of their own into this file: unknown ones are theirs",
+    ),
+    Explanation(
         ("json.odd_value", "json.same_odd_value", "json.huge_number"), r"profiler_(info|metadata)",
         "a setting or variable of the environment: its value is whatever somebody set",
     ),

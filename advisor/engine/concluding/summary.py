@@ -96,7 +96,8 @@ def _computes(breakdown: Mapping[str, float], doubt: Doubt | None) -> Text | Non
 
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
     """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it."""
-    share = top.saving.share_of_step if top.saving is not None else None
+    told = top.saving or top.at_stake
+    share = told.share if told is not None else None
     if loss.direction == top.direction.value or share is None:
         return False
     shown = [finding for finding in findings if finding.verdict == loss.verdict]

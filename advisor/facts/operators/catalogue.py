@@ -95,7 +95,7 @@ KINDS = (
         _TYPE,
         "part of the type's time that computes padding to multiples of 16 (S57)",
         formula="Σ t × (1 − the longer of computing and moving its bytes ÷ the same with m, k and n rounded up to 16), "
-        "by counters the cube unit's busy share × (1 − m·k·n ÷ the same rounded up), ÷ Σ t, MatMul in plain layout",
+        "at most the cube unit's busy share × (1 − m·k·n ÷ the same rounded up), ÷ Σ t, MatMul in plain layout",
         needs="kernels",
     ),
     kind(

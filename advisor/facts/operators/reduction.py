@@ -321,12 +321,13 @@ def _place(timeline: Timeline, index: int) -> str:
 
 
 def _padding(kernels: Kernels, member: int, product: MatMul, signature: Signature) -> float:
-    """Part of a multiplication's time that padding costs: of the cube unit's busy time where counters show that no
-    other unit is busier, else as bytes and operations tell."""
+    """Part of a multiplication's time that padding costs, as bytes and operations tell; no more than the cube unit's
+    busy time pads, and nothing where counters show that another unit is busier."""
     _, busiest, mac = _pipes(kernels, [member])
+    told = product.padding(moved_bytes(signature))
     if mac is None or busiest is None:
-        return product.padding(moved_bytes(signature))
-    return (1 - product.useful) * mac if mac >= busiest else 0.0
+        return told
+    return min(told, (1 - product.useful) * mac) if mac >= busiest else 0.0
 
 
 def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:

@@ -22,7 +22,7 @@ def _write(folder: Path, longest: float) -> Path:
         [("Add", 10.0), ("Conv2D", longest), *[(f"Cast{n}", 11.0) for n in range(9)]]
     ):
         rows.append(
-            f'0,{kind}{number},{kind},AI_CORE,{at:.3f},{lasts},0,"3840,1,14;72,16,16",FLOAT16,{lasts},0.33,0.96'
+            f'0,{kind}{number},{kind},AI_CORE,{at:.3f},{lasts},0,"3840,1,14;72,16,16",FLOAT16,{lasts},0.33,0.45'
         )
         at += lasts
     (output / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
