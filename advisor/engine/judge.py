@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
+from advisor.engine.concluding.gathered import members_of
 from advisor.engine.concluding.joint import Joint, tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import step_time, summarise
@@ -102,17 +103,19 @@ def decide(
     """Findings with their roles, and the outcome of every rule. `given` findings are taken as reached already."""
     catalogue = known_facts() if catalogue is None else catalogue
     done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
+    together = frozenset(rule.id for rule in rules.rules if rule.together)
     findings = assign_roles(
         merge(
             done.findings,
             frozenset(rule.id for rule in rules.rules if rule.general),
             {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
-            frozenset(rule.id for rule in rules.rules if rule.together),
+            together,
         ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},
         {rule.id for rule in rules.rules if rule.kind == "cause" and rule.saving is None},
+        members_of(done.findings, together),
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

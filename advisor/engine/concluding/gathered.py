@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.basics.units import show
 from advisor.knowledge.words import both
-from advisor.model import Evidence, Finding, Saving, Text
+from advisor.model import Evidence, Finding, Saving, Subject, Text
 
 MOST_NAMED = 6
 """Subjects that the message names; the evidence has all."""
@@ -21,6 +21,19 @@ def gathered_in_one(findings: Sequence[Finding], together: Collection[str]) -> l
         key = (finding.rule, finding.verdict, finding.subject.kind) if own else (str(place),)
         groups.setdefault(key, []).append(finding)
     return [group[0] if len(group) == 1 else _one(group) for group in groups.values()]
+
+
+Members = Mapping[tuple[str, str, str], Sequence[Subject]]
+"""(rule, verdict, kind of subject) -> all that its one finding is about."""
+
+
+def members_of(findings: Sequence[Finding], together: Collection[str]) -> Members:
+    """The subjects of findings that are told as one."""
+    found: dict[tuple[str, str, str], list[Subject]] = {}
+    for finding in findings:
+        if finding.rule in together:
+            found.setdefault((finding.rule, finding.verdict, finding.subject.kind), []).append(finding.subject)
+    return found
 
 
 def _one(group: Sequence[Finding]) -> Finding:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from advisor.engine.concluding.gathered import gathered_in_one
+from advisor.engine.concluding.gathered import Members, gathered_in_one
 from advisor.engine.concluding.remainders import remainder
 from advisor.engine.concluding.suspected import is_suspect, suspected
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
@@ -159,12 +159,14 @@ def assign_roles(
     kinds: Mapping[str, str],
     types: Mapping[str, str] | None = None,
     heirs: Collection[str] = (),
+    members: Members | None = None,
 ) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
     `kinds` is each rule's own kind: cause, symptom or contributing. Two causes that would explain each other: the
     one with the larger saving explains. `types` is each operator's type: what is wrong with a type accounts for the
-    same symptom of an operator that is of it. `heirs` are the rules that state no saving.
+    same symptom of an operator that is of it. `heirs` are the rules that state no saving. Of a finding
+    that is told of several subjects together, `members` has all of them: it accounts for the symptoms of each.
     """
     ordered = sorted(
         findings, key=lambda f: (kinds.get(f.rule) != "cause", -f.weight_us, -f.severity.rank, f.rule, f.subject)
@@ -175,8 +177,9 @@ def assign_roles(
     suspects: dict[int, dict[int, None]] = {}
     for i, cause in enumerate(ordered):
         suspect = is_suspect(cause)
+        subjects = (members or {}).get((cause.rule, cause.verdict, cause.subject.kind), (cause.subject,))
         for verdict, relation in explains.get(cause.rule, ()):
-            for j in symptoms.of(cause.subject, verdict, relation):
+            for j in sorted({place for each in subjects for place in symptoms.of(each, verdict, relation)}):
                 if suspect and i != j and kinds.get(ordered[j].rule) == "symptom":
                     suspects.setdefault(j, {})[i] = None
                 fits = i != j and i not in causes[j] and _outweighs(cause, ordered[j])

@@ -229,6 +229,14 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.memory_bound_share",
+        "ratio",
+        _TYPE,
+        "part of its time in multiplications that memory limits by their shapes",
+        formula="bytes moved > operations ÷ 200 a byte",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
     ),
     kind(

@@ -126,6 +126,9 @@ def _type_facts(
         )
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
         updated, us = sum(row.update_us for row in rows.values()), sum(float(r.total_us.sum()) for r in rows.values())
+        limited = sum(row.memory_us for row in rows.values())
+        by_memory = limited / us if limited else None
+        yield from fact("operator_type.memory_bound_share", subject, by_memory, *source, samples=samples)
         yield from fact(
             "operator_type.update_share", subject, updated / us if updated else None, *source, samples=samples
         )

@@ -43,6 +43,7 @@ from advisor.facts.operators.patterns import (
 )
 from advisor.facts.operators.updates import find_updates
 from advisor.facts.operators.work import (
+    BALANCE,
     FULL,
     MatMul,
     SlowCase,
@@ -102,6 +103,8 @@ class TypeRow:
     float32_call: str = ""
     """Operator and input shapes that take most of the float32 time."""
     float32_dtypes: str = ""
+    memory_us: float = 0.0
+    """Time of multiplications whose shapes move more bytes than the cube unit could work on meanwhile."""
     update_us: float = 0.0
     """Time of those of its kernels that update weights."""
     longest_call: str = ""
@@ -254,7 +257,7 @@ def _row(
     calls = [int(by_signature[0][s]) for s in members]
     first = signatures[int(np.argmax(times))]
     core_us: Counter[str] = Counter()
-    float32 = known = aicpu = padding = 0.0
+    float32 = known = aicpu = padding = memory = 0.0
     worst_padding, padded = 0.0, None
     worst_float32, full = 0.0, None
     aicpu_dtypes: Counter[str] = Counter()
@@ -271,6 +274,7 @@ def _row(
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
         if product is not None:
+            memory += us if moved_bytes(s) > product.flop / BALANCE else 0.0
             lost = us * _padding(kernels, member, product, s)
             padding += lost
             if lost > worst_padding:
@@ -293,7 +297,7 @@ def _row(
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
         float32_call="" if full is None else _call(kernels, full),
         float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
-        longest_call=place,
+        longest_call=place, memory_us=memory,
     )  # fmt: skip
 
 

@@ -112,6 +112,11 @@ def _pattern(work: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{each})" for each in patterns(work)), re.IGNORECASE)
 
 
+def _kinds(names: Iterable[str]) -> set[str]:
+    """Of names that only a number at their end tells apart, the first one: each collective has a number of its own."""
+    return set({name.rstrip("_0123456789"): name for name in sorted(names, reverse=True)}.values())
+
+
 def reduce(rank: Rank) -> Recording | None:
     """What one rank's files say; None where it has neither kernels, nor steps, nor operators, nor a timeline."""
     wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace"}
@@ -154,6 +159,7 @@ def reduce(rank: Rank) -> Recording | None:
             told["averaged"] = told.get("averaged") or table == "operators" or (
                 "steps" in frame and bool((frame["steps"] == 1).all())
             )  # fmt: skip
+    names = _kinds(names)
     trains = any(map(_pattern("training").search, names))
     if any(map(_pattern("mindspore").search, names)):
         told["framework"] = "mindspore"
@@ -166,7 +172,7 @@ def reduce(rank: Rank) -> Recording | None:
             told["marks"] = (*told["marks"], by)  # type: ignore[misc]
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
-    serves = next((name for name in sorted(names) if _pattern("inference").search(name)), "")
+    serves = min(filter(_pattern("inference").search, names), default="")
     named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
     exchanges = any(map(_pattern("gradient_exchange").search, names))
     return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]

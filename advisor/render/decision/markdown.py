@@ -30,6 +30,7 @@ from advisor.render.decision.phrases import (
     unsteady,
 )  # fmt: skip
 from advisor.render.escaping import markdown, markdown_code, shorten
+from advisor.render.wording import labelled
 
 LIMIT = 60_000
 """Bytes; GitHub refuses comments of more than 65,536 characters."""
@@ -124,4 +125,4 @@ def _list(title: str, rows: list[str]) -> str:
 
 
 def _problems(problems: Sequence[Problem], lang: str) -> list[str]:
-    return [f"{_code(each.file)}: {_say(translated(each.problem, lang))}" for each in problems[:10]]
+    return [labelled(_code(each.file), _say(translated(each.problem, lang)), lang) for each in problems[:10]]

@@ -42,7 +42,13 @@ _AS_SLOW = 0.95
 """A block that takes this part of the slowest one's time is one of those that the operator waits for."""
 _LEAST_ISSUED, _MOST_WAITED = 0.25, 0.5
 """Parts of a scalar unit's time: where it hardly issues instructions it waits, and so it does where that is booked."""
-_GENERIC = re.compile(r"[0-9]+|OPPROF_.*|raw|default|reports?|op|profile?|output|artifacts", re.IGNORECASE)
+_GENERIC = re.compile(
+    r"[0-9]+|OPPROF_.*|raw|default|reports?|op|profile?|output|artifacts|"
+    r"Memory(Detail|L0|UB)?|PipeUtilization|ArithmeticUtilization|ResourceConflictRatio|L2Cache|Roofline|Occupancy|"
+    r"TimelineDetail|KernelScale|Source|(Op)?BasicInfo",
+    re.IGNORECASE,
+)
+"""Folders that say how something was measured, not what: the profiler's own options among them."""
 
 _ADDED = re.compile(r"(_[0-9a-f]{32})?(_[0-9]+)?(_mix_ai[cv])?$")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from advisor.engine.concluding.roots import merge
-from advisor.model import Confidence, Direction, Finding, Saving, Severity, Subject, Text
+from dataclasses import replace
+
+from advisor.engine.concluding.gathered import members_of
+from advisor.engine.concluding.roots import assign_roles, merge
+from advisor.model import Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
 
 BASIS = Text("x", "x")
 
@@ -39,3 +42,17 @@ def test_of_many_the_heaviest_are_named():
     """A list of forty types fits no sentence."""
     (one,) = merge([finding(f"Type{n:02}", 100.0 - n) for n in range(40)], together={"R1"})
     assert one.message.en.endswith("and 33 more.")
+
+
+def test_one_finding_about_several_types_accounts_for_each_of_them():
+    """One switch mends all types, so that none of them is a cause of its own below it."""
+    hot = [
+        replace(finding(name, 10.0, rule="HOT"), verdict="operator-hotspot") for name in ("Conv2D", "MatMulV2", "Sort")
+    ]
+    found = [finding("Conv2D", 500.0), finding("MatMulV2", 800.0), *hot]
+    done = assign_roles(
+        merge(found, together={"R1"}), {"R1": (("operator-hotspot", "same"),)}, {"R1": "cause", "HOT": "symptom"},
+        members=members_of(found, {"R1"}),
+    )  # fmt: skip
+    roles = {f.subject.id: f.role for f in done if f.rule == "HOT"}
+    assert roles["Conv2D"] is roles["MatMulV2"] is Role.SYMPTOM and roles["Sort"] is not Role.SYMPTOM

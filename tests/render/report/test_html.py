@@ -114,7 +114,7 @@ def test_a_card_has_everything_a_reader_needs():
         "→",
         "num_parallel_workers: 2 → 6",
         "num_parallel_workers=6)",
-        "busy share of the operation falls",
+        "busy share of the operation should fall",
         "Operator parallelism",
         "S07, S71",
         "Only 2 steps",

@@ -66,6 +66,15 @@ def test_without_the_basic_file_blocks_tell_how_long_it_took(tmp_path: Path) -> 
     assert "OpBasicInfo.csv is missing" in problem.problem
 
 
+def test_what_was_measured_names_no_operator(tmp_path: Path) -> None:
+    """Folders are called after the profiler's own options as well: the operator is the folder above them."""
+    folder = _launch(tmp_path / "gelu_custom" / "MemoryDetail" / "OPPROF_1_A", "x", 9, [(4.2, 0.7, 0.75)])
+    (folder / "OpBasicInfo.csv").unlink()
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and {s.type for s in kernels.signatures} == {"gelu_custom"}
+
+
 def test_memory_and_cache_tell_what_reading_costs(tmp_path: Path) -> None:
     """130 KB read and 64 KB written in 8 us by each of two blocks, of whose reads 2 % were in the cache."""
     _launch(tmp_path, "copy", 8.0, [(5.0, 0.1, 0.6), (5.0, 0.1, 0.6)])
