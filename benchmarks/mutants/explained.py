@@ -106,6 +106,11 @@ EXPLAINED: tuple[Explanation, ...] = (
         "two ranks, or two columns, that hold nearly the same: the numbers are as true as before", quiet=True,
     ),
     Explanation(
+        ("meaning.*_everywhere",), r"step_trace_time\.csv: ",
+        "the step table of a cluster analysis, in another unit on all ranks: it is alone, with neither kernels nor a "
+        "statistic beside it",
+    ),
+    Explanation(
         ("meaning.preparing_unit",), r"",
         "a host that runs ahead of its device prepares for as long as several steps; no finding rests on it",
         quiet=True,
