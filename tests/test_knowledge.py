@@ -46,6 +46,13 @@ def test_every_rule_cites_a_statement_that_exists():
         assert set(remedy.statements) <= set(statements()), remedy.id
 
 
+def test_origins_and_traps_of_the_shipped_rules_stand_in_both_languages():
+    """`explain --lang zh` shows them; a string that stands for both languages is for packs of one's own."""
+    for rule in shipped().rules:
+        said = [*(param.origin for param in rule.params.values()), *rule.false_positives]
+        assert all(text.en != text.zh for text in said), rule.id
+
+
 def test_sections_of_the_documents_have_a_name_in_both_languages():
     """Who reads English is not sent to a section named in Chinese, and the other way round."""
     for rule in shipped().rules:

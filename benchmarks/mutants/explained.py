@@ -88,6 +88,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a name, a number that stands for one, or one sample of many",
     ),
     Explanation(
+        ("json.odd_value", "json.same_odd_value"), r"communication(_matrix)?\.json",
+        "one size or time is zero or absent, as that of a transport that moved nothing",
+    ),
+    Explanation(
         ("file.missing", "race.vanish"), r"",
         "the only rank's only file of its kind: absent and never written are the same, and the report's missing "
         "evidence names what would have brought more",

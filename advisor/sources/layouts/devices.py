@@ -18,6 +18,8 @@ PER_DEVICE = ("kernels", "operator_types", "iterations")
 _READERS = ("kernels.csv", "kernels.tasks", "kernels.db", "csv.table")
 """Those that tell devices apart."""
 HEADING = "device_id"
+LONGEST_NUMBER = 5
+"""Digits of a device's number at most: no machine has a hundred thousand, and what is longer is damage."""
 MOST_SHOWN = 4
 """Files named in a note."""
 BLOCKS, BLOCK = 64, 1 << 14
@@ -79,7 +81,8 @@ def devices_of(paths: Iterable[Path]) -> set[str]:
 
 
 def _sampled(path: Path) -> set[str]:
-    return {cell for (cell,) in sample_cells(path, (HEADING,)) if cell.isdecimal()}
+    cells = {cell for (cell,) in sample_cells(path, (HEADING,)) if cell.isdecimal() and cell.isascii()}
+    return {cell for cell in cells if len(cell) <= LONGEST_NUMBER}
 
 
 def sample_cells(path: Path, headings: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -349,3 +349,18 @@ def test_a_gated_activation_that_is_not_fused_shows_in_the_statistic_of_types(
     assert facts.value("operators.gate_types", RUN) == told
     assert facts.number("operators.gate_us", RUN) == (None if told is None else pytest.approx(3 * 28 * 2.0))
     assert facts.number("operators.gate_count", RUN) == (None if told is None else 28)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "share"), [("1,4096;4096,4096", "1,4096", 1.0), ("4096,4096;4096,4096", "4096,4096", None)]
+)
+def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str, share: float | None) -> None:
+    """One row by a matrix reads each weight for one product: no busier cube unit makes that faster."""
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
+            "Output Shapes,Output Data Types"]  # fmt: skip
+    for number in range(10):
+        shapes = f'"{inputs}",FLOAT16;FLOAT16,"{output}",FLOAT16'
+        rows.append(f"{number // 5},mm{number},MatMulV2,AI_CORE,{1_000_000 + 100 * number}.000,40,{shapes}")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], ["operator_type.memory_bound_share"], Options(jobs=1)).facts
+    assert facts.value("operator_type.memory_bound_share", Subject("operator_type", "MatMulV2")) == share

@@ -53,6 +53,15 @@ def test_one_device_stays_one_rank(tmp_path: Path) -> None:
     assert "device" not in rank.tables["kernels"].options
 
 
+def test_one_damaged_number_makes_no_second_device(tmp_path: Path) -> None:
+    """A number that no machine has cards for is damage in one cell; the kernels stay one rank's."""
+    table = next(_export(tmp_path, (0,)).rglob("op_summary_*.csv"))
+    table.write_text(table.read_text().replace("\n0,7,", "\n99999999999999999999999,7,"), encoding="utf-8")
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and len(kernels) == 40
+
+
 def test_devices_side_by_side_hide_no_idle_time_and_contradict_nothing(tmp_path: Path) -> None:
     """Kernels of four devices are not one device's: no share above 100 %, and each one's gaps are seen."""
     report = advise([_export(tmp_path, (0, 1, 2, 3))], load_rules(config=load_config(None)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
+from advisor.sources.streams import trace as trace_module
 from advisor.sources.streams import trace_events
 from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import Trace, short_name
@@ -192,3 +193,19 @@ def test_a_number_without_end_between_events_costs_its_neighbours_only(tmp_path)
         found = sum(len(events) for events, _ in stream(path, lambda file, text, told=told: told.append(text)))
         assert found >= before + after - 2
         assert any("no events" in text for text in told)
+
+
+def test_functions_called_by_one_name_are_counted_however_many_names_there_are(tmp_path, monkeypatch):
+    """Long names whose beginnings are alike are told apart, also when there are more than are remembered at once; the
+    clock's samples are read from blocks that hold nothing else to describe."""
+    monkeypatch.setattr(trace_module, "_KEPT", 3)
+    monkeypatch.setattr(trace_events, "BLOCK", 4096)
+    names = [f"megatron/core/transformer/module.py({line}): forward" for line in range(7)]
+    calls = [{"ph": "X", "name": names[i % 7], "pid": 1, "tid": 1, "ts": f"{1700000000000000 + i}.000", "dur": 0.5}
+             for i in range(700)]  # fmt: skip
+    clock = {"ph": "C", "name": "AI Core Freq", "pid": 2, "tid": 0, "ts": "1700000000000900.000", "args": {"MHz": 800}}
+    meta = {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "Python"}}
+    trace, notes = load(tmp_path / "trace_view.json", json.dumps([meta, *calls, clock]).encode())
+    assert trace is not None and not notes
+    assert {name: trace.activities["Python", name].count for name in names} == dict.fromkeys(names, 100)
+    assert trace.frequency[1].tolist() == [800.0]
