@@ -157,7 +157,7 @@ def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
     return tuple(sorted(silent.union(*(files for table, files in lost.items() if table not in usable))))
 
 
-_ALWAYS = ("step.time_us", "run.rank_count", "collection.tables", "run.partial_steps")
+_ALWAYS = ("step.time_us", "run.rank_count", "collection.tables", "run.partial_steps", "run.uneven_files")
 """The report's summary needs these whatever the rules ask for."""
 
 

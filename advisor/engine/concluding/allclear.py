@@ -100,7 +100,13 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if doubted:
         first, share = doubted[0]
         return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None, first)
-    return _absent_ranks(facts, ranks) or _left_out(facts) or _few_or_uneven_steps(facts) or _unmeasured(facts, ranks)
+    return (
+        _absent_ranks(facts, ranks)
+        or _left_out(facts)
+        or _uneven_files(facts)
+        or _few_or_uneven_steps(facts)
+        or _unmeasured(facts, ranks)
+    )
 
 
 def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
@@ -122,6 +128,15 @@ def _left_out(facts: FactSet) -> Doubt | None:
     names = rank_list(tuple(int(rank) for rank in left_out))
     said = both("summary.ranks" if len(left_out) > 1 else "summary.rank", ranks=names)
     return Doubt(both("all_clear.left_out", ranks=said), both("all_clear.left_out_tells"))
+
+
+def _uneven_files(facts: FactSet) -> Doubt | None:
+    """Files that some ranks lack beside the others: what is wrong with these may stand in them."""
+    files = facts.value("run.uneven_files", RUN)
+    if not isinstance(files, tuple) or not files:
+        return None
+    told = some([str(file) for file in files])
+    return Doubt(both("all_clear.uneven_files", files=told), both("all_clear.uneven_files_tell", files=told))
 
 
 def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:

@@ -1,19 +1,27 @@
-"""Steps that one table of a recording tells and another lacks: nobody knows how they were."""
+"""What one table of a recording tells and another lacks, and what one rank lacks beside the others: nobody knows how
+that step or that rank was."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact
+from advisor.sources.base import Rank
+from advisor.sources.gaps import USUAL
+from advisor.tables import FILES
 
 KINDS = (
     kind("run.partial_steps", "count", "run", "steps within the recording that some table of some rank lacks"),
+    kind("run.uneven_files", "list", "run", "files that some rank lacks although most ranks have them"),
 )  # fmt: skip
 
+_TELLING = ("kernels", "collectives", "transports", "links", "trace", "operator_types")
+"""Tables that tell what may be wrong with a rank beside its steps."""
 _LEAST = 2
 """Steps of a table below which it is another kind of record."""
 
@@ -23,6 +31,12 @@ def partial_steps(told: list[set[int]]) -> set[int]:
     several = [steps for steps in told if len(steps) >= _LEAST]
     every = set().union(*several)
     return {step for step in sorted(every)[1:-1] if any(step not in steps for steps in several)}
+
+
+def uneven_tables(ranks: Sequence[Rank]) -> list[str]:
+    """Tables of single ranks that half of these have, and not all; the first in the order of their names."""
+    had = Counter(table for rank in ranks for table in rank.tables if table in _TELLING)
+    return sorted(table for table, count in had.items() if USUAL * len(ranks) <= count < len(ranks))
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -39,6 +53,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         ]
         told += [{int(name) for name in each if name.isdecimal() and name.isascii()} for each in names]
     yield from fact("run.partial_steps", RUN, len(partial_steps(told)))
+    lacking = tuple(dict.fromkeys(FILES[table] for table in uneven_tables(run.ranks)))
+    yield from fact("run.uneven_files", RUN, lacking or None)
 
 
 FAMILIES = (Family("coverage", KINDS, measure, uses=(STEPS, COURSE, EXCHANGES)),)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.recording.coverage import partial_steps
+from advisor.facts.recording.coverage import partial_steps, uneven_tables
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.mutants.cells import load, store
@@ -30,3 +32,20 @@ def test_a_rank_that_lost_a_step_clears_nothing(tmp_path: Path) -> None:
         store(path, [*rows[:3], *rows[4:]])
     report = advise([tmp_path], load_rules())
     assert report.summary.direction == "undetermined" and "lack steps" in report.summary.headline.en
+
+
+@pytest.mark.parametrize("lost", ["communication_matrix.json", "communication.json"])
+def test_a_rank_that_lost_a_file_of_the_others_clears_nothing(tmp_path: Path, lost: str) -> None:
+    """What is wrong with that rank may stand in it; the file is named as what would tell."""
+    write_profile(simulate(Scenario(data=4, steps=6, layers=2)), tmp_path)
+    sorted(tmp_path.rglob(lost))[0].unlink()
+    report = advise([tmp_path], load_rules())
+    assert report.summary.direction == "undetermined" and lost in report.summary.headline.en
+
+
+def test_a_file_that_single_ranks_have_is_lacked_by_nobody() -> None:
+    """One rank may record more than the others; what half of them have, all should."""
+    kinds = [{"steps": None, "trace": None}, {"steps": None}, {"steps": None}]
+    ranks = [SimpleNamespace(tables=tables) for tables in kinds]
+    assert uneven_tables(ranks) == []
+    assert uneven_tables([*ranks[:1], *ranks[:1], ranks[1]]) == ["trace"]
