@@ -146,8 +146,7 @@ def mcp(folder: Path, draw: Random) -> tuple[str | None, list[str]]:
     messages = [json.dumps(each) for each in _conversation()]
     done = []
     for place in sorted(draw.sample(range(2, len(messages)), draw.choice((1, 3, 6)))):
-        path = folder / "message.json"
-        path.unlink(missing_ok=True)
+        path = folder / f"message-{place}.json"  # the one before may be a folder by now
         path.write_text(messages[place])
         done.append(f"{place} {_damage(path, draw)}")
         if path.is_file() and path.stat().st_size < 1 << 24:
