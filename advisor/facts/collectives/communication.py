@@ -77,6 +77,10 @@ KINDS = (
     kind("communication.redistribution_us", "us", "run",
          "exposed transfer between operators of the sharded model, that between experts left out, per step (S22, S23)",
          needs=_COLLECTIVE),
+    kind("communication.weights_us", "us", "run",
+         "exposed transfer of weights that data-parallel ranks gather before they use them, per step",
+         needs=_COLLECTIVE),
+    kind("communication.weights_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.expert_us", "us", "run",
          "exposed transfer between experts, which exchange tokens by their nature, per step", needs=_COLLECTIVE),
     kind("communication.expert_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
@@ -215,8 +219,8 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
-    sharded, experts = (
-        float(np.median([found[r].transfer.get(role, 0.0) for r in known])) for role in ("tensor", "expert")
+    sharded, experts, weights = (
+        float(np.median([found[r].transfer.get(role, 0.0) for r in known])) for role in ("tensor", "expert", "weights")
     )
     needed = needed_parts(run)
     yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
@@ -224,6 +228,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if "tensor" in needed:
         share = sharded * needed["tensor"] / step
         yield from fact("communication.sharding_needed_share", RUN, share, *sources, samples=n)
+    if weights > 0:
+        yield from fact("communication.weights_us", RUN, weights, *sources, samples=n)
+        yield from fact("communication.weights_share", RUN, weights / step, *sources, samples=n)
     if experts > 0:
         yield from fact("communication.expert_us", RUN, experts, *sources, samples=n)
         yield from fact("communication.expert_share", RUN, experts / step, *sources, samples=n)
