@@ -300,8 +300,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["timeline.own_code_us"] = per.per_step(idle.own_us)
             if window > 0:
                 row["timeline.own_code_share"] = row["timeline.own_code_us"] / window
+        waited = row.get("timeline.loader_idle_us", 0.0)
         rows[rank] = row = in_steps(run, rank, row, window)
-        parts[rank] = _cap_loading(row)
+        _cap_loading(row)
+        parts[rank] = min(row["timeline.idle_us"] / waited, 1.0) if waited > 0 else 1.0
         subject = Subject("rank", str(rank), (rank,))
         samples = int(per.steps)
         for name, value in row.items():
@@ -323,16 +325,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
 
 
-def _cap_loading(row: dict[str, float]) -> float:
-    """Keeps the wait for the loader within the idle time, of which it is a part; what of it is kept. It is the mean of
-    the waits that end in the recording, one fewer than steps, and the step table tells of the last step as well."""
-    idle, loading = row["timeline.idle_us"], row.get("timeline.loader_idle_us", 0.0)
-    if loading <= idle:
-        return 1.0
-    row["timeline.loader_idle_us"] = idle
-    if "timeline.loader_idle_share" in row and "timeline.idle_share" in row:
-        row["timeline.loader_idle_share"] = row["timeline.idle_share"]
-    return idle / loading
+def _cap_loading(row: dict[str, float]) -> None:
+    """Keeps the wait for the loader within the idle time, of which it is a part. It is the mean of the waits that end in
+    the recording, one fewer than steps, and the step table tells of the last step as well."""
+    idle = row["timeline.idle_us"]
+    if row.get("timeline.loader_idle_us", 0.0) > idle:
+        row["timeline.loader_idle_us"] = idle
+        if "timeline.loader_idle_share" in row and "timeline.idle_share" in row:
+            row["timeline.loader_idle_share"] = row["timeline.idle_share"]
 
 
 def _stall_facts(
