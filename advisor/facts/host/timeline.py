@@ -16,7 +16,7 @@ from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
-from advisor.facts.recording.overhang import tell_overhang
+from advisor.facts.recording.overhang import tell_apart, tell_overhang
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
@@ -173,6 +173,7 @@ def reduce(rank: Rank) -> Idle | None:
     trace = load_trace(rank)
     if trace is not None:
         tell_overhang(rank, trace, timeline.kernels)
+        tell_apart(rank, trace, timeline.kernels)
     windows = timeline.windows
     steps = len(windows.names)
     low, high = int(windows.start[0]), int(windows.end.max())
@@ -326,8 +327,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _cap_loading(row: dict[str, float]) -> None:
-    """Keeps the wait for the loader within the idle time, of which it is a part. It is the mean of the waits that end in
-    the recording, one fewer than steps, and the step table tells of the last step as well."""
+    """Keeps the wait for the loader within the idle time, of which it is a part. It is the mean of the waits that end
+    in the recording, one fewer than steps, and the step table tells of the last step as well."""
     idle = row["timeline.idle_us"]
     if row.get("timeline.loader_idle_us", 0.0) > idle:
         row["timeline.loader_idle_us"] = idle

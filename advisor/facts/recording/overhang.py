@@ -1,4 +1,5 @@
-"""Durations against starts: a recording ends soon after its last event begins, and a device runs few things at once."""
+"""Durations against starts, and starts against starts: a recording ends soon after its last event begins, a device runs
+few things at once, and its table and its timeline are of one time."""
 
 from __future__ import annotations
 
@@ -28,6 +29,19 @@ def tell_overhang(rank: Rank, trace: Trace, kernels: Kernels) -> None:
             f"{show(behind / length, 'ratio')} of their time lies behind the last start of all"
         )
         rank.note(rank.relative(rank.tables["trace"].paths[0]), text, ("trace",))
+
+
+def tell_apart(rank: Rank, trace: Trace, kernels: Kernels) -> None:
+    """Notes where the kernels of the table ran at another time than those of the timeline: none of its links meets them
+    then, and both cannot be of one recording."""
+    known = kernels.start[kernels.start >= 0]
+    if not known.size or not trace.started.size or not rank.has("kernels"):
+        return
+    limits = section("contradiction")
+    off = abs(float(np.median(known)) - float(np.median(trace.started))) / 1000
+    if off > max(limits["apart_us"], limits["apart_factor"] * float(np.ptp(trace.started)) / 1000):
+        text = f"was recorded {show(off, 'us')} apart from the timeline: another run, or another clock"
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels", "trace"))
 
 
 def tell_crowd(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> None:
