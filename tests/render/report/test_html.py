@@ -221,6 +221,19 @@ def test_links_are_drawn_with_and_without_groups(of):
     assert "median" in drawn[0].drawing
 
 
+def test_only_slow_links_are_marked_as_those_of_a_finding():
+    """Links of the same ranks that are as fast as usual, over another transport, say, are not what it is about."""
+    report = cluster()
+    (matrix,) = report.charts["link_matrix"]
+    told = [
+        replace(f, evidence=(replace(f.evidence[0], fact="link.bandwidth_ratio", condition="< 0.7", value=0.2),))
+        for f in report.findings if f.subject.kind == "link"
+    ]  # fmt: skip
+    fast = {**matrix, "transport": "SIO", "cells": [[a, b, rate, 1.0] for a, b, rate, _ in matrix["cells"]]}
+    slow, usual = figures(replace(report, findings=tuple(told), charts={"link_matrix": [matrix, fast]}))
+    assert slow.findings and not usual.findings
+
+
 def test_every_series_of_a_report_becomes_a_picture():
     """A picture that fails is left out silently in use, so here nothing may be left out."""
     for report in (cluster(8), cluster(128), data_bound()):

@@ -57,9 +57,8 @@ def _matrix(data: Any, index: int, every: list[Finding]) -> Figure | None:
     transport = shorten(printable(data["transport"]), 24)
     median, high = float(np.median([v for _, _, v, _ in cells])), max(v for _, _, v, _ in cells)
     factor, unit = scale([high], "bytes_per_s")
-    pairs = {f"{labels[a]}-{labels[b]}" for a, b, _, _ in cells}
-    ends = set(labels)
-    found = [f for f in every if _is_here(f, pairs, ends)]
+    shown = {f.id: [(a, b) for a, b, _, ratio in cells if _shows(f, labels[a], labels[b], ratio)] for f in every}
+    found = [f for f in every if shown[f.id]]
     places = {label: at for at, label in enumerate(labels)}
     key = f"links-{index}"
     slowest = sorted(cells, key=lambda cell: cell[2])
@@ -78,19 +77,17 @@ def _matrix(data: Any, index: int, every: list[Finding]) -> Figure | None:
         at = {f"{labels[a]}-{labels[b]}": place for place, (a, b, _, _) in enumerate(slowest)}
         marks: dict[int, str] = {}
         for finding in found:
-            for pair, place in at.items():
-                if _is_here(finding, {pair}, set(pair.split("-"))):
-                    marks.setdefault(place, finding.id)
+            for a, b in shown[finding.id]:
+                marks.setdefault(at[f"{labels[a]}-{labels[b]}"], finding.id)
         told = [show(v, "bytes_per_s") for _, _, v, _ in slowest]
         drawing = bars.rows(bars.Bars(named, series, unit, "", marks, lines[0]), caption(key), told)
     else:
         grid = [[-1.0] * len(labels) for _ in labels]
         for a, b, v, _ in cells:
             grid[a][b] = v
+        accused = {pair for pairs in shown.values() for pair in pairs}
         slow = [
-            (a, b, f"{labels[a]} → {labels[b]}: {show(v, 'bytes_per_s')}")
-            for a, b, v, _ in cells
-            if any(_is_here(f, {f"{labels[a]}-{labels[b]}"}, {labels[a], labels[b]}) for f in found)
+            (a, b, f"{labels[a]} → {labels[b]}: {show(v, 'bytes_per_s')}") for a, b, v, _ in cells if (a, b) in accused
         ][:ROWS]
         groups = [(_group(data, group), int(group["at"])) for group in data.get("groups", ())]
         words = (both("figures.source"), both("figures.destination"))
@@ -116,15 +113,19 @@ def _limit(found: list[Finding]) -> float | None:
     return next((limit for limit in limits if limit is not None and 0 < limit < 1), None)
 
 
-def _is_here(finding: Finding, pairs: set[str], ends: set[str]) -> bool:
-    """Whether a finding about a link, a card's links or a host is about links of this matrix."""
-    subject = finding.subject
+def _shows(finding: Finding, source: str, destination: str, ratio: float | None) -> bool:
+    """Whether this link, which reaches this part of its usual bandwidth, is one that the finding is about: a link, one
+    of a card or host; of those whose limit is known only the ones below it."""
+    limit = _limit([finding])
+    if limit is not None and ratio is not None and ratio >= limit:
+        return False
+    subject, ends = finding.subject, {source, destination}
     if subject.kind != "link":
         return subject.kind != "host" or subject.id in ends or bool({str(r) for r in subject.ranks} & ends)
-    source, _, destination = subject.id.partition("-")
-    if "*" in (source, destination):
-        return bool({source, destination} & ends)
-    return subject.id in pairs
+    first, _, last = subject.id.partition("-")
+    if "*" in (first, last):
+        return bool(({first, last} | {str(rank) for rank in subject.ranks}) & ends)
+    return subject.id == f"{source}-{destination}"
 
 
 def draw_stages(data: Series, report: Report) -> Iterator[Figure]:
