@@ -130,14 +130,17 @@ def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
     stream.seek(0)
     if head[:2] == b"\x1f\x8b":
         with gzip.GzipFile(fileobj=_Unpadded(stream)) as plain:
-            _unpack_tar(plain, writer)
+            rest = _unpack_tar(plain, writer)
+            while rest.read(_BLOCK):  # to the end, where the checksum stands
+                pass
     elif head == b"PK\x03\x04" or head == b"PK\x05\x06":
         _unpack_zip(stream, writer)
     else:
         _unpack_tar(stream, writer)
 
 
-def _unpack_tar(stream: Any, writer: _Writer) -> None:
+def _unpack_tar(stream: Any, writer: _Writer) -> _Forward:
+    """Unpacks up to the archive's own end; returns what is behind it."""
     forward = _Forward(stream, writer.budget)
     with tarfile.open(fileobj=forward, mode="r:") as archive:  # type: ignore[call-overload]
         while (entry := archive.next()) is not None:
@@ -150,8 +153,7 @@ def _unpack_tar(stream: Any, writer: _Writer) -> None:
                 writer.write(entry.name, source, counted=True)
     if forward.header != bytes(tarfile.BLOCKSIZE):  # tarfile ends without a word at a damaged header
         raise EOFError
-    while forward.read(_BLOCK):  # to the end, where the checksum stands
-        pass
+    return forward
 
 
 def _kind(entry: tarfile.TarInfo) -> str:
