@@ -81,6 +81,7 @@ def _operations(data: Any, file: str, note: Note) -> Listed:
                 if not isinstance(content, dict):
                     odd += 1
                     continue
+                odd += _odd_parts(content)
                 listed.steps.append(to_step(step))
                 listed.sections.append(section)
                 listed.keys.append(key)
@@ -88,6 +89,13 @@ def _operations(data: Any, file: str, note: Note) -> Listed:
     if odd or not isinstance(data, dict):
         note(file, f"has {odd or 1} entries that are not as in a communication file; they were left out")
     return listed
+
+
+def _odd_parts(content: Mapping[str, Any]) -> int:
+    """Parts of an operation that are there and are no objects: its times, what it moved, and one transport's share."""
+    bands = content.get(_BANDWIDTH)
+    parts = [content.get(_TIME), bands, *(bands.values() if isinstance(bands, dict) else ())]
+    return sum(part is not None and not isinstance(part, dict) for part in parts)
 
 
 Communication = tuple["pd.DataFrame | None", "pd.DataFrame | None", "pd.DataFrame | None"]

@@ -218,3 +218,13 @@ def test_decoding_in_one_piece_gives_what_looking_at_each_value_gives(tmp_path: 
         assert (frame is None) == (quick[table] is None)
         if frame is not None:
             pd.testing.assert_frame_equal(quick[table], frame)
+
+
+@pytest.mark.parametrize("part", list(OPERATION))
+def test_parts_of_an_operation_that_are_no_objects_are_told(notes, part):
+    """A number in place of its times is not the same as no times."""
+    data = profile()
+    (name, *_) = data["step5"]["collective"]
+    data["step5"]["collective"][name] = {**OPERATION, part: 10**400}
+    communication_frames(data, "f", notes)
+    assert "entries that are not" in notes.text
