@@ -17,6 +17,7 @@ from advisor.tables import FILES
 
 KINDS = (
     kind("run.partial_steps", "count", "run", "steps within the recording that some table of some rank lacks"),
+    kind("run.partial_share", "ratio", "run", "the same as a share of all steps within the recording"),
     kind("run.uneven_files", "list", "run", "files that some rank lacks although most ranks have them"),
 )  # fmt: skip
 
@@ -52,7 +53,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             exchanges[number].steps if number in exchanges else (),
         ]
         told += [{int(name) for name in each if name.isdecimal() and name.isascii()} for each in names]
-    yield from fact("run.partial_steps", RUN, len(partial_steps(told)))
+    partial = partial_steps(told)
+    yield from fact("run.partial_steps", RUN, len(partial))
+    yield from fact("run.partial_share", RUN, len(partial) / max(len(set().union(*told)) - 2, 1))
     lacking = tuple(dict.fromkeys(FILES[table] for table in uneven_tables(run.ranks)))
     yield from fact("run.uneven_files", RUN, lacking or None)
 
