@@ -111,6 +111,22 @@ EXPLAINED: tuple[Explanation, ...] = (
         "statistic beside it",
     ),
     Explanation(
+        ("meaning.duration_unit_everywhere",), r"kernel_details\.csv: ",
+        "a table of kernels alone: nothing beside it tells how long they are, and a device that mostly idles is one",
+    ),
+    Explanation(
+        ("meaning.exposed_and_overlapped_exchanged",), r"step_trace_time\.csv: ",
+        "two parts of one sum in the step table of a cluster analysis, which has neither kernels nor stages beside it",
+    ),
+    Explanation(
+        ("db.odd_values",), r"(TASK\.connectionId|'nan' in)",
+        "a link that leads nowhere, as that of a kernel whose launch was not recorded; a number that was not measured",
+    ),
+    Explanation(
+        ("csv.odd_cell", "csv.odd_cells"), r"(Stream ID|'１２' in one row of \w+)$",
+        "a stream may have any name; full-width digits are digits",
+    ),
+    Explanation(
         ("meaning.preparing_unit",), r"",
         "a host that runs ahead of its device prepares for as long as several steps; no finding rests on it",
         quiet=True,

@@ -157,8 +157,8 @@ def _largest(rank: Rank) -> tuple[str, float | None]:
     if frame is None or frame.empty or not frame["size_bytes"].notna().any():
         return "", None
     sizes = frame["size_bytes"].to_numpy(float, na_value=np.nan)
-    at = int(np.nanargmax(sizes))
-    return str(frame["name"].iloc[at]), float(sizes[at])
+    largest = float(np.nanmax(sizes))
+    return min(str(name) for name in frame["name"][sizes == largest]), largest
 
 
 def _capacity(rank: Rank) -> float | None:

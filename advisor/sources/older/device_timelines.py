@@ -106,6 +106,8 @@ def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     if match is None:
         return
     usable = _events(path, note)
+    if lost := sum(event.get("ph") == "X" and _times(event) is None for event in usable):
+        note(str(path), f"{lost} of its {len(usable)} events have no usable duration and were left out")
     rows = list(_collectives(usable) if match[1] == "hccl" else _tasks(usable))
     if rows:
         schema = {
@@ -161,11 +163,16 @@ def _thread(event: Mapping[str, Any]) -> str:
 
 
 def _row(event: Mapping[str, Any], kind: str, core: str, stream: str) -> Iterator[_Row]:
+    if (times := _times(event)) is not None:
+        yield str(event.get("name", "")), kind, core, stream, *times
+
+
+def _times(event: Mapping[str, Any]) -> tuple[int, float] | None:
+    """(start in nanoseconds, duration in microseconds); None where one of them is no number."""
     try:
-        start, duration = Decimal(str(event.get("ts"))), float(str(event.get("dur")))
-        yield str(event.get("name", "")), kind, core, stream, int(start * 1000), duration
+        return int(Decimal(str(event.get("ts"))) * 1000), float(str(event.get("dur")))
     except (InvalidOperation, ValueError, OverflowError):
-        return
+        return None
 
 
 def _type_of(name: str) -> str:

@@ -133,6 +133,8 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             raise _Untrusted
         if line in block:
             block = block.replace(line, b"")  # tables put one below the other: the heading is no kernel
+        if b"\n\n" in block or b"\n\r\n" in block or block.startswith((b"\n", b"\r\n")):
+            block = b"\n".join(each for each in block.split(b"\n") if each.strip())  # blank lines are no kernels
         if b"\x00" in block:
             lines = block.split(b"\n")
             whole = [each for each in lines if b"\x00" not in each]

@@ -57,6 +57,13 @@ def test_unusable_durations_are_left_out_and_told(tmp_path: Path, bad: str) -> N
     assert any("1 kernels without a usable duration" in p.problem for p in rank.problems)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_are_no_kernels(tmp_path: Path, end: str) -> None:
+    """An editor or a merge of files leaves them; nothing is missing."""
+    found, rank = load(tmp_path, "", row(), "", "", row(us="12.5"), "", end=end)
+    assert found.duration.tolist() == [300.5, 12.5] and rank.problems == []
+
+
 def test_numbers_with_tabs_and_quotes_are_numbers(tmp_path: Path) -> None:
     """Some exporters put tabs behind durations, or the number in quotes."""
     found, _ = load(tmp_path, row(us='"300.5\t"'), row(us="12.5\t"))
