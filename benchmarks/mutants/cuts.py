@@ -24,6 +24,8 @@ Cut = Callable[[Path, Random], str | None]
 
 CUTS: dict[str, Cut] = {}
 _NOT_EVIDENCE = (".md", ".log")
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+"""SQLite's own tables cannot be dropped."""
 _STEP = re.compile(r"^step[_ ]?(id|num)?$", re.IGNORECASE)
 _RANK_FOLDER = re.compile(r"(_ascend_(ms|pt)|^PROF_\w+|^device_\d+)$")
 
@@ -261,7 +263,7 @@ def database(root: Path, draw: Random) -> str | None:
         data = path.read_bytes()
         replace_file(path, data)
         with sqlite3.connect(path) as connection:
-            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            names = [name for (name,) in connection.execute(_TABLES)]
             told = told or set(draw.sample(sorted(names), draw.randint(1, max(len(names) - 1, 1))))
             for name in told & set(names):
                 connection.execute(f'DROP TABLE "{name}"')
