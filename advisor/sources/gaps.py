@@ -35,7 +35,8 @@ def tell_gaps(ranks: Sequence[Rank]) -> None:
             _tell_schemas([rank for rank in alike if rank.info.get("schema")])
 
 
-def _usual(each: Iterable[Iterable[str]], count: int) -> list[str]:
+def lacked_by_some(each: Iterable[Iterable[str]], count: int) -> list[str]:
+    """The names that some of so many lack, although half of them have these; in order."""
     found = Counter(name for names in each for name in set(names))
     return sorted(name for name, times in found.items() if times < count and times >= USUAL * count)
 
@@ -50,7 +51,7 @@ def _tell_devices(ranks: Sequence[Rank]) -> None:
 
 
 def _tell_files(ranks: Sequence[Rank]) -> None:
-    for table in _usual((rank.tables for rank in ranks), len(ranks)):
+    for table in lacked_by_some((rank.tables for rank in ranks), len(ranks)):
         example = next(rank for rank in ranks if table in rank.tables)
         path = example.tables[table].paths[0]
         if path.suffix == ".db":
@@ -71,7 +72,7 @@ def _tell_headings(ranks: Sequence[Rank]) -> None:
             path = rank.tables[table].paths[0] if table in rank.tables else None
             if path is not None and path.suffix == ".csv" and (found := _heading(path)):
                 headings[rank.rank] = [name for name in found if name in known]
-        columns = _usual(headings.values(), len(headings))
+        columns = lacked_by_some(headings.values(), len(headings))
         for rank in ranks:
             gone = [name for name in columns if rank.rank in headings and name not in headings[rank.rank]]
             if gone:
@@ -102,7 +103,7 @@ def _is_told(rank: Rank, name: str) -> bool:
 
 def _tell_schemas(ranks: Sequence[Rank]) -> None:
     schemas = {rank.rank: rank.info["schema"] for rank in ranks}
-    usual = _usual(schemas.values(), len(ranks))
+    usual = lacked_by_some(schemas.values(), len(ranks))
     for rank in ranks:
         schema = schemas[rank.rank]
         lost: dict[str, list[str]] = {}
@@ -114,7 +115,7 @@ def _tell_schemas(ranks: Sequence[Rank]) -> None:
             rank.note(file, f"has no rows of {_some(tables)}, which the databases of other ranks hold")
     for table in sorted({table for schema in schemas.values() for table in schema}):
         having = [rank for rank in ranks if table in schemas[rank.rank]]
-        columns = _usual((schemas[rank.rank][table][1] for rank in having), len(having))
+        columns = lacked_by_some((schemas[rank.rank][table][1] for rank in having), len(having))
         for rank in having:
             path, own = schemas[rank.rank][table]
             gone = [column for column in columns if column not in own]

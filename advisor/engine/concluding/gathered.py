@@ -17,22 +17,28 @@ def gathered_in_one(findings: Sequence[Finding], together: Collection[str]) -> l
     """Findings of one of these rules as one, about the subject of most weight; the others in the order given."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for place, finding in enumerate(findings):
-        own = finding.rule in together
-        key = (finding.rule, finding.verdict, finding.subject.kind) if own else (str(place),)
+        key = origin_of(finding) if finding.rule in together else (str(place),)
         groups.setdefault(key, []).append(finding)
     return [group[0] if len(group) == 1 else _one(group) for group in groups.values()]
 
 
-Members = Mapping[tuple[str, str, str], Sequence[Subject]]
-"""(rule, verdict, kind of subject) -> all that its one finding is about."""
+Origin = tuple[str, str, str]
+"""Rule, verdict and kind of subject of findings that are told as one."""
+Members = Mapping[Origin, Sequence[Subject]]
+"""Origin -> all that its one finding is about."""
+
+
+def origin_of(finding: Finding) -> Origin:
+    """What a finding has in common with those that are told with it."""
+    return finding.rule, finding.verdict, finding.subject.kind
 
 
 def members_of(findings: Sequence[Finding], together: Collection[str]) -> Members:
     """The subjects of findings that are told as one."""
-    found: dict[tuple[str, str, str], list[Subject]] = {}
+    found: dict[Origin, list[Subject]] = {}
     for finding in findings:
         if finding.rule in together:
-            found.setdefault((finding.rule, finding.verdict, finding.subject.kind), []).append(finding.subject)
+            found.setdefault(origin_of(finding), []).append(finding.subject)
     return found
 
 

@@ -138,9 +138,9 @@ class Gains:
             together = self.replay(cures)
             gained = gained if together is None else together
         added = [f for f in chosen if f not in replayed]
-        computing = [f for f in added if f.direction == Direction.COMPUTATION]
-        others = min(gained + self._added([f for f in added if f not in computing]), max(self.lost_us, gained))
-        return min(others + self._added(computing), self.step_us)
+        computing = self._added([f for f in added if f.direction == Direction.COMPUTATION])
+        waiting = self._added([f for f in added if f.direction != Direction.COMPUTATION])
+        return min(min(gained + waiting, max(self.lost_us, gained)) + computing, self.step_us)
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from advisor.engine.concluding.gathered import Members, gathered_in_one
+from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of
 from advisor.engine.concluding.remainders import remainder
 from advisor.engine.concluding.suspected import is_suspect, suspected
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
@@ -177,7 +177,7 @@ def assign_roles(
     suspects: dict[int, dict[int, None]] = {}
     for i, cause in enumerate(ordered):
         suspect = is_suspect(cause)
-        subjects = (members or {}).get((cause.rule, cause.verdict, cause.subject.kind), (cause.subject,))
+        subjects = (members or {}).get(origin_of(cause), (cause.subject,))
         for verdict, relation in explains.get(cause.rule, ()):
             for j in sorted({place for each in subjects for place in symptoms.of(each, verdict, relation)}):
                 if suspect and i != j and kinds.get(ordered[j].rule) == "symptom":

@@ -194,8 +194,9 @@ def _main_transport(links: Mapping[Key, Link]) -> Iterator[Fact]:
     yield from fact("communication.main_transport", RUN, name or None, *sources)
     yield from fact("communication.main_transport_share", RUN, time[name] / whole, *sources, samples=len(mine))
     yield from fact("communication.main_transport_limit_bytes_per_s", RUN, link_limit(name), *sources)
+    large = large_message()
     moved = ((size, us) for link in mine for size, us in zip(link.sizes, link.times, strict=True))
-    rates = [size / us * 1e6 for size, us in moved if size >= large_message() and us > 0]
+    rates = [size / us * 1e6 for size, us in moved if size >= large and us > 0]
     if rates:
         rate = float(np.median(rates))
         yield from fact("communication.main_transport_bytes_per_s", RUN, rate, *sources, samples=len(rates))

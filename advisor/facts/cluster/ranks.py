@@ -106,7 +106,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.type_speed_high", subject, high, *sources)
             more, where = extra_work(run, rank, peers[layout.stage[rank]])
             # with less to do than its peers it has nothing that they do not have
-            yield from fact("rank.extra_work_us", subject, None if more is None else max(more, 0.0), *sources)
+            yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)
         if rank in alike:
             group = alike[rank]

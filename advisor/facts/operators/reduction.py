@@ -43,7 +43,6 @@ from advisor.facts.operators.patterns import (
 )
 from advisor.facts.operators.updates import find_updates
 from advisor.facts.operators.work import (
-    BALANCE,
     FULL,
     MatMul,
     SlowCase,
@@ -58,7 +57,7 @@ from advisor.facts.recording.limits import section
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import PIPES
-from advisor.sources.streams.kernels import Kernels, Signature, operator_name
+from advisor.sources.streams.kernels import Kernels, operator_name
 
 PIPE_NAMES = {
     "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
@@ -274,8 +273,9 @@ def _row(
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
         if product is not None:
-            memory += us if moved_bytes(s) > product.flop / BALANCE else 0.0
-            lost = us * _padding(kernels, member, product, s)
+            moved = moved_bytes(s)
+            memory += us if moved > product.balanced else 0.0
+            lost = us * _padding(kernels, member, product, moved)
             padding += lost
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
@@ -320,11 +320,11 @@ def _place(timeline: Timeline, index: int) -> str:
     return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
 
 
-def _padding(kernels: Kernels, member: int, product: MatMul, signature: Signature) -> float:
+def _padding(kernels: Kernels, member: int, product: MatMul, moved: float) -> float:
     """Part of a multiplication's time that padding costs, as bytes and operations tell; no more than the cube unit's
     busy time pads, and nothing where counters show that another unit is busier."""
     _, busiest, mac = _pipes(kernels, [member])
-    told = product.padding(moved_bytes(signature))
+    told = product.padding(moved)
     if mac is None or busiest is None:
         return told
     return min(told, (1 - product.useful) * mac) if mac >= busiest else 0.0

@@ -45,8 +45,9 @@ def _behind_backward(timeline: Timeline, types: list[str], type_of: np.ndarray) 
     known = (kernels.start >= 0) & ~timeline.communication
     steps = len(timeline.windows.names)
     backward = np.array([bool(_BACKWARD.search(name)) for name in types], bool)[type_of] & known
+    nothing = Updates(np.zeros(len(kernels), bool))
     if not backward.any():
-        return Updates(np.zeros(len(kernels), bool))
+        return nothing
     cube = np.array([is_cube(s) for s in kernels.signatures], bool)[kernels.signature] & known
     last = np.full(steps, np.iinfo(np.int64).max)
     for step in np.unique(of[backward]).tolist():
@@ -57,10 +58,10 @@ def _behind_backward(timeline: Timeline, types: list[str], type_of: np.ndarray) 
     chosen = behind & simple & vector
     places = np.flatnonzero(chosen)
     if places.size < behind.sum() / 2:
-        return Updates(np.zeros(len(kernels), bool))
+        return nothing
     found = find_repetition(type_of[places], (kernels.end - kernels.start)[places])
     # what recurs only from step to step is done once a step, and a single operation scales or clips
     if found is None or places.size < 2 * found.length * len(np.unique(of[places])):
-        return Updates(np.zeros(len(kernels), bool))
+        return nothing
     several = len(np.unique(type_of[places[found.first : found.first + found.length]])) > 1
     return Updates(chosen & several, found.length if several else 0)

@@ -37,6 +37,11 @@ class MatMul:
         return 2 * self.batch * self.m * self.k * self.n
 
     @property
+    def balanced(self) -> float:
+        """Bytes that the device moves in the time in which it computes this."""
+        return self.flop / BALANCE
+
+    @property
     def useful(self) -> float:
         """Useful part of what the cube unit computes once every dimension is padded to blocks of 16."""
         padded = 1
@@ -47,8 +52,7 @@ class MatMul:
     def padding(self, moved: float) -> float:
         """Part of a call's time that padding costs, by the slower of computing and of moving these bytes: where memory
         is the limit the cube unit has time to compute the padding. One row of a decoding model costs none."""
-        needed, padded = self.flop / BALANCE, self.flop / self.useful / BALANCE
-        return 1 - max(needed, moved) / max(padded, moved)
+        return 1 - max(self.balanced, moved) / max(self.flop / self.useful / BALANCE, moved)
 
     def aligned(self) -> str:
         """The dimensions that are no multiples of 16 with their next multiple: `k 1000 → 1008`."""
@@ -91,7 +95,7 @@ def unaligned_rows(signature: Signature) -> str:
 def is_compute_bound(signature: Signature) -> bool:
     """Whether a multiplication is limited by the cube unit rather than by memory; False where shapes do not tell."""
     product = matmul(signature)
-    return product is not None and product.flop / BALANCE > moved_bytes(signature) > 0
+    return product is not None and product.balanced > moved_bytes(signature) > 0
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ def work(signature: Signature) -> float:
     product = matmul(signature)
     moved = float(moved_bytes(signature))
     if product is not None:
-        return max(moved, product.flop / BALANCE)
+        return max(moved, product.balanced)
     return 0.0 if is_cube(signature) or is_attention(signature.type) else moved
 
 

@@ -3,7 +3,6 @@ that step or that rank was."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
@@ -12,7 +11,7 @@ from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact
 from advisor.sources.base import Rank
-from advisor.sources.gaps import USUAL
+from advisor.sources.gaps import lacked_by_some
 from advisor.tables import FILES
 
 KINDS = (
@@ -36,8 +35,7 @@ def partial_steps(told: list[set[int]]) -> set[int]:
 
 def uneven_tables(ranks: Sequence[Rank]) -> list[str]:
     """Tables of single ranks that half of these have, and not all; the first in the order of their names."""
-    had = Counter(table for rank in ranks for table in rank.tables if table in _TELLING)
-    return sorted(table for table, count in had.items() if USUAL * len(ranks) <= count < len(ranks))
+    return lacked_by_some(([table for table in rank.tables if table in _TELLING] for rank in ranks), len(ranks))
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

@@ -191,22 +191,24 @@ def test_a_word_for_nothing_is_no_type(nothing: object) -> None:
     assert operation_type(nothing) == ""
 
 
-def test_what_a_queue_cannot_hold_on_average_is_told(tmp_path: Path) -> None:
-    """The average stands in a column of its own; above the length it is in another unit."""
+def _problems_of_pipeline(tmp_path: Path, rows: str) -> list[str]:
     head = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,children_id\n"
-    write(tmp_path, "minddata_pipeline_raw_0.csv", f'{head}0,Batch,2,"[1, 2]",150,16,[1]\n1,Map,4,"[1, 2]",1.5,16,\n')
+    write(tmp_path, "minddata_pipeline_raw_0.csv", head + rows)
     rank = rank_of(tmp_path)
     rank.read("pipeline_ops")
-    assert any("1 of 2 operations have more in their queue than it holds" in p.problem for p in rank.problems)
+    return [problem.problem for problem in rank.problems]
+
+
+def test_what_a_queue_cannot_hold_on_average_is_told(tmp_path: Path) -> None:
+    """The average stands in a column of its own; above the length it is in another unit."""
+    problems = _problems_of_pipeline(tmp_path, '0,Batch,2,"[1, 2]",150,16,[1]\n1,Map,4,"[1, 2]",1.5,16,\n')
+    assert any("1 of 2 operations have more in their queue than it holds" in problem for problem in problems)
 
 
 def test_operations_that_are_named_and_not_told_of_are_missing(tmp_path: Path) -> None:
     """Rows were lost: the children of those left say so."""
-    head = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,children_id\n"
-    write(tmp_path, "minddata_pipeline_raw_0.csv", f'{head}0,Batch,2,"[1, 2]",1.5,16,"[1, 2]"\n')
-    rank = rank_of(tmp_path)
-    rank.read("pipeline_ops")
-    assert any("operations that it does not tell of (1, 2)" in p.problem for p in rank.problems)
+    problems = _problems_of_pipeline(tmp_path, '0,Batch,2,"[1, 2]",1.5,16,"[1, 2]"\n')
+    assert any("operations that it does not tell of (1, 2)" in problem for problem in problems)
 
 
 def test_processors_used_beyond_all_of_them_are_told(tmp_path: Path) -> None:

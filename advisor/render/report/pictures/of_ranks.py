@@ -57,7 +57,12 @@ def _matrix(data: Any, index: int, every: list[Finding]) -> Figure | None:
     transport = shorten(printable(data["transport"]), 24)
     median, high = float(np.median([v for _, _, v, _ in cells])), max(v for _, _, v, _ in cells)
     factor, unit = scale([high], "bytes_per_s")
-    shown = {f.id: [(a, b) for a, b, _, ratio in cells if _shows(f, labels[a], labels[b], ratio)] for f in every}
+    limits = {f.id: _limit([f]) for f in every}
+    shown = {
+        f.id: [(a, b) for a, b, _, ratio in cells
+               if _is_slow(ratio, limits[f.id]) and _is_about(f, labels[a], labels[b])]
+        for f in every
+    }  # fmt: skip
     found = [f for f in every if shown[f.id]]
     places = {label: at for at, label in enumerate(labels)}
     key = f"links-{index}"
@@ -113,12 +118,13 @@ def _limit(found: list[Finding]) -> float | None:
     return next((limit for limit in limits if limit is not None and 0 < limit < 1), None)
 
 
-def _shows(finding: Finding, source: str, destination: str, ratio: float | None) -> bool:
-    """Whether this link, which reaches this part of its usual bandwidth, is one that the finding is about: a link, one
-    of a card or host; of those whose limit is known only the ones below it."""
-    limit = _limit([finding])
-    if limit is not None and ratio is not None and ratio >= limit:
-        return False
+def _is_slow(ratio: float | None, limit: float | None) -> bool:
+    """Whether a link that reaches this part of its usual bandwidth is below the limit, as far as both are known."""
+    return limit is None or ratio is None or ratio < limit
+
+
+def _is_about(finding: Finding, source: str, destination: str) -> bool:
+    """Whether a finding about a link, a card's links or a host is about this link."""
     subject, ends = finding.subject, {source, destination}
     if subject.kind != "link":
         return subject.kind != "host" or subject.id in ends or bool({str(r) for r in subject.ranks} & ends)
