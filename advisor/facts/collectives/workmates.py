@@ -33,9 +33,8 @@ def workmates(run: Run) -> dict[int, frozenset[int]]:
     size = len(everyone) // stages
     together = [layout.groups[g] for g in layout.told if layout.role.get(g) in ("data", "tensor", "expert")]
     known = {rank: frozenset(part) for part in joined(g for g in together if g) for rank in part if len(part) == size}
-    return {rank: known[rank] if rank in known else found
-            for rank, stage in layout.stage.items()
-            if rank in known or (found := _of_stage(layout, stage, everyone, size)) is not None}  # fmt: skip
+    found = {rank: known.get(rank) or _of_stage(layout, stage, everyone, size) for rank, stage in layout.stage.items()}
+    return {rank: mates for rank, mates in found.items() if mates is not None}
 
 
 def _of_stage(layout: Partition, stage: int, everyone: frozenset[int], size: int) -> frozenset[int] | None:
