@@ -12,9 +12,9 @@ from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import group_gains, groups
 from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, type_speeds
 from advisor.facts.cluster.peers import excess
-from advisor.facts.collectives.workmates import uncompared
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.workmates import uncompared
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
