@@ -133,7 +133,7 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
         at_stake = stake.share
-    if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject.kind, scope.facts):
+    if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject, scope.facts):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
@@ -166,7 +166,7 @@ def _confidence(
         confidence = lower(confidence, Confidence.LOW)
         doubts.append(both("all_clear.contradicts", files=some(files)))
     if rule.direction != Direction.EVIDENCE:
-        doubts += reservations(rule, scope.subject.kind, facts)
+        doubts += reservations(rule, scope.subject, facts)
     return confidence, tuple(doubts)
 
 
