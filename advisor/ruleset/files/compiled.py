@@ -69,7 +69,8 @@ def compiled(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | No
     if kept is not None:
         return kept
     made = _read(directories, None)
-    if place is not None and _key(directories) == key:  # else a file changed while it was read
+    # a file may have changed while it was read; and what is refused is read anew, for somebody is about to mend it
+    if place is not None and not made.errors and _key(directories) == key:
         _store(place / f"{key}.json", made)
     return made
 
