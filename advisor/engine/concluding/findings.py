@@ -60,8 +60,10 @@ def build(
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables, facts)
     remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
-    # what asks for another look promises nothing, however much is lost
-    looks_further = bool(remedies) and remedies[0].brings_evidence
+    # what asks for another look promises nothing, however much is lost; where the owner of the time is known, that time
+    # is what ending it can give at most
+    owned = rule.saving is not None and rule.saving.kind == "upper_bound" and confidence is not Confidence.LOW
+    looks_further = bool(remedies) and remedies[0].brings_evidence and not owned
     open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
     return Finding(
         id="",
@@ -131,7 +133,7 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
         at_stake = stake.share
-    if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject.kind, scope.facts):
+    if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject, scope.facts):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
     allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
     if ladder.constant is not None:
@@ -164,7 +166,7 @@ def _confidence(
         confidence = lower(confidence, Confidence.LOW)
         doubts.append(both("all_clear.contradicts", files=some(files)))
     if rule.direction != Direction.EVIDENCE:
-        doubts += reservations(rule, scope.subject.kind, facts)
+        doubts += reservations(rule, scope.subject, facts)
     return confidence, tuple(doubts)
 
 

@@ -16,16 +16,16 @@ from advisor.basics.units import show
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.model import RUN, Text, Value
+from advisor.model import RUN, Subject, Text, Value
 from advisor.ruleset.rule import Rule
 
 
-def is_partial(rule: Rule, subject: str, facts: FactSet) -> bool:
-    """Whether a finding of this rule about this kind of subject rests on a part of the recording."""
+def is_partial(rule: Rule, subject: Subject, facts: FactSet) -> bool:
+    """Whether a finding of this rule about this subject rests on a part of the recording."""
     return any(_resting(rule, subject, facts))
 
 
-def reservations(rule: Rule, subject: str, facts: FactSet) -> tuple[Text, ...]:
+def reservations(rule: Rule, subject: Subject, facts: FactSet) -> tuple[Text, ...]:
     """Why it holds only if the rest looks alike, one sentence for each part that it rests on."""
     return tuple(
         both(f"partial.{part['name']}", count=show(_amount(facts.value(part["fact"], RUN)), "count"))
@@ -34,11 +34,11 @@ def reservations(rule: Rule, subject: str, facts: FactSet) -> tuple[Text, ...]:
     )
 
 
-def _resting(rule: Rule, subject: str, facts: FactSet) -> Iterator[Mapping[str, Any]]:
+def _resting(rule: Rule, subject: Subject, facts: FactSet) -> Iterator[Mapping[str, Any]]:
     for part in _parts():
-        if not _is_part(part, facts) or ("unless" in part and _is_part(part["unless"], facts)):
+        if not _is_part(part, RUN, facts) or ("unless" in part and _is_whole(part["unless"], subject, facts)):
             continue
-        if subject not in part.get("subjects", (subject,)):
+        if subject.kind not in part.get("subjects", (subject.kind,)):
             continue
         if rule.direction.value not in part.get("directions", (rule.direction.value,)):
             continue
@@ -47,8 +47,13 @@ def _resting(rule: Rule, subject: str, facts: FactSet) -> Iterator[Mapping[str, 
             yield part
 
 
-def _is_part(part: Mapping[str, Any], facts: FactSet) -> bool:
-    value = facts.value(part["fact"], RUN)
+def _is_whole(other: Mapping[str, Any], subject: Subject, facts: FactSet) -> bool:
+    """Whether a fact of the finding's own subject, or of the run, tells that it does not rest on this part."""
+    return any(_is_part(other, about, facts) for about in (subject, RUN))
+
+
+def _is_part(part: Mapping[str, Any], subject: Subject, facts: FactSet) -> bool:
+    value = facts.value(part["fact"], subject)
     if "in" in part:
         return value in part["in"]
     value = _amount(value)

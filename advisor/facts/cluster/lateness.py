@@ -43,6 +43,8 @@ class Lateness:
     speed: float | None = None
     recurrence: float = 1.0
     """The same of the steps after the first recorded one, which may live on what was prepared before it."""
+    across: bool = False
+    """Compared with the ranks of all stages, not of its own alone."""
 
     @property
     def late_us(self) -> float:
@@ -127,7 +129,7 @@ def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Fl
     if speed is not None:
         parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
     own = sum(max(us, 0.0) for us in parts.values())
-    entry = Lateness(balance.ranks[row], parts, own, None, 0.0, None, speed)
+    entry = Lateness(balance.ranks[row], parts, own, None, 0.0, None, speed, across=True)
     if own <= 0:
         return entry
     late = shown.get(entry.cause, np.ones(1, bool))

@@ -14,6 +14,7 @@ from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slo
 from advisor.facts.cluster.peers import excess
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.workmates import uncompared
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
@@ -67,6 +68,8 @@ KINDS = (
          "one cause", needs=_NEEDS),
     kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
+    kind("rank.uncompared_peers", "count", "rank",
+         "ranks that do the same work, are not compared with it and not seen to arrive before it", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
          formula="share of the later steps in which they are late × (replay of the step with the cause at their peers' "
                  "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
@@ -96,6 +99,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry is None:
             continue
         yield from _facts_of(entry, subject, step_us, sources, n)
+        if entry.late_us > 0 and not entry.across:
+            yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if rank in idling:
             yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
         if entry.late_us > 0 and entry.cause == "compute":

@@ -101,4 +101,16 @@ def test_one_of_several_ranks_stands_out_only_among_all_of_them_and_more_than_on
     """A single step, or absent peers, leave a suspicion."""
     rule = load_rules(strict=False).by_id["CLUS010"]
     facts = FactSet([Fact(name.replace("__", "."), RUN, value) for name, value in part.items()])
-    assert is_partial(rule, "rank", facts) and not is_partial(rule, "run", facts)
+    assert is_partial(rule, Subject("rank", "1", (1,)), facts) and not is_partial(rule, RUN, facts)
+
+
+@pytest.mark.parametrize("part", [{"run.missing_ranks": 4}, {"run.left_out_ranks": (2,)}])
+@pytest.mark.parametrize(("unknown", "rests"), [(0, False), (1, True)])
+def test_a_rank_all_of_whose_peers_are_known_rests_on_no_absent_one(
+    part: dict[str, Value], unknown: int, rests: bool
+) -> None:
+    """Ranks of other stages may be absent or left out; of its own stage none may."""
+    rank = Subject("rank", "1", (1,))
+    facts = FactSet([*(Fact(name, RUN, value) for name, value in part.items()),
+                     Fact("rank.uncompared_peers", rank, unknown)])  # fmt: skip
+    assert is_partial(load_rules(strict=False).by_id["CLUS010"], rank, facts) is rests

@@ -1,0 +1,75 @@
+"""Who does a rank's work and was not compared with it: among these there may be one that the others wait for instead.
+
+The ranks of one stage do the same work. Ranks of other stages may be absent: that a rank takes longer than all others
+of its own stage is certain without them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.facts.base import Run, computed
+from advisor.facts.collectives.exposure import joints
+from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.knowledge.measuring import limit
+from advisor.sources.topology import joined
+
+CAME_LAST = limit("peers", "came_last")
+"""Part of the waiting in shared collectives in which a rank came last: then it is seen to be later than the others."""
+
+
+@computed
+def workmates(run: Run) -> dict[int, frozenset[int]]:
+    """rank at hand -> all ranks of its stage, at hand or not, itself among them; only ranks for which that is told."""
+    layout = partition(run)
+    at_hand = {rank.rank for rank in run.ranks}
+    world = max(run.profile.world_size or 0, len(at_hand))
+    everyone = frozenset(range(world)) | at_hand
+    stages = layout.pipeline or 1
+    if stages < 2:
+        return dict.fromkeys(layout.stage, frozenset(everyone))
+    if layout.guessed or len(everyone) % stages:
+        return {}
+    size = len(everyone) // stages
+    together = [layout.groups[g] for g in layout.told if layout.role.get(g) in ("data", "tensor", "expert")]
+    known = {rank: frozenset(part) for part in joined(g for g in together if g) for rank in part if len(part) == size}
+    found = {rank: known.get(rank) or _of_stage(layout, stage, everyone, size) for rank, stage in layout.stage.items()}
+    return {rank: mates for rank, mates in found.items() if mates is not None}
+
+
+def _of_stage(layout: Partition, stage: int, everyone: frozenset[int], size: int) -> frozenset[int] | None:
+    """The ranks of a stage: by who hands over to whom, else equal blocks of numbers; None where neither fits."""
+    if layout.chains:
+        placed = {chain[stage] for chain in layout.chains if stage < len(chain)}
+        return frozenset(placed) if len(placed) == size else None
+    if any(own != rank // size for rank, own in layout.stage.items()):
+        return None
+    return frozenset(rank for rank in everyone if rank // size == stage)
+
+
+def uncompared(run: Run, rank: int, compared: set[int]) -> int | None:
+    """How many ranks do the same work and are not among those `compared`, nor seen to arrive before this rank; None
+    where nobody tells who does the same work."""
+    mates = workmates(run).get(rank)
+    if mates is None:
+        return None
+    others = mates - compared - {rank}
+    return len(others - _seen_before(run, rank)) if others else 0
+
+
+def _seen_before(run: Run, rank: int) -> set[int]:
+    """Ranks that wait for this one in nearly all collectives that they have together."""
+    caused: dict[int, float] = {}
+    total: dict[int, float] = {}
+    for joint in joints(run):
+        if rank not in joint.ranks:
+            continue
+        wait = joint.wait_us
+        mine = joint.ranks.index(rank)
+        last = np.argmin(joint.elapsed_us, axis=1) == mine
+        for column, other in enumerate(joint.ranks):
+            if other != rank:
+                ahead = wait[:, column] - wait[:, mine]
+                caused[other] = caused.get(other, 0.0) + float(np.nansum(np.maximum(ahead[last], 0.0))) * joint.per_step
+                total[other] = total.get(other, 0.0) + float(np.nansum(np.abs(ahead))) * joint.per_step
+    return {other for other, us in total.items() if us > 0 and caused[other] >= CAME_LAST * us}

@@ -1,0 +1,61 @@
+"""A rank is surely late where all who do its work are at hand, whoever else is absent."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from clusters import PIPELINE, SMALL
+
+from advisor.model import Finding
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+STAGES = replace(PIPELINE, data=4, steps=6, ranks_per_host=4, faults=(Fault("slow_compute", 6, 0.4),))
+"""Ranks 0 to 3 are the first stage, 4 to 7 the second."""
+
+
+def judged(folder: Path, scenario: Scenario, gone: tuple[int, ...] = (), lost: dict[int, str] | None = None):
+    """The report on a run of which these ranks' folders, and of these ranks this file, are not there."""
+    write_profile(simulate(scenario), folder)
+    for entry in folder.glob("*_ascend_*"):
+        rank = int(next(entry.glob("profiler_info_*.json")).stem.rpartition("_")[2])
+        if rank in gone:
+            shutil.rmtree(entry)
+        elif lost and rank in lost:
+            next(entry.rglob(lost[rank])).unlink()
+    return advise([folder], load_rules(strict=False), Options(jobs=1))
+
+
+def slow_rank(report) -> Finding:
+    return next(f for f in report.findings if f.verdict == "slow-compute-rank")
+
+
+def test_absent_ranks_of_another_stage_take_nothing_from_the_finding(tmp_path: Path) -> None:
+    """Its own stage is whole: severity, confidence, headline and direction are those of the whole profile."""
+    whole = judged(tmp_path / "whole", STAGES)
+    part = judged(tmp_path / "part", STAGES, gone=(0, 1, 2, 3))
+    for report in (whole, part):
+        found = slow_rank(report)
+        assert found.subject.ranks == (6,) and found.confidence.value == "high" and not found.doubts
+        assert report.summary.direction == "computation" and "rank 6" in report.summary.headline.en
+    assert slow_rank(part).severity == slow_rank(whole).severity
+    told = slow_rank(whole).saving
+    assert told is not None and slow_rank(part).saving.us == pytest.approx(told.us, rel=0.1)
+
+
+def test_an_absent_rank_of_its_own_stage_may_be_the_later_one(tmp_path: Path) -> None:
+    """Of the same stage one is not at hand: a suspicion, which names no direction of its own."""
+    report = judged(tmp_path, STAGES, gone=(7,))
+    assert all(f.severity.value == "low" for f in report.findings if f.verdict == "slow-compute-rank")
+    assert report.summary.direction != "computation"
+
+
+def test_ranks_that_are_seen_to_wait_need_no_step_table(tmp_path: Path) -> None:
+    """Whose step table is lost cannot be compared, but its collectives tell that it came before the late one."""
+    late = replace(SMALL, steps=6, faults=(Fault("slow_compute", 2, 0.4),))
+    found = slow_rank(judged(tmp_path / "seen", late, lost={3: "step_trace_time.csv"}))
+    assert found.subject.ranks == (2,) and found.severity.value in ("high", "critical") and not found.doubts
