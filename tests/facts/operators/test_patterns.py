@@ -40,7 +40,7 @@ def test_one_long_call_is_odd_and_a_second_way_of_working_is_none(tmp_path):
     """Attention takes thirty times as long where its mask is full, in every step; one Mul did so once."""
     usual = [("aclnnFlash", "FlashAttentionScore", 15.0, "64,64")] * 6 + [("aclnnMul", "Mul", 20.0, "64,64")] * 4
     extra = [("aclnnFlash", "FlashAttentionScore", 450.0, "64,64")] * 2 + [("2:aclnnMul", "Mul", 600.0, "64,64")]
-    facts = measure(profile(tmp_path, usual + extra)).facts
+    facts = measure([profile(tmp_path, usual + extra)], None).facts
     assert facts.value("operator.slowest_us", Subject("operator", "aclnnMul")) == 600.0
     assert facts.value("operator.slowest_us", Subject("operator", "aclnnFlash")) is None
     assert facts.value("operators.compute_us", RUN)
@@ -49,5 +49,5 @@ def test_one_long_call_is_odd_and_a_second_way_of_working_is_none(tmp_path):
 def test_without_shapes_only_calls_of_one_name_are_alike(tmp_path):
     """A level that records neither types nor shapes says of no two operators that they do the same."""
     calls = [("aclnnAdd", "N/A", 4.0, "")] * 20 + [("aclnnApplyAdamWV2", "N/A", 80.0, "")] * 2
-    facts = measure(profile(tmp_path, calls)).facts
+    facts = measure([profile(tmp_path, calls)], None).facts
     assert facts.value("operator.slowest_us", Subject("operator", "aclnnApplyAdamWV2")) is None
