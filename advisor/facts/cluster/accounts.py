@@ -48,6 +48,11 @@ class Accounts:
         """compute, data or host."""
         return {"compute": self.compute, "data": self.data, "host": self.host}[name]
 
+    def told_as(self, cause: str) -> str:
+        """What a rank is late from, as far as the tables tell: where none has the wait for data apart from late
+        launches, it idles."""
+        return "idle" if cause == "host" and not self.data_known else cause
+
     @property
     def step_us(self) -> float:
         """Duration of a step on average, as `step.time_us` has it."""
