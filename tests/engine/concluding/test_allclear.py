@@ -13,6 +13,7 @@ from advisor.engine.concluding.allclear import objection, terms
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import Fact, FactSet
 from advisor.model import (
+    COLLECTION,
     RUN,
     Check,
     Confidence,
@@ -233,3 +234,14 @@ def test_a_mean_of_few_unlike_steps_clears_none_of_them(count: int, ratio: float
     known = facts(step__count=count, step__shortest_us=5e4, step__longest_us=5e4 * ratio)
     unlike = count < limits["few"]["value"] and ratio > limits["value"]
     assert direction(known) == ("undetermined" if unlike else "healthy")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked", "told"), [(4, 8, "undetermined"), (8, 8, "healthy"), (40, 80, "healthy")]
+)
+def test_a_few_of_the_steps_that_were_asked_for_clear_nothing(recorded: int, asked: int, told: str) -> None:
+    """The slow steps may be among those that are not at hand; of many steps the rest tells little more."""
+    known = facts(step__count=recorded)
+    known.add(Fact("collection.steps_recorded", COLLECTION, recorded, 5))
+    known.add(Fact("collection.steps_expected", COLLECTION, asked, 5))
+    assert direction(known) == told
