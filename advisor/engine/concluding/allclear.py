@@ -175,6 +175,8 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     rest = facts.number("communication.exposed_without_bubble_share", RUN)
     lost["pipelined"] = whole - (whole if rest is None else rest)
     least["pipelined"] = least["communication"]
+    lost["transfer"] = facts.number("communication.exposed_transfer_share", RUN) or 0.0
+    least["transfer"] = least["communication"]
     for direction, share in lost.items():
         state[direction] = share >= least[direction]
     for entry in terms()["needed"]:

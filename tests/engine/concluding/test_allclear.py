@@ -245,3 +245,16 @@ def test_a_few_of_the_steps_that_were_asked_for_clear_nothing(recorded: int, ask
     known.add(Fact("collection.steps_recorded", COLLECTION, recorded, 5))
     known.add(Fact("collection.steps_expected", COLLECTION, asked, 5))
     assert direction(known) == told
+
+
+@pytest.mark.parametrize(("share", "compared", "told"), [
+    (0.05, False, "undetermined"), (0.02, False, "healthy"), (0.05, True, "healthy"),
+])  # fmt: skip
+def test_exposed_transfers_are_cleared_by_links_side_by_side_only(share: float, compared: bool, told: str) -> None:
+    """A slow card slows every collective alike: without the links nobody sees that it is one card."""
+    known = facts(communication__exposed_transfer_share=share)
+    if compared:
+        known.add(Fact("link.bandwidth_bytes_per_s", Subject("link", "0-1", (0, 1)), 18e9, 5))
+    found = summarise([], [Check("X001", Outcome.PASS)], known)
+    assert found.direction == told
+    assert (told == "healthy") == ("communication_matrix.json" not in found.headline.en)
