@@ -111,6 +111,8 @@ ITERATIONS = Table(
         _c("iteration", "str", "Iteration ID"),
         _c("end_ns", "ns", "Iteration End(us)", scale=1000.0, required=True),
         _c("time_us", "float", "Iteration Time(us)", required=True),
+        _c("begin_ns", "ns", "FP Start(us)", scale=1000.0),
+        _c("data_us", "float", "Data Aug Bound(us)"),
     ),
     _NPU,
 )

@@ -42,6 +42,8 @@ _LEAST = {"ratio": 0.001, "us": 0.1}
 """What is smaller is told as smaller than this."""
 _ROUNDING = 0.01
 """Part of a count by which the mean of several may differ from a whole number and still be told as one."""
+_TIMES = 10.0
+"""From here on a ratio is read more easily as a multiple than in percent."""
 _NEARLY_ALL = (0.995, 0.9995)
 """Shares that would round to a whole although something is left of it."""
 
@@ -92,7 +94,11 @@ def _number(value: float, unit: str, digits: int) -> str:
     if unit == "ratio":
         if digits == DIGITS and _NEARLY_ALL[0] <= value < _NEARLY_ALL[1]:
             return f">{NBSP}99{NBSP}%"
-        return f"{significant(100 * value, digits)}{NBSP}%"
+        return (
+            f"{significant(value, digits)}{NBSP}×"
+            if abs(value) >= _TIMES
+            else f"{significant(100 * value, digits)}{NBSP}%"
+        )
     if unit == "us":
         return _scaled(value, _TIME, digits)
     if unit == "count":

@@ -169,6 +169,9 @@ def say(error: AdvisorError | str, status: int) -> int:
 
 
 _POLARS_THREADS = "POLARS_MAX_THREADS"
+_ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
+"""numpy starts a thread for each processor as soon as it is imported; nothing here multiplies matrices so large that
+they were worth it."""
 
 
 _PLAIN = "advisor-plain"
@@ -191,6 +194,7 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_PLAIN)
+    os.environ.setdefault(_ALGEBRA_THREADS, "1")
     threads = os.environ.get(_POLARS_THREADS)
     if threads is not None and not (threads.isascii() and threads.isdecimal() and int(threads) > 0):
         del os.environ[_POLARS_THREADS]

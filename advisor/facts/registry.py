@@ -10,7 +10,8 @@ from advisor.facts.base import FactKind, Family
 from advisor.facts.declared import kind_fault
 
 MODULES = (
-    "recording.kind", "recording.coverage", "step.run", "step.means", "step.collection", "operators.operators",
+    "recording.kind", "recording.coverage", "recording.between", "step.run", "step.means", "step.collection",
+    "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.timeline", "device.idle_places",
     "host.dispatch", "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication",
     "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links",

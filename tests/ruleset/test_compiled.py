@@ -31,7 +31,9 @@ message: {en: 'idle {{ step.idle_share }}', zh: '空闲 {{ step.idle_share }}'}
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of entries, in a process that remembers nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiled, "MOST_REMEMBERED", 0)
     return tmp_path / "cache" / "advisor" / "rules"
 
 
@@ -72,8 +74,20 @@ def test_a_second_run_reads_no_rule_file(cache: Path, pack: Path, unreadable: li
     assert len(unreadable) == 1
 
 
-def test_a_changed_rule_is_read_again(cache: Path, pack: Path) -> None:
+def test_a_process_makes_its_rules_once(cache: Path, pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that judges profile after profile reads neither files nor entries again, unless a rule changes."""
+    monkeypatch.setattr(compiled, "MOST_REMEMBERED", 1)
+    first = load_rules([pack]).by_id["ACME001"]
+    shutil.rmtree(cache)
+    assert load_rules([pack]).by_id["ACME001"] is first and not cache.exists()
+
+
+@pytest.mark.parametrize("remembered", [0, 1])
+def test_a_changed_rule_is_read_again(
+    cache: Path, pack: Path, monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
     """The same size, the same time of change: the content decides."""
+    monkeypatch.setattr(compiled, "MOST_REMEMBERED", remembered)
     load_rules([pack])
     path = pack / "ACME001-idle.yaml"
     before = path.stat()

@@ -9,6 +9,7 @@ from samples import CATALOGUE, facts, rule
 
 from advisor.basics.errors import RuleError
 from advisor.model import RUN
+from advisor.ruleset.truth import templates
 from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.templates import Variables, placeholders, render
 
@@ -99,3 +100,29 @@ def test_a_join_of_joins_stays_within_a_text() -> None:
     with pytest.raises(RuleError, match="join of more than"):
         render(bomb, _variables())
     assert render("{{ run.versions|join(' and ') }}", _variables()) == "a and b"
+
+
+_PARTS = (
+    "{{ half }}", "{{step.time_us}}", "{{  run.versions }}", "{{ step.time_us.value }}", "{{ none }}", "{{ step }}",
+    "{{ nothing }}", "{{ step.nothing }}", "{{ step.idle_share }}", "{{ run.in }}", "{{ proposed }}", "{{- half -}}",
+    "{{{ half }}}", "{{ half", "}}", "{", "{# c #}", "{% if half %}", "{% endif %}", " 文 ", "\r\n", "\n", "{{ a-b }}",
+    "{{ half.__class__ }}", "{{ step.time_us.digits }}", "{{ loop }}", "{{ self }}", "{{ param.share }}", "{{ param }}",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=5).map("".join), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_names_are_filled_in_without_compiling_as_a_template_would(source: str, lenient: bool) -> None:
+    """Texts of names alone, which are looked up, and all others, which are compiled, follow the same language."""
+    variables = _variables().with_values({"proposed": (85.0, 160.0)}, {"proposed": "list"})
+
+    def told() -> str:
+        try:
+            return render(source, variables, "en", lenient=lenient)
+        except RuleError as error:
+            return f"refused: {error.message}"
+
+    looked_up = told()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(templates, "_pieces", lambda source: None)
+        assert told() == looked_up

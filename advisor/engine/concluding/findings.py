@@ -60,8 +60,10 @@ def build(
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables, facts)
     remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
-    # what asks for another look promises nothing, however much is lost
-    looks_further = bool(remedies) and remedies[0].brings_evidence
+    # what asks for another look promises nothing, however much is lost; where the owner of the time is known, that time
+    # is what ending it can give at most
+    owned = rule.saving is not None and rule.saving.kind == "upper_bound" and confidence is not Confidence.LOW
+    looks_further = bool(remedies) and remedies[0].brings_evidence and not owned
     open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
     return Finding(
         id="",

@@ -6,9 +6,11 @@ From kernels and collectives together where both are told, else estimated from s
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
@@ -126,6 +128,31 @@ class _Parts:
             np.add.at(elapsed, code, inside[:, column] * part)
             roles.update(dict.fromkeys(code.tolist(), role))
         return {self._names[i]: (role, float(shortest[i]), float(elapsed[i])) for i, role in roles.items()}
+
+
+def exposed_of(
+    run: Run, role: str, kind: str, waiting: bool = False, rows: Callable[[Joint], npt.NDArray[np.bool_]] | None = None
+) -> float | None:
+    """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
+    exposed waiting, or of some `rows` only. None where kernels do not tell."""
+    courses = run.each(COURSE)
+    layout = partition(run)
+    pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for joint in joints(run):
+        if joint.kind == kind and layout.role_of(joint.group) == role:
+            part = joint.per_step
+            chosen = np.ones(len(joint.names), bool) if rows is None else rows(joint)
+            shortest = joint.transfer_us
+            for rank in joint.ranks:
+                if rank not in courses or not courses[rank].exposed_by_name:
+                    continue
+                for at in np.flatnonzero(chosen).tolist():
+                    pure[rank][joint.names[at]] += float(shortest[at]) * part
+    found = []
+    for rank, names in pure.items():
+        alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
+        found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
+    return float(np.median(found)) if found else None
 
 
 def purpose(kind: str, role: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from advisor.facts.collectives.parallelism import partition
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[int, int, str]
@@ -64,50 +67,93 @@ def reduce_links(rank: Rank) -> Links | None:
     frame = rank.read("links")
     if frame is None or frame.empty:
         return None
-    columns = ["source", "destination", "transport", "size_bytes", "time_us", "aggregate", "operations", "step", "name"]
-    frame = frame[[c for c in [*columns, "group"] if c in frame]]
-    frame = frame[(frame["size_bytes"] > 0) & (frame["time_us"] > 0) & frame["source"].notna()]
-    frame = frame[frame["destination"].notna() & (frame["source"] != frame["destination"])]
-    frame = frame[frame["transport"].fillna("") != "LOCAL"]
-    if frame.empty:
+    rows = _Rows.of(frame)
+    if not len(rows.us):
         return None
-    loads: dict[Key, LinkLoad] = {}
-    grouped = frame.groupby(["source", "destination", "transport"], sort=True, dropna=False)
-    for (source, destination, transport), part in grouped:
-        aggregate = part["aggregate"].fillna("") if "aggregate" in part else part["transport"].map(lambda _: "")
-        total = part[aggregate == "total"] if (aggregate == "total").any() else part[aggregate == ""]
-        single = part[aggregate != "total"].drop_duplicates(["step", "name", "size_bytes", "time_us"])
-        if total.empty:
-            total = single
-        operations = single["operations"].fillna(1.0) if "operations" in single else 1.0
-        sizes = (single["size_bytes"] / operations).to_numpy(float)
-        times = (single["time_us"] / operations).to_numpy(float)
-        longest = np.argsort(-times, kind="stable")[:MOST_SAMPLES]
-        loads[int(source), int(destination), str(transport or "")] = LinkLoad(
-            float(total["size_bytes"].sum()), float(total["time_us"].sum()),
-            tuple(sizes[longest].tolist()), tuple(times[longest].tolist()),
+    loads = {rows.key(part[0]): _load(rows, part) for part in rows.by_link()}
+    steps = len(set(rows.step.tolist()) - {""})
+    source = rank.source("links", "size_bytes", "time_us", "transport")
+    return Links(loads, max(steps, 1), (source,), _by_kind(rows))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The table's columns as arrays: a rank has few links, and for each of them a frame would be sliced anew."""
+
+    source: npt.NDArray[np.int64]
+    destination: npt.NDArray[np.int64]
+    transport: npt.NDArray[Any]
+    size: Floats
+    us: Floats
+    operations: Floats
+    step: npt.NDArray[Any]
+    name: npt.NDArray[Any]
+    group: npt.NDArray[Any]
+    aggregate: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> _Rows:
+        """The operations between two ranks that moved something in some time."""
+
+        def texts(name: str) -> npt.NDArray[Any]:
+            return frame[name].fillna("").to_numpy(object) if name in frame else np.full(len(frame), "", object)
+
+        def numbers(name: str) -> Floats:
+            return frame[name].to_numpy(float, na_value=np.nan) if name in frame else np.full(len(frame), np.nan)
+
+        size, us, source, destination = map(numbers, ("size_bytes", "time_us", "source", "destination"))
+        transport = texts("transport")
+        between = ~np.isnan(source) & ~np.isnan(destination) & (source != destination)
+        kept = (size > 0) & (us > 0) & between & (transport != "LOCAL")
+        operations = numbers("operations")[kept]
+        return cls(
+            source[kept].astype(np.int64), destination[kept].astype(np.int64), transport[kept], size[kept], us[kept],
+            np.where(np.isnan(operations), 1.0, operations),
+            *(texts(name)[kept] for name in ("step", "name", "group", "aggregate")),
         )  # fmt: skip
-    steps = int(frame["step"].nunique()) if "step" in frame else 1
-    return Links(loads, max(steps, 1), (rank.source("links", "size_bytes", "time_us", "transport"),), _by_kind(frame))
+
+    def key(self, row: int) -> Key:
+        """The link that a row tells of."""
+        return int(self.source[row]), int(self.destination[row]), str(self.transport[row])
+
+    def by_link(self) -> list[npt.NDArray[np.intp]]:
+        """The rows of each link, links in order."""
+        codes = np.unique(self.transport.astype(str), return_inverse=True)[1]
+        keys = np.stack((self.source, self.destination, codes.astype(np.int64)))
+        order = np.lexsort(keys[::-1])
+        ends = np.flatnonzero((keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0)) + 1
+        return np.split(order, ends)
 
 
-def _by_kind(frame: Any) -> dict[tuple[str, str], dict[Key, float]]:
+def _load(rows: _Rows, part: npt.NDArray[np.intp]) -> LinkLoad:
+    """One link: what the file summed up, where it did, else its operations; and those that took longest."""
+    summed = rows.aggregate[part] == "total"
+    single: dict[tuple[Any, ...], int] = {}
+    for row in part[~summed].tolist():
+        single.setdefault((rows.step[row], rows.name[row], rows.size[row], rows.us[row]), row)
+    alone = np.fromiter(single.values(), np.intp, len(single))
+    total = part[summed] if summed.any() else part[rows.aggregate[part] == ""]
+    if not total.size:
+        total = alone
+    sizes, times = rows.size[alone] / rows.operations[alone], rows.us[alone] / rows.operations[alone]
+    longest = np.argsort(-times, kind="stable")[:MOST_SAMPLES]
+    return LinkLoad(
+        float(rows.size[total].sum()), float(rows.us[total].sum()),
+        tuple(sizes[longest].tolist()), tuple(times[longest].tolist()),
+    )  # fmt: skip
+
+
+def _by_kind(rows: _Rows) -> dict[tuple[str, str], dict[Key, float]]:
     """Time of each link in the collectives of each group and kind: their sum where the file gives it."""
-    frame = frame.assign(
-        group=frame["group"].fillna("") if "group" in frame else "",
-        kind=frame["name"].map({name: kind_of(str(name)) for name in frame["name"].unique()}),
-        transport=frame["transport"].fillna(""),
-    )
-    told = frame["aggregate"].fillna("") if "aggregate" in frame else frame["transport"].map(lambda _: "")
-    whole = frame[told == "total"]
-    summed = set(zip(whole["group"], whole["kind"], strict=True))
-    rest = np.array([pair not in summed for pair in zip(frame["group"], frame["kind"], strict=True)], bool)
-    found: dict[tuple[str, str], dict[Key, float]] = defaultdict(dict)
-    for part in (whole, frame[(told == "") & rest]):
-        sums = part.groupby(["group", "kind", "source", "destination", "transport"], sort=True)["time_us"].sum()
-        for (group, kind, source, destination, transport), us in sums.items():
-            found[str(group), str(kind)][int(source), int(destination), str(transport)] = float(us)
-    return dict(found)
+    kinds = {name: kind_of(str(name)) for name in dict.fromkeys(rows.name.tolist())}
+    pairs = [(str(group), kinds[name]) for group, name in zip(rows.group.tolist(), rows.name.tolist(), strict=True)]
+    told = rows.aggregate.tolist()
+    summed = {pair for pair, aggregate in zip(pairs, told, strict=True) if aggregate == "total"}
+    found: dict[tuple[str, str], dict[Key, float]] = defaultdict(lambda: defaultdict(float))
+    for row, (pair, aggregate) in enumerate(zip(pairs, told, strict=True)):
+        if aggregate == "total" or (aggregate == "" and pair not in summed):
+            found[pair][rows.key(row)] += float(rows.us[row])
+    return {pair: dict(sorted(found[pair].items())) for pair in sorted(found)}
 
 
 @dataclass

@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
-from advisor.facts.collectives.roles import roles_of
+from advisor.facts.collectives.roles import hidden_by_computing, roles_of
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import is_expert
 from advisor.facts.step.steps import steady
@@ -91,7 +91,8 @@ def partition(run: Run) -> Partition:
     shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
     experts = any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed)
-    found.role = roles_of(found.groups, names, exchanges, computing, experts)
+    hidden = hidden_by_computing(exchanges, run.each(COURSE))
+    found.role = roles_of(found.groups, names, exchanges, computing, experts, hidden)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
     _find_sizes(found, world)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
 from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
+from advisor.facts.device.course import Course
 from advisor.knowledge.measuring import limit
 
 _GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
 REDUCTIONS = ("allreduce", "reducescatter", "reduce")
 FORWARD_SHARE = limit("groups", "forward_share")
 """Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
+HIDDEN_SHARE = limit("groups", "hidden_share")
+"""Sharded operators wait for their exchange; what computation runs beside most of the time, none of them waits for."""
 
 
 def roles_of(
@@ -22,9 +26,11 @@ def roles_of(
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
     experts: bool,
+    hidden: Mapping[str, float],
 ) -> dict[str, str]:
     """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
-    rank's computation a step, microseconds; with `experts`, kernels send tokens to experts."""
+    rank's computation a step, microseconds; with `experts`, kernels send tokens to experts; `hidden` is the part of a
+    group's time that computation hides, where kernels tell it."""
     roles = {}
     for group in groups:
         word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
@@ -40,8 +46,27 @@ def roles_of(
             roles[group] = "pipeline"
         elif group not in roles and experts and 2 * counts["alltoall"] > sum(counts.values()):
             roles[group] = "expert"
-    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing)
+    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden)
     return roles
+
+
+def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int, Course]) -> dict[str, float]:
+    """Group -> the part of its operations' time in which computation ran beside them, on the middle rank of those whose
+    kernels tell."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for rank, ex in exchanges.items():
+        if rank not in courses or not courses[rank].exposed_by_name:
+            continue
+        alone: dict[str, float] = defaultdict(float)
+        for name, us in courses[rank].exposed_by_name.items():
+            alone[name.rpartition("/")[2]] += us
+        for index, group in enumerate(ex.groups):
+            mine = ex.group == index
+            names = {ex.names[place].rpartition("/")[2] for place in np.unique(ex.name[mine]).tolist()}
+            lasts = float(ex.elapsed_us[mine].sum()) * ex.scale / max(len(ex.steps), 1)
+            if lasts > 0 and any(name in alone for name in names):
+                found[group].append(1 - sum(alone.get(name, 0.0) for name in names) / lasts)
+    return {group: float(np.median(parts)) for group, parts in found.items()}
 
 
 def _tell_tensor_from_data(
@@ -50,10 +75,12 @@ def _tell_tensor_from_data(
     roles: dict[str, str],
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
+    hidden: Mapping[str, float],
 ) -> None:
     """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
     exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
-    tensor-parallel; gradients leave forward without a collective."""
+    tensor-parallel; gradients leave forward without a collective. Where micro-batches follow one another, no pause is
+    as long as a step's forward, whatever is exchanged: what computation hides is no exchange of operators either."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -69,7 +96,8 @@ def _tell_tensor_from_data(
             roles[group] = "data"
         else:
             silent = _silence(group, exchanges, computing)
-            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE else "data"
+            waited = hidden.get(group, 0.0) < HIDDEN_SHARE
+            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE and waited else "data"
 
 
 def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:

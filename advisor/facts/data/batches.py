@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.facts.data.pauses import Pauses, find_pauses
 from advisor.facts.data.pipeline_tree import Queue, measure_queue
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
@@ -33,6 +34,8 @@ class BatchTimes:
     push_us: float | None = None
     first_wait_us: float | None = None
     jitter: float | None = None
+    pauses: Pauses | None = None
+    """Of a loop that reads an iterator; a sending thread has no part of its own."""
     undisturbed_us: float | None = None
     """Median interval of batches during which the pipeline delivered nothing more. Iterator only: a sending thread runs
     ahead of the device then, so its interval is no step."""
@@ -81,7 +84,8 @@ def read_batches(rank: Rank) -> BatchTimes | None:
         known = sizes[np.isfinite(sizes)]
         queue = measure_queue(known[1:] if mode == "iterator" and len(known) > 1 else known, room)
     intervals = np.diff(time) if timed else np.empty(0)
-    usable = intervals[steady.start - 1 if steady.start else 0 : steady.stop - 1]
+    first = max(steady.start, 1)
+    usable = intervals[first - 1 : steady.stop - 1]
     waits = wait[steady][np.isfinite(wait[steady])]
     pushes = push[steady][np.isfinite(push[steady])]
     return BatchTimes(
@@ -95,6 +99,7 @@ def read_batches(rank: Rank) -> BatchTimes | None:
         push_us=float(pushes.mean()) if pushes.size else None,
         first_wait_us=float(wait[0]) if np.isfinite(wait[0]) else None,
         jitter=_jitter(usable),
+        pauses=find_pauses(usable, wait[first : steady.stop]) if mode == "iterator" else None,
         undisturbed_us=float(np.median(intervals[-tail:])) if tail and timed and mode == "iterator" else None,
         wall_us=float(time[-1] - time[0] + (wait[0] if np.isfinite(wait[0]) else 0.0)) if timed else None,
         total_wait_us=float(np.nansum(wait)), steady=int(waits.size), queue=queue,

@@ -37,6 +37,12 @@ _DATA = (
     ("push_share", "ratio", "sending as a share of the interval between batches (sink)", "", "batches"),
     ("jitter", "ratio", "how far slow intervals are above the typical one", "(95th percentile − median) ÷ median",
      "batches"),
+    ("pause_count", "count", "batches after which the loop's own part takes far longer than usual (iterator)",
+     "intervals − waits that lie apart from the others, and last twice as long at least", "batches"),
+    ("pause_us", "us", "how much longer it takes then", "mean of those − median of the others", "batches"),
+    ("pause_cost_us", "us", "what these pauses cost, per batch", "Σ beyond the usual ÷ batches", "batches"),
+    ("pause_cost_share", "ratio", "the same as a share of the loop's time", "", "batches"),
+    ("pause_period", "count", "every how many batches the loop pauses, where that is regular", "", "batches"),
     ("undisturbed_us", "us", "interval while the pipeline had nothing left to do and its queue only emptied", "median "
      "over at least five batches at the end that each found a smaller queue", "batches"),
     ("disturbance_share", "ratio", "part of the step that disappears once the pipeline rests: it takes processors or "
@@ -106,8 +112,8 @@ _OPERATION = (
      "how many are needed", "", "pipeline_ops"),
     ("workers_capped", "bool", "more would be needed than the host has processors", "", _WORK),
     ("step_more_workers_us", "us", "the step with them", "largest remaining limit", _WORK),
-    ("alike", "text", "other operations that limit the step about as much: only more workers for all of them help",
-     "busy time of nine tenths of this one's and more", _WORK),
+    ("beside", "text", "other operations that need more workers as well, and how many",
+     "busy for nine tenths of this one's time and more, or leaving less than half of what could be gained", _WORK),
     ("beyond_processors", "bool", "the workers proposed are more than the host has processors: this work mostly sleeps",
      "", _WORK),
     ("lock_wait_share", "ratio", "time for which threads wait for the interpreter lock per batch, against the step; "

@@ -16,7 +16,7 @@ from advisor.facts.data.queueing import (
     Network,
     Station,
     processes_needed,
-    with_alike,
+    with_companions,
     with_parallel_source,
     with_processes,
     with_workers,
@@ -35,7 +35,7 @@ HOLDER = limit("interpreter_lock", "holder")
 """Processor time of an operation, as part of the step, from which it may be who holds the lock."""
 COMPUTING = limit("interpreter_lock", "computing")
 """Part of an operation's work in which it is on a processor, from which it computes; below, it sleeps."""
-ALIKE = limit("queueing", "alike")
+ALIKE, ENOUGH = limit("queueing", "alike"), limit("queueing", "enough")
 """Operations whose busy time is at least this part of the busiest one's limit the step with it."""
 
 
@@ -237,7 +237,9 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     feeding = Feeding(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
     busy = {i: b for i, op in data.operations.items() if (b := feeding.busy_share(op)) is not None}
     cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
-    if any(op.cpu_cores is None for op in data.operations.values()):
+    if data.untold:
+        busy = {}
+    if data.untold or any(op.cpu_cores is None for op in data.operations.values()):
         cpu = {}  # the one that nobody measured may be the hungriest
     return replace(
         feeding,
@@ -249,7 +251,8 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
 def prospects(network: Network, op_id: int) -> dict[str, Any]:
     """What more workers, worker processes, or a cheaper operation would bring."""
     station = network.stations[op_id]
-    joint, alike = with_alike(network, op_id, ALIKE)
+    joint, companions = with_companions(network, op_id, ALIKE, ENOUGH)
+    beside = ", ".join(f"{each.name} ({each.workers} → {each.needed})" for each in companions)
     needed, forked = workers_needed(joint, op_id), processes_needed(network, op_id)
     most = max(needed, forked, station.workers) if station.asleep else network.cores or max(needed, station.workers)
     proposed, forks = (
@@ -267,7 +270,7 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
     limits = network.limits()
     return {
         "workers_needed": needed if network.own_known else None, "workers_proposed": more.workers,
-        "workers_capped": network.own_known and needed > most, "alike": ", ".join(alike) or None,
+        "workers_capped": network.own_known and needed > most, "beside": beside or None,
         "beyond_processors": network.cores is not None and proposed > network.cores,
         "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us,
         "limit_more_workers": more.limit,

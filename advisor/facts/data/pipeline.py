@@ -14,6 +14,7 @@ from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.data.catalogue import KINDS
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
 from advisor.facts.data.network import Feeding, feeding_of, prospects
+from advisor.facts.data.pauses import Pauses
 from advisor.facts.data.pipeline_tree import Operation, Queue, starvation_rise
 from advisor.facts.data.processors import HOST_USE
 from advisor.model import RUN, Fact, Source, Subject
@@ -77,6 +78,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "push_share": times.push_us / times.step_mean_us
         if times and times.mode == "sink" and times.push_us is not None and times.step_mean_us else None,
         "jitter": times.jitter if times else None,
+        **_pause_values(times.pauses if times else None),
         "undisturbed_us": times.undisturbed_us if times else None,
         "disturbance_share": one.disturbance,
         "gil_wait_us": data.gil_wait_us,
@@ -92,6 +94,15 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
     }  # fmt: skip
     for name, value in values.items():
         yield from fact(f"data.{name}", subject, value, *data.sources, samples=times.steady if times else data.batches)
+
+
+def _pause_values(found: Pauses | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {
+        "pause_count": found.count, "pause_us": found.extra_us, "pause_cost_us": found.cost_us,
+        "pause_cost_share": found.share, "pause_period": found.period,
+    }  # fmt: skip
 
 
 def _capacity(data: DataPipeline) -> int | None:

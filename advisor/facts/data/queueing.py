@@ -107,26 +107,52 @@ def with_workers(network: Network, op_id: int, workers: int, before: Network | N
     return _prospect(before or network, changed, workers)
 
 
-def with_alike(network: Network, op_id: int, alike: float) -> tuple[Network, list[str]]:
-    """The network in which every other operation that limits the step about as much as this one (`alike`: the least
-    part of its cycle) has the workers it needs as well, and the names of those: repairing one of two gains nothing."""
+@dataclass(frozen=True)
+class Companion:
+    """Another operation that needs more workers as well."""
+
+    name: str
+    workers: int
+    needed: int
+
+
+def with_companions(network: Network, op_id: int, alike: float, enough: float) -> tuple[Network, list[Companion]]:
+    """The network in which the operations that limit the step beside this one have the workers they need, and those.
+
+    Beside it limits what is busy about as much (`alike`: the least part of its cycle): repairing one of two gains
+    nothing. So does what would limit next and leave less than `enough` of the gain that more workers can bring.
+    """
     cycle = network.stations[op_id].cycle_us
-    others = [i for i, s in network.stations.items() if i != op_id and alike * cycle <= s.cycle_us <= cycle / alike]
-    idle = network
-    for i in (*others, op_id):
-        idle = idle.changed(i, replace(idle.stations[i], work_us=0.0))
-    target = max(idle.limits().values())
-    if not others or target <= 0 or target >= alike * cycle:
+    others = {i: s for i, s in network.stations.items() if i != op_id}
+    if any(s.cycle_us > cycle / alike for s in others.values()):
         return network, []
-    joint = network
-    for i in others:
-        station = network.stations[i]
+    floor = _least(network, [op_id, *others])
+    chosen = [i for i, s in others.items() if s.cycle_us >= alike * cycle]
+    target = _least(network, [op_id, *chosen])
+    while cycle - target < enough * (cycle - floor):
+        chosen = [i for i, s in others.items() if s.cycle_us >= alike * target]
+        before, target = target, _least(network, [op_id, *chosen])
+        if target >= before:
+            break
+    if not chosen or target <= 0 or target >= alike * cycle:
+        return network, []
+    joint, companions = network, []
+    for i in chosen:
+        station = others[i]
         workers = max(math.ceil(round(station.cycle_us * station.workers / target, 6)), station.workers)
         if network.cores and not station.asleep:
             workers = max(min(workers, network.cores), station.workers)
         faster = replace(station, work_us=station.cycle_us * station.workers, servers=workers, workers=workers)
         joint = joint.changed(i, faster)
-    return joint, [network.stations[i].name for i in others]
+        companions.append(Companion(station.name, station.workers, workers))
+    return joint, companions
+
+
+def _least(network: Network, idle: list[int]) -> float:
+    """The largest limit that stays where these operations take no time, microseconds."""
+    for i in idle:
+        network = network.changed(i, replace(network.stations[i], work_us=0.0))
+    return max(network.limits().values())
 
 
 def unlocked_work(network: Network, op_id: int) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from advisor.facts.recording.between import awaits_data
 from advisor.facts.recording.counts import types_of
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
@@ -67,7 +68,7 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     )
     if firsts:
         names = [kernels.steps[i] for _, i in firsts]
-        apart = rank.tables["kernels"].reader == "kernels.timelines"
+        apart = rank.tables["kernels"].reader == "kernels.timelines" and not awaits_data(rank)
         return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels", apart)
     trace = load_trace(rank)
     if trace is not None and trace.steps:

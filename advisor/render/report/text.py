@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text as Line
 
 from advisor.basics.units import MEASURED, show
@@ -79,22 +78,25 @@ def render_text(
 
 
 def _write(report: Report, lang: str, color: bool, width: int | None, full: int | None, short: int) -> str:
-    console = Console(
-        file=io.StringIO(),
-        width=max(40, min(width or 100, 120)),
-        force_terminal=color,
-        no_color=not color,
-        color_system="standard" if color else None,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    for part, indent in _parts(report, lang, console.width, full, short):
-        for line in wrapped(part, console.width - indent):
-            console.print(Padding(line, (0, 0, 0, indent)), no_wrap=True, crop=False, overflow="ignore")
-    output = console.file.getvalue()  # type: ignore[attr-defined]
+    columns = max(40, min(width or 100, 120))
+    parts = _parts(report, lang, columns, full, short)
+    lines = [(line, indent) for part, indent in parts for line in wrapped(part, columns - indent)]
+    output = _coloured(lines, columns) if color else "\n".join(" " * indent + line.plain for line, indent in lines)
     return "\n".join(line.rstrip() for line in output.splitlines()) + "\n"
+
+
+def _coloured(lines: Iterable[_Indented], columns: int) -> str:
+    """With the terminal's codes for their styles."""
+    from rich.console import Console
+    from rich.padding import Padding
+
+    console = Console(
+        file=io.StringIO(), width=columns, force_terminal=True, color_system="standard",
+        markup=False, highlight=False, emoji=False, legacy_windows=False,
+    )  # fmt: skip
+    for line, indent in lines:
+        console.print(Padding(line, (0, 0, 0, indent)), no_wrap=True, crop=False, overflow="ignore")
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
 def _line(*parts: tuple[str, str] | str) -> Line:

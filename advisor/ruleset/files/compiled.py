@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ log = logging.getLogger("advisor")
 MOST_ENTRIES = 32
 """Entries kept, the latest: one per version and set of packs in use."""
 _LARGEST = 1 << 26
+MOST_REMEMBERED = 4
+"""Sets of rules that a process keeps in its memory too: a service judges many profiles by the same ones."""
+_REMEMBERED: dict[str, Compiled] = {}
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,27 @@ def compiled(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | No
     if catalogue is not None or has_extractors():
         return _read(directories, catalogue)
     key = _key(directories)
-    place = None if key is None else _own_folder()
-    kept = None if place is None else _load(place / f"{key}.json")
-    if kept is not None:
-        return kept
-    made = _read(directories, None)
-    if place is not None and _key(directories) == key:  # else a file changed while it was read
-        _store(place / f"{key}.json", made)
+    if key is None:
+        return _read(directories, None)
+    if key in _REMEMBERED:
+        return _REMEMBERED[key]
+    place = _own_folder()
+    made = None if place is None else _load(place / f"{key}.json")
+    if made is None:
+        made = _read(directories, None)
+        if _key(directories) != key:  # a file changed while it was read
+            return made
+        if place is not None:
+            _store(place / f"{key}.json", made)
+    _remember(key, made)
     return made
+
+
+def _remember(key: str, made: Compiled) -> None:
+    """Keeps the latest in memory. Nobody changes them: what configurations tune are copies."""
+    _REMEMBERED[key] = made
+    while len(_REMEMBERED) > MOST_REMEMBERED:
+        _REMEMBERED.pop(next(iter(_REMEMBERED)), None)
 
 
 def _read(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | None) -> Compiled:
@@ -99,16 +116,18 @@ def _key(directories: Sequence[Path]) -> str | None:
     return digest.hexdigest()
 
 
-def _program() -> list[tuple[str, int, int]]:
+@lru_cache(maxsize=1)
+def _program() -> tuple[tuple[str, int, int], ...]:
     """The advisor's own files: with another version the same rule may mean something else."""
     root = Path(__file__).parents[2]
     found: list[tuple[str, int, int]] = []
     for folder, _, names in os.walk(root):
         for name in names:
             if name.endswith(".py"):
-                status = Path(folder, name).stat()
-                found.append((f"{folder}/{name}", status.st_size, status.st_mtime_ns))
-    return sorted(found)
+                path = f"{folder}/{name}"
+                status = os.stat(path)  # noqa: PTH116 - hundreds of files: a Path for each takes as long as the rest
+                found.append((path, status.st_size, status.st_mtime_ns))
+    return tuple(sorted(found))
 
 
 def _own_folder() -> Path | None:

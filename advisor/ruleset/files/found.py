@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _SKIPPED = ("remedies", "packs", "extractors", "profiles")
@@ -19,12 +20,18 @@ def rule_files(directory: Path) -> list[Path]:
     if directory.is_file():
         return [directory]
     root = directory.resolve()
-    files = []
-    for path in sorted({*directory.rglob("*.yaml"), *directory.rglob("*.yml")}):
-        inner = path.relative_to(directory).parts
-        if any(part in _SKIPPED or part.startswith((".", "_")) for part in inner) or inner[-1] == "pack.yaml":
-            continue
-        if path.stem.endswith(".test") or not path.is_file() or not path.resolve().is_relative_to(root):
-            continue
-        files.append(path)
-    return files
+    found: list[Path] = []
+    for folder, inner, names in os.walk(directory):
+        inner[:] = [name for name in inner if _is_rules(name)]
+        chosen = (Path(folder, name) for name in names if _is_rules(name) and name.endswith((".yaml", ".yml")))
+        found += [path for path in chosen if path.name != "pack.yaml" and not path.stem.endswith(".test")]
+    return sorted(path for path in found if path.is_file() and _stays(path, root))
+
+
+def _is_rules(name: str) -> bool:
+    return name not in _SKIPPED and not name.startswith((".", "_"))
+
+
+def _stays(path: Path, root: Path) -> bool:
+    """Whether it leads to a file below the root; folders that are links are not walked."""
+    return not path.is_symlink() or path.resolve().is_relative_to(root)

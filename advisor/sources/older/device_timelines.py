@@ -7,9 +7,10 @@ iteration as the host named them. Together they are the table of kernels; the it
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 _FILE = re.compile(r"(task_time|hccl)_[0-9]+_(?P<model>[0-9]+)_(?P<iteration>[0-9]+)\.json")
 _COMPUTING = re.compile(r"^(AI_?CORE|AI_?CPU|AI_?VECTOR|AIV|AIC|MIX_)", re.IGNORECASE)
 """Types of tasks that compute; the others are events, copies and notifications."""
+LONGEST_NUMBER = 9
+"""Digits of an iteration's number at most; what is longer is damage."""
+LATEST_US = 9e15
+"""Microseconds, about what 64 bits of nanoseconds hold: a later instant is damage."""
 _PLANE = "Communication Kernel"
 """The thread that holds collectives as a whole; planes hold the tasks inside them."""
 
@@ -53,7 +58,65 @@ def references(paths: Iterable[Path]) -> dict[str, TableRef]:
     found = {"kernels": TableRef("kernels", paths, "kernels.timelines")}
     if collectives := tuple(path for path in paths if path.name.startswith("hccl")):
         found["collectives"] = TableRef("collectives", collectives, "timelines.collectives")
+    if marks := tuple(p for path in paths if (p := _marks_beside(path)).is_file()):
+        found["iterations"] = TableRef("iterations", tuple(dict.fromkeys(marks)), "timelines.iterations")
     return found
+
+
+def _marks_beside(path: Path) -> Path:
+    """Where msprof writes the marks of the iteration whose tasks stand in this file."""
+    return path.with_name("step_trace_" + path.name.removeprefix("task_time_").removeprefix("hccl_"))
+
+
+@reader("timelines.iterations")
+def read_iterations(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """Each iteration with its end, its time and, where the marks tell it, the wait for its data: from the end of the
+    iteration before, microseconds; it may reach into the iteration itself."""
+    import pandas as pd
+
+    spans: dict[int, tuple[int, float]] = {}
+    asked: dict[str, tuple[int, int]] = {}
+    got: dict[str, int] = {}
+    for path in reference.paths:
+        for event in _events(path, note):
+            kind, phase, number, at = event.get("cat"), event.get("ph"), _number_of(event), _instant(event)
+            if kind == "Iteration Time" and phase == "X" and number is not None:
+                times = _times(event)
+                if times is not None and math.isfinite(times[1]):
+                    spans[number] = times
+            elif kind == "Data_aug Bound" and phase == "s" and number is not None and at is not None:
+                asked[str(event.get("id"))] = number, at
+            elif kind == "Data_aug Bound" and phase == "t" and at is not None:
+                got[str(event.get("id"))] = at
+    if not spans:
+        return None
+    waits = {number: (got[mark] - at) / 1000 for mark, (number, at) in asked.items() if mark in got}
+    rows = [
+        {
+            "graph": "", "iteration": str(number), "end_ns": start + round(us * 1000), "time_us": us, "begin_ns": start,
+            "data_us": waits.get(number - 1),
+        }
+        for number, (start, us) in sorted(spans.items())
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows).astype({"end_ns": "Int64", "begin_ns": "Int64"})
+    wanted = [name for name in TABLES["iterations"].names if columns is None or name in columns]
+    found: pd.DataFrame = frame.reindex(columns=wanted)
+    return found
+
+
+def _number_of(event: Mapping[str, Any]) -> int | None:
+    about = event.get("args")
+    number = str(about.get("Iteration ID", "")) if isinstance(about, Mapping) else ""
+    return int(number) if number.isdecimal() and number.isascii() and len(number) <= LONGEST_NUMBER else None
+
+
+def _instant(event: Mapping[str, Any]) -> int | None:
+    """Nanoseconds; None where the event tells no time that could be one."""
+    try:
+        at = Decimal(str(event.get("ts")))
+        return int(at * 1000) if at.is_finite() and abs(at) < LATEST_US else None
+    except ArithmeticError:
+        return None
 
 
 @reader("timelines.collectives")
@@ -170,9 +233,10 @@ def _row(event: Mapping[str, Any], kind: str, core: str, stream: str) -> Iterato
 def _times(event: Mapping[str, Any]) -> tuple[int, float] | None:
     """(start in nanoseconds, duration in microseconds); None where one of them is no number."""
     try:
-        return int(Decimal(str(event.get("ts"))) * 1000), float(str(event.get("dur")))
-    except (InvalidOperation, ValueError, OverflowError):
+        start, us = _instant(event), float(str(event.get("dur")))
+    except ValueError:
         return None
+    return None if start is None else (start, us)
 
 
 def _type_of(name: str) -> str:

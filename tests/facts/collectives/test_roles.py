@@ -42,7 +42,7 @@ def layers(kind: str, begin: float, end: float, count: int = 8) -> list[tuple[st
 )
 def test_purpose_of_the_only_kind_of_group(program, role):
     """Weights may be gathered in forward; only sharded layers reduce there."""
-    found = roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, False)
+    found = roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, False, {})
     assert found == {"g": role}
 
 
@@ -50,4 +50,4 @@ def test_purpose_of_the_only_kind_of_group(program, role):
 def test_exchange_of_tokens_is_the_experts_where_kernels_serve_some(experts, role):
     """All ranks exchange in every layer: tokens, where kernels send them to experts; else what operators shard."""
     program = layers("alltoall", 0, 24000, 16)
-    assert roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, experts)["g"] == role
+    assert roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, experts, {})["g"] == role

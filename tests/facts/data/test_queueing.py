@@ -110,14 +110,22 @@ def test_two_operations_that_limit_alike_are_repaired_together() -> None:
     network = Network(30_000, 13_000, maps, cores=2, available=2.0)
     assert with_workers(network, 2, 3).saving_us < 300
     found = prospects(network, 2)
-    assert (found["alike"], found["workers_proposed"], found["limit_more_workers"]) == ("Map(1)", 3, "loop")
+    assert (found["beside"], found["workers_proposed"], found["limit_more_workers"]) == ("Map(1) (1 → 3)", 3, "loop")
     assert found["saving_more_workers_us"] == pytest.approx(28_200 - 13_000)
 
 
 def test_an_operation_that_limits_alone_has_no_company() -> None:
     """The next one is half as busy: raising it too would help nobody."""
     maps = {1: Station("Map(1)", 12_000, 1, 1), 2: Station("Map(2)", 28_000, 1, 1)}
-    assert prospects(Network(30_000, 10_000, maps, cores=8, available=8.0), 2)["alike"] is None
+    assert prospects(Network(30_000, 10_000, maps, cores=8, available=8.0), 2)["beside"] is None
+
+
+def test_what_would_limit_next_is_raised_too_where_it_leaves_most_of_the_gain() -> None:
+    """Two maps, 10 and 9 ms in a loop of 4: more workers for the first alone gain one of six milliseconds."""
+    maps = {1: Station("Map(1)", 8_500, 1, 1, asleep=True), 2: Station("Map(2)", 20_000, 2, 2, asleep=True)}
+    found = prospects(Network(10_500, 4_000, maps, cores=8, available=8.0), 2)
+    assert (found["beside"], found["workers_proposed"]) == ("Map(1) (1 → 3)", 5)
+    assert found["saving_more_workers_us"] == pytest.approx(6_000)
 
 
 @pytest.mark.parametrize(("asleep", "workers", "beyond"), [(True, 4, True), (False, 2, False)])

@@ -1,0 +1,67 @@
+"""Times that lie apart from the others: which of many are slow, and in which pattern they come.
+
+They fall into two groups where a gap far wider than the spread of the faster ones separates them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.knowledge.measuring import limit
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+FEWEST = int(limit("slow_steps", "fewest"))
+"""Fewer steps do not show which of them are usual."""
+APART = limit("slow_steps", "apart")
+"""Robust standard deviations of the usual steps that lie between them and the slow ones."""
+FLOOR = limit("slow_steps", "floor")
+"""Steps of the quietest run differ by this share."""
+LONELY = limit("slow_steps", "lonely")
+"""Slow steps must lie farther from the usual ones than these from each other. Fewer of either show less: up to this
+many slow ones, and among few usual ones, the distance must be a multiple of that. Of runs of eight steps that vary by
+normal noise of 5 %, one in twenty-five has slow steps that cost 3 % then, of twenty steps one in a thousand."""
+MOST_SLOW = limit("slow_steps", "most_slow")
+"""Where more of the steps are slow, the few fast ones are the exception that wants explaining."""
+TOLERATED = limit("slow_steps", "tolerated")
+"""Share of the steps from a change on that may be as fast as before."""
+
+
+def split(times: Floats) -> Mask | None:
+    """Which steps are slow; None where they form one group."""
+    n = len(times)
+    if n < FEWEST or not np.isfinite(times).all():
+        return None
+    order = np.sort(times)
+    sums, squares = np.cumsum(order), np.cumsum(order**2)
+    k = np.arange(1, n)
+    within = (squares[-1] - sums[:-1] ** 2 / k) - (sums[-1] - sums[:-1]) ** 2 / (n - k)
+    at = int(np.argmin(within)) + 1
+    usual, slow = order[:at], order[at:]
+    middle = float(np.median(usual))
+    noise = max(1.4826 * float(np.median(np.abs(usual - middle))), FLOOR * middle)
+    alone = max(LONELY / len(slow), 1.0) * (1 + LONELY / len(usual))
+    near = slow[0] - middle < APART * noise or slow[0] - usual[-1] < alone * (usual[-1] - usual[0])
+    if near or len(slow) > MOST_SLOW * n:
+        return None
+    mask: Mask = times > order[at - 1]
+    return mask
+
+
+def pattern_of(slow: Mask) -> tuple[str, int | None, int | None]:
+    """(since, until, periodic, once or scattered; where it starts; the period)."""
+    at = np.flatnonzero(slow)
+    first, last, n = int(at[0]), int(at[-1]), len(slow)
+    if len(at) == 1:
+        return ("once" if first else "until"), first, None
+    filled = len(at) / (last - first + 1)
+    if filled >= 1 - TOLERATED and first > 0 and last == n - 1 and len(at) > 2:
+        return "since", first, None
+    if filled >= 1 - TOLERATED and first == 0:
+        return "until", last, None
+    gaps = np.diff(at)
+    if len(at) > 2 and gaps.min() == gaps.max() > 1:
+        return "periodic", first, int(gaps[0])
+    return "scattered", first, None

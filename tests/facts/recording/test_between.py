@@ -1,0 +1,86 @@
+"""Time between iterations of msprof's older timelines: a wait for data is a part of the step, nobody's time is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.model import RUN, Role
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+
+ORIGIN = 56_635_864_652.5
+
+
+def _write(folder: Path, length: float, gap: float, late: float, iterations: int = 6) -> Path:
+    """Iterations of this length (us) with this gap between them; the data of each come `late` us after it starts."""
+    timeline = folder / "PROF_000001_A" / "device_0" / "timeline"
+    timeline.mkdir(parents=True)
+    for number in range(1, iterations + 1):
+        start = ORIGIN + (number - 1) * (length + gap)
+        end = start + length
+        task = {"name": "Default/Add-op1", "ph": "X", "ts": start + 5, "dur": length - 10, "pid": 1, "tid": 1,
+                "args": {"Task Type": "AI_CORE", "Stream Id": 1}}  # fmt: skip
+        marks = [
+            {"name": f"Iteration {number}", "cat": "Iteration Time", "ph": "X", "ts": start, "dur": length, "pid": 1,
+             "tid": 1, "args": {"Iteration ID": number}},
+            {"name": "d", "cat": "Data_aug Bound", "ph": "s", "ts": end, "id": f"d {number}",
+             "args": {"Iteration ID": number}},
+            {"name": "d", "cat": "Data_aug Bound", "ph": "t", "ts": start + late, "id": f"d {number - 1}", "args": {}},
+        ]  # fmt: skip
+        (timeline / f"task_time_0_2_{number}.json").write_text(json.dumps([task]))
+        (timeline / f"step_trace_0_2_{number}.json").write_text(json.dumps(marks))
+    return folder
+
+
+def _facts(folder: Path) -> dict[str, float | None]:
+    names = ["step.time_us", "step.idle_share", "step.between_us", "step.period_us", "step.data_bound_us"]
+    facts = measure([folder], names, Options(jobs=1)).facts
+    return {name: facts.number(name, RUN) for name in names}
+
+
+@settings(max_examples=4, deadline=None)
+@given(length=st.integers(2_000, 50_000), gap=st.integers(2_000, 50_000))
+def test_a_step_lasts_from_start_to_start_where_iterations_wait_for_their_data(tmp_path_factory, length, gap) -> None:
+    """What an iteration waits for its data is idle time of the step, whatever the two lengths are."""
+    found = _facts(_write(tmp_path_factory.mktemp("awaited"), length, gap, late=0))
+    assert found["step.time_us"] == pytest.approx(length + gap, rel=0.05)
+    assert found["step.idle_share"] == pytest.approx(gap / (length + gap), rel=0.05)
+    assert found["step.data_bound_us"] == pytest.approx(gap, rel=0.01)
+    assert found["step.between_us"] is None
+
+
+@settings(max_examples=4, deadline=None)
+@given(length=st.integers(2_000, 50_000), gap=st.integers(2_000, 50_000), late=st.sampled_from([-0.3, 0.3]))
+def test_a_pause_that_does_not_end_with_the_data_is_told_beside_the_step(tmp_path_factory, length, gap, late) -> None:
+    """Data that come before or after an iteration starts own no time between; it is told, and is in no step."""
+    found = _facts(_write(tmp_path_factory.mktemp("nobodys"), length, gap, late=late * gap))
+    assert found["step.time_us"] == pytest.approx(length, rel=0.05)
+    assert found["step.between_us"] == pytest.approx(gap, rel=0.01)
+    assert found["step.period_us"] == pytest.approx(length + gap, rel=0.01)
+    assert found["step.data_bound_us"] is None
+
+
+def test_marks_that_name_the_wait_make_it_a_cause_with_a_gain(tmp_path: Path) -> None:
+    """Half of each step waits for data, and the marks say so: a cause of medium confidence, with a gain."""
+    report = advise([_write(tmp_path, 20_000, 20_000, late=0)], load_rules(), Options(jobs=1))
+    (cause,) = [f for f in report.findings if f.role == Role.ROOT_CAUSE]
+    assert (cause.rule, cause.confidence.value) == ("DATA019", "medium")
+    assert cause.saving is not None and cause.saving.us == pytest.approx(20_000, rel=0.1)
+    assert "not known" not in report.summary.headline.en
+
+
+@pytest.mark.parametrize("damage", [float("inf"), "1e999999999", None, "x", -1e300])
+def test_a_damaged_mark_is_no_traceback(tmp_path: Path, damage: object) -> None:
+    """Instants that cannot be are left out, and the other iterations are judged."""
+    folder = _write(tmp_path, 20_000, 20_000, late=0)
+    path = folder / "PROF_000001_A" / "device_0" / "timeline" / "step_trace_0_2_3.json"
+    marks = json.loads(path.read_text())
+    for mark in marks:
+        mark["ts"] = mark["dur"] = damage
+    path.write_text(json.dumps(marks))
+    assert _facts(folder)["step.time_us"] == pytest.approx(40_000, rel=0.05)
