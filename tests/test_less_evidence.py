@@ -42,8 +42,15 @@ def test_taking_evidence_away_clears_nothing_and_accuses_nobody(
             assert list(violations(originals[reduced.original][1], reduced.answer)) == [], str(reduced)
 
 
-@pytest.mark.parametrize(("kept", "blamed"), [(("node0_4000", "node0_4001"), True), (("node0_400", "node1_4002"), True),
-                                             (("node0_4000", "node1_400"), False), (("node0_4000",), False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kept", "blamed"),
+    [
+        (("node0_4000", "node0_4001"), True),
+        (("node0_400", "node1_4002"), True),
+        (("node0_4000", "node1_400"), False),
+        (("node0_4000",), False),
+    ],
+)
 def test_some_ranks_of_a_faulty_run_are_not_healthy(tmp_path: Path, kept: tuple[str, ...], blamed: bool) -> None:
     """The slow rank of the bundled example is named where its whole stage is at hand, whoever else is not; without it
     nobody at hand is to blame, and nobody is cleared."""
