@@ -68,9 +68,9 @@ class Rank:
             self.problems.append(entry)
             self._told.add(entry)
 
-    def note_path(self, path: str, problem: str) -> None:
+    def note_path(self, path: str, problem: str, doubted: tuple[str, ...] = ()) -> None:
         """`note` for readers, which know a file by its path."""
-        self.note(self.relative(Path(path)), problem)
+        self.note(self.relative(Path(path)), problem, doubted)
 
     def read(self, table: str, columns: Iterable[str] | None = None) -> pd.DataFrame | None:
         """The canonical table, or None where the rank has no such file or nothing in it was readable."""
