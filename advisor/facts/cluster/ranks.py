@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -53,6 +53,8 @@ KINDS = (
          formula="excess ÷ (1.4826 × median absolute deviation of the peers' excesses)", needs=_NEEDS),
     kind("rank.kernel_speed_ratio", "number", "rank", "the same kernels take this many times as long as on other ranks",
          formula="weighted median over type and shapes of own median ÷ median of the others", needs="kernels"),
+    kind("rank.peer_clock_mhz", "mhz", "rank", "clock of the AI Core of its peers, of a rank that computes longer",
+         formula="median over the other ranks of its stage of their clocks while kernels ran", needs="trace"),
     kind("rank.slow_operators", "list", "rank", "operator types that account for the longer computation (S37)",
          needs="kernels"),
     kind("rank.type_speed_low", "number", "rank",
@@ -107,6 +109,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry.late_us > 0 and entry.cause == "compute":
             names = slow_operators(run, rank, peers[layout.stage[rank]])
             yield from fact("rank.slow_operators", subject, names or None, *sources)
+            yield from fact("rank.peer_clock_mhz", subject, _clock_of_others(facts, rank, peers[layout.stage[rank]]))
             low, high = type_speeds(run, rank, peers[layout.stage[rank]]) or (None, None)
             yield from fact("rank.type_speed_low", subject, low, *sources)
             yield from fact("rank.type_speed_high", subject, high, *sources)
@@ -142,6 +145,13 @@ def _facts_of(
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
 
 
+def _clock_of_others(facts: FactSet, rank: int, peers: Sequence[int]) -> float | None:
+    """Middle clock of the AI Core of these ranks without one of them, MHz; None where no other's is recorded."""
+    told = [facts.number("timeline.core_mhz_mean", Subject("rank", str(r), (r,))) for r in peers if r != rank]
+    known = [mhz for mhz in told if mhz is not None]
+    return float(np.median(known)) if known else None
+
+
 def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
     """rank -> idle time above that of its peers, microseconds a step."""
     found = {}
@@ -152,4 +162,4 @@ def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
     return found
 
 
-FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)
+FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "timeline")),)

@@ -121,6 +121,13 @@ KINDS = (
     ),
     kind("timeline.core_mhz_highest", "mhz", "rank", "highest clock of the AI Core seen", needs="trace"),
     kind(
+        "timeline.core_mhz_mean",
+        "mhz",
+        "rank",
+        "clock of the AI Core while kernels ran, weighted by time",
+        needs="trace",
+    ),
+    kind(
         "timeline.core_mhz_drop",
         "ratio",
         "rank",
@@ -264,7 +271,7 @@ def _clock(trace: Trace, running: Intervals) -> tuple[float, float, float] | Non
     until = np.append(time[1:], max(int(running[1][-1]), int(time[-1])))
     weight = (covered(running, until) - covered(running, time)).astype(float)
     held, weight = mhz[weight > 0], weight[weight > 0]
-    if held.size < 2:
+    if not held.size:
         return None
     order = np.argsort(held)
     share = np.cumsum(weight[order]) / weight.sum()
@@ -315,6 +322,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("timeline.core_mhz", subject, low)
             yield from fact("timeline.core_mhz_highest", subject, highest)
             yield from fact("timeline.core_mhz_drop", subject, 1 - mean / highest)
+            yield from fact("timeline.core_mhz_mean", subject, mean)
     if not rows:
         return
     first = next(iter(found.values()))
