@@ -81,6 +81,10 @@ KINDS = (
          "exposed transfer of weights that data-parallel ranks gather before they use them, per step",
          needs=_COLLECTIVE),
     kind("communication.weights_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.context_us", "us", "run",
+         "exposed exchange of keys and values between ranks that hold parts of one sequence, per step",
+         needs=_COLLECTIVE),
+    kind("communication.context_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.expert_us", "us", "run",
          "exposed transfer between experts, which exchange tokens by their nature, per step", needs=_COLLECTIVE),
     kind("communication.expert_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
@@ -95,7 +99,7 @@ KINDS = (
          needs=_COLLECTIVE),
     kind("communication.redistribution_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("collective.kind", "text", "collective", "allreduce, allgather, …", needs=_COLLECTIVE),
-    kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline",
+    kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline, context",
          needs=_COLLECTIVE),
     kind("collective.count", "count", "collective", "collectives of this kind and role a rank takes part in, per step",
          needs=_COLLECTIVE),
@@ -225,8 +229,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
-    sharded, experts, weights = (
-        float(np.median([found[r].transfer.get(role, 0.0) for r in known])) for role in ("tensor", "expert", "weights")
+    sharded, experts, weights, context = (
+        float(np.median([found[r].transfer.get(role, 0.0) for r in known]))
+        for role in ("tensor", "expert", "weights", "context")
     )
     needed = needed_parts(run)
     yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
@@ -237,6 +242,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if weights > 0:
         yield from fact("communication.weights_us", RUN, weights, *sources, samples=n)
         yield from fact("communication.weights_share", RUN, weights / step, *sources, samples=n)
+    if context > 0:
+        yield from fact("communication.context_us", RUN, context, *sources, samples=n)
+        yield from fact("communication.context_share", RUN, context / step, *sources, samples=n)
     if experts > 0:
         yield from fact("communication.expert_us", RUN, experts, *sources, samples=n)
         yield from fact("communication.expert_share", RUN, experts / step, *sources, samples=n)

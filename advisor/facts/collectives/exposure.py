@@ -88,7 +88,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
         if rank in courses and courses[rank].exposed_by_name and (pure or rank not in exchanges):
-            found[rank] = _measured(courses[rank], pure, total)
+            found[rank] = _measured(courses[rank], pure, total, layout.is_ring)
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
         else:
@@ -160,7 +160,7 @@ def purpose(kind: str, role: str) -> str:
     return {"allgather": "weights", "alltoall": "expert"}.get(kind, role) if role == "data" else role
 
 
-def _measured(course: Course, pure: Pure, total: float | None) -> Exposure:
+def _measured(course: Course, pure: Pure, total: float | None, ring: bool = False) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
     labels = {name.rpartition("/")[2]: name for name in pure}
@@ -169,7 +169,9 @@ def _measured(course: Course, pure: Pure, total: float | None) -> Exposure:
     result = Exposure(told=matched or not pure or not exchanged)
     for name, alone in course.exposed_by_name.items():
         label = name.rpartition("/")[2]
-        if kind_of(label) in POINT_TO_POINT:
+        if kind_of(label) in POINT_TO_POINT and ring:
+            result.transfer["context"] += alone
+        elif kind_of(label) in POINT_TO_POINT:
             result.bubble += alone
         elif label in labels:
             role, shortest, _ = pure[name if name in pure else labels[label]]
@@ -205,7 +207,9 @@ def _estimated(pure: Pure, total: float | None, receiving: float | None) -> Expo
 
 
 def _receiving(run: Run, rank: int) -> float | None:
-    """Microseconds a step that the rank waits in Receive and batchSendRecv, from the step table or the collectives."""
+    """Microseconds a step that the rank waits for other stages, from the step table or its collectives."""
+    if partition(run).is_ring:
+        return None
     if (told := _told_bubble(run, rank)) is not None:
         return told
     ex: Exchanges | None = run.each(EXCHANGES).get(rank)

@@ -11,11 +11,16 @@ import numpy as np
 from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
 from advisor.facts.device.course import Course
 from advisor.knowledge.measuring import limit
+from advisor.sources.topology import joined
 
-_GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
+_GROUP_WORDS = {
+    "tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert", "cp": "context",
+}  # fmt: skip
 REDUCTIONS = ("allreduce", "reducescatter", "reduce")
 FORWARD_SHARE = limit("groups", "forward_share")
 """Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
+NEGLIGIBLE = limit("groups", "negligible")
+"""Part of the largest reduction of its ranks below which a group's reductions hold no weights, but a norm or a loss."""
 HIDDEN_SHARE = limit("groups", "hidden_share")
 """Sharded operators wait for their exchange; what computation runs beside most of the time, none of them waits for."""
 
@@ -36,6 +41,7 @@ def roles_of(
         word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
         if word in _GROUP_WORDS:
             roles[group] = _GROUP_WORDS[word]
+    named = set(roles)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for ex in exchanges.values():
         for (group, k), count in ex.counts().items():
@@ -47,7 +53,41 @@ def roles_of(
         elif group not in roles and experts and 2 * counts["alltoall"] > sum(counts.values()):
             roles[group] = "expert"
     _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden)
+    _tell_rings_from_pipelines(groups, roles, exchanges, named)
     return roles
+
+
+def _tell_rings_from_pipelines(
+    groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges], named: set[str]
+) -> None:
+    """Ranks that send to each other and reduce the gradients of the same weights are no stages of a pipeline: they
+    hold parts of one sequence, and each layer's keys and values go round (context parallelism)."""
+    passing = [group for group, role in roles.items() if role == "pipeline" and group not in named]
+    bound = [set(groups[group]) for group in weights_shared(groups, roles, exchanges)]
+    for chain in joined(groups[group] for group in passing if groups[group]):
+        if len(chain) > 1 and any(ranks.issuperset(chain) for ranks in bound):
+            roles.update(dict.fromkeys((g for g in passing if set(groups[g]) <= set(chain)), "context"))
+
+
+def weights_shared(
+    groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges]
+) -> list[str]:
+    """Groups whose ranks hold the same layers: they reduce gradients or shards of them, not just a norm or a loss over
+    all stages. Where sizes are not told, every group of that role."""
+    largest: dict[str, float] = defaultdict(float)
+    of_rank: dict[int, float] = defaultdict(float)
+    for rank, ex in exchanges.items():
+        sizes = np.where(np.isin(ex.kinds(), (*REDUCTIONS, "allgather")), np.nan_to_num(ex.size_bytes), 0.0)
+        for index in np.unique(ex.group).tolist():
+            most = float(sizes[ex.group == index].max())
+            largest[ex.groups[index]] = max(largest[ex.groups[index]], most)
+            of_rank[rank] = max(of_rank[rank], most)
+    return [
+        group
+        for group, role in roles.items()
+        if role in ("data", "tensor")
+        and largest[group] >= NEGLIGIBLE * max((of_rank[rank] for rank in groups.get(group, ())), default=0.0)
+    ]
 
 
 def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int, Course]) -> dict[str, float]:
