@@ -154,6 +154,15 @@ def test_a_small_cause_does_not_hide_a_large_loss_elsewhere():
     assert summarise([idle, explained], [], known).direction == "scheduling"
 
 
+@pytest.mark.parametrize(("gain", "named"), [(0.19, "computation"), (0.05, "communication")])
+def test_a_certain_cause_of_weight_leads_whatever_else_is_lost(gain, named):
+    """"No single cause is certain" is not said above a cause that is certain and gives a fifth of the step."""
+    late = replace(finding(gain), verdict="slow-compute-rank", direction=Direction.COMPUTATION, severity=Severity.HIGH,
+                   confidence=Confidence.HIGH)  # fmt: skip
+    exposed = replace(finding(0.4), id="F2", role=Role.CONTRIBUTING)
+    assert summarise([late, exposed], [], facts(step__exposed_communication_share=0.4)).direction == named
+
+
 def test_undetermined_names_the_evidence_that_would_tell():
     """Nothing but an operator table: the report says which file would tell more."""
     missing = [MissingEvidence("step_trace_time.csv", "profiler_level=Level1", ("X1", "X2"))]
