@@ -97,12 +97,12 @@ def _computes(breakdown: Mapping[str, float], doubt: Doubt | None) -> Text | Non
 
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
     """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it. A
-    certain cause that costs as much as would be named without one leads whatever else is lost."""
+    likely cause that costs as much as would be named without one leads whatever else is lost."""
     told = top.saving or top.at_stake
     share = told.share if told is not None else None
     if loss.direction == top.direction.value or share is None:
         return False
-    if top.confidence == Confidence.HIGH and top.saving is not None and share >= terms()["named"]["value"]:
+    if top.confidence != Confidence.LOW and top.saving is not None and share >= terms()["named"]["value"]:
         return False
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
     return bool(shown) and all(f.role != Role.SYMPTOM and _without_owner(f, loss) > share for f in shown)

@@ -156,9 +156,9 @@ def test_a_small_cause_does_not_hide_a_large_loss_elsewhere():
 
 @pytest.mark.parametrize(("gain", "named"), [(0.19, "computation"), (0.05, "communication")])
 def test_a_certain_cause_of_weight_leads_whatever_else_is_lost(gain, named):
-    """"No single cause is certain" is not said above a cause that is certain and gives a fifth of the step."""
+    """ "No single cause is certain" is not said above a cause that is certain and gives a fifth of the step."""
     late = replace(finding(gain), verdict="slow-compute-rank", direction=Direction.COMPUTATION, severity=Severity.HIGH,
-                   confidence=Confidence.HIGH)  # fmt: skip
+                   confidence=sure)  # fmt: skip
     exposed = replace(finding(0.4), id="F2", role=Role.CONTRIBUTING)
     assert summarise([late, exposed], [], facts(step__exposed_communication_share=0.4)).direction == named
 

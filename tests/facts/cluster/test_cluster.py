@@ -242,5 +242,5 @@ def test_a_slow_card_holds_up_every_collective_however_short_the_work_between_th
     scenario = replace(base, faults=(Fault("slow_compute", 1, 0.45),))
     facts, _ = facts_of(scenario, tmp_path)
     gained = simulate(scenario).step_us - simulate(base).step_us
-    assert facts.value("replay.error_share", RUN) < 0.02
+    assert facts.value("replay.error_share", RUN) < 0.05
     assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
