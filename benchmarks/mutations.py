@@ -1,7 +1,7 @@
 """Breaks profiles in every way there is and looks whether the advisor stays right.
 
-    python -m benchmarks.mutations [--count 1000] [--seed 0] [--kinds csv,json.cut] [--profiles ms,db] [--jobs 2]
-                                   [--replay 17,204] [--keep DIR]
+    python -m benchmarks.mutations [--count 1000 | --made 1000] [--minutes 50] [--seed 0] [--kinds csv,json.cut]
+                                   [--profiles ms,db] [--jobs 2] [--replay 17,204] [--keep DIR]
 
 Each mutant is one change to one profile, drawn from the seed and its number alone, so that `--replay` repeats it. With
 ADVISOR_CORPUS set, the real profiles there are originals too. Ends with 1 where a mutant showed a hard flaw.
@@ -10,6 +10,7 @@ ADVISOR_CORPUS set, the real profiles there are originals too. Ends with 1 where
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import sys
@@ -25,12 +26,14 @@ from benchmarks.mutants import cells, databases, folders, meaning, rawbytes, tre
 from benchmarks.mutants.base import MUTATIONS, OTHER, Mutation
 from benchmarks.mutants.judging import HARD, SOFT, accusations, blamed, flaws
 from benchmarks.mutants.profiles import TRUE, what_to_judge, write_originals
-from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges, warm_up
+from benchmarks.mutants.runs import Outcome, Workers, advise, drop_privileges
+from benchmarks.mutants.warmth import learn, learning, warm_up
 
 LIMIT_S = 40.0
 _TOLD = 3
 """Flaws of one kind told of one mutant."""
 _NOT_READ = (".md", ".log")
+_MOST_DRAWN = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Tally:
 
     run: int = 0
     skipped: int = 0
+    last: int = 0
+    """Highest number that was drawn."""
     by_family: Counter[str] = field(default_factory=Counter)
     flaws: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """kind -> what was seen, with the mutant."""
@@ -111,7 +116,13 @@ def run_mutant(mutant: Mutant | None, original: Path, folder: Path, control: str
         done = mutant.mutation.apply(profile / mutant.file if mutant.file else profile, mutant.draw())
     if done is None:
         return Outcome(exit=0)
-    outcome = advise(what_to_judge(profile), report)
+    if mutant is None:
+        lessons = Outcome()
+        with learning(lessons):
+            outcome = advise(what_to_judge(profile), report)
+        outcome.modules, outcome.texts, outcome.patterns = lessons.modules, lessons.texts, lessons.patterns
+    else:
+        outcome = advise(what_to_judge(profile), report)
     outcome.done = done
     return outcome
 
@@ -147,9 +158,12 @@ def run_series(
     jobs: int = 2,
     limit_s: float = LIMIT_S,
     tell: bool = False,
+    made: int | None = None,
+    until: float = math.inf,
 ) -> Tally:
-    """Runs the mutants of these numbers and judges each against its original."""
-    warm_up(next(iter(originals.values())), folder)
+    """Runs the mutants of these numbers and judges each against its original. Ends before the last number once `made`
+    of them could be made, or at the time `until` (monotonic, in seconds)."""
+    warm_up()
     folder.chmod(0o777)
     workers = Workers(folder, jobs, limit_s)
     tally = Tally()
@@ -157,12 +171,16 @@ def run_series(
     waiting: dict[str, Mutant] = {}
     doubtful: list[tuple[Mutant, Outcome]] = []
     controls: dict[str, set[tuple[str, str]]] = {}
+    done = 0
 
     def collect() -> None:
+        nonlocal done
         key, outcome = workers.wait()
         clean(folder / f"work-{key}")
         if key in waiting:
             mutant = waiting.pop(key)
+            done += outcome.done is not None
+            tally.last = max(tally.last, mutant.number)
             base = intact[mutant.original]
             if _controls(mutant) and mutant.mutation.effect != OTHER and blamed(outcome) - accusations(base):
                 doubtful.append((mutant, outcome))
@@ -181,14 +199,19 @@ def run_series(
         work.mkdir()
         workers.start(key, lambda: run_mutant(mutant, original, work, control))
 
-    for name, path in originals.items():
+    chosen = (choose(number, seed, originals, kinds) for number in numbers) if isinstance(numbers, list) else ()
+    needed = {mutant.original for mutant in chosen if mutant is not None} or set(originals)
+    for name, path in ((name, path) for name, path in originals.items() if name in needed):
         start(f"intact~{name.replace('/', '+')}", None, path)
     while workers.busy:
         collect()
     broken = [name for name, outcome in intact.items() if outcome.exit not in (0, 3)]
     if broken:
         raise SystemExit(f"the advisor does not run on the intact {broken[0]}: {intact[broken[0]].stderr.strip()}")
+    learn(intact.values())
     for number in numbers:
+        if time.monotonic() > until or (made is not None and done >= made):
+            break
         mutant = choose(number, seed, originals, kinds)
         if mutant is not None:
             waiting[str(number)] = mutant
@@ -242,7 +265,9 @@ def clean(folder: Path) -> None:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--count", type=int, default=1000, help="numbers to draw; some cannot be made")
+    parser.add_argument("--made", type=int, help="draw until so many were made, whatever --count says")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="draw no more after this time")
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", default="", help="names or prefixes of mutations, with commas")
@@ -257,7 +282,9 @@ def main() -> int:
         wanted = [name for name in given.profiles.split(",") if name]
         originals = {k: v for k, v in originals.items() if not wanted or any(k.startswith(w) for w in wanted)}
         kinds = [kind for kind in given.kinds.split(",") if kind]
-        numbers = [int(n) for n in given.replay.split(",") if n] or range(given.first, given.first + given.count)
+        replayed = [int(n) for n in given.replay.split(",") if n]
+        count = _MOST_DRAWN if given.made else given.count
+        numbers = replayed or range(given.first, given.first + count)
         if given.keep:
             for number in numbers:
                 mutant = choose(number, given.seed, originals, kinds)
@@ -269,13 +296,17 @@ def main() -> int:
         folder = Path(temporary) / "work"
         folder.mkdir()
         started = time.monotonic()
-        tally = run_series(numbers, originals, folder, seed=given.seed, kinds=kinds, jobs=given.jobs, tell=True)
+        tally = run_series(
+            numbers, originals, folder, seed=given.seed, kinds=kinds, jobs=given.jobs, tell=True,
+            made=given.made, until=started + 60 * given.minutes,
+        )  # fmt: skip
     _summarise(tally, len(originals), time.monotonic() - started)
     return 1 if tally.hard else 0
 
 
 def _summarise(tally: Tally, originals: int, seconds: float) -> None:
-    print(f"\n{tally.run} mutants of {originals} profiles in {seconds:.0f} s ({tally.skipped} did not apply)")
+    drawn = f"{tally.skipped} did not apply, last #{tally.last}"
+    print(f"\n{tally.run} mutants of {originals} profiles in {seconds:.0f} s ({drawn})")
     print("by family:", ", ".join(f"{name} {count}" for name, count in sorted(tally.by_family.items())))
     print("exit status:", dict(sorted(tally.exits.items(), key=str)))
     print(f"slowest {tally.slowest_s:.1f} s, largest {tally.largest_bytes / 1e6:.0f} MB")

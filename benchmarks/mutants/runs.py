@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import importlib
-import inspect
 import io
 import json
 import os
 import pickle
 import resource
+import select
 import signal
 import sys
 import time
@@ -23,6 +22,8 @@ from typing import Any
 _CAPABILITY_VERSION = 0x20080522
 SEVERE = ("medium", "high", "critical")
 """Severities of findings that a user is meant to act on."""
+_LOOK_S = 0.5
+"""How often running processes are held against their limit."""
 ADDRESS_SPACE = 12 << 30
 """Reserving is cheap and libraries reserve much; what is really used is judged afterwards."""
 
@@ -53,58 +54,12 @@ class Outcome:
     """Evidence that the report says it lacks, and findings about the collection."""
     errors: list[str] = field(default_factory=list)
     """Rules whose outcome is error."""
-
-
-def warm_up(profile: Path, folder: Path) -> None:
-    """Imports what a run on this profile imports and loads rules and wordings once: forked children start with them.
-
-    The run itself happens in a process of its own in `folder`: the threads that its libraries start do not survive a
-    fork, so that this process must never start them.
-    """
-    import numpy
-    import pandas
-    import polars  # noqa: F401
-
-    import advisor.ruleset.files.loader as loader
-    from advisor.facts.registry import catalogue, families
-    from advisor.render.wording import words
-    from advisor.sources import readers
-
-    for name in (*readers._MODULES.values(), *_imported(profile, folder)):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    families(), words("en"), words("zh")
-    for module in [module for name, module in sys.modules.items() if name.startswith("advisor.")]:
-        for value in list(vars(module).values()):
-            if hasattr(value, "cache_info") and not inspect.signature(value).parameters:
-                value()
-    load = loader.load_rules
-    known: dict[str, Any] = {}
-
-    def load_once(*given: Any, **options: Any) -> Any:
-        key = repr((given, options.get("config"), options.get("strict")))
-        if key not in known:
-            known[key] = load(*given, **options)
-        return known[key]
-
-    loader.load_rules = load_once  # type: ignore[assignment]
-    load_once(config=None, strict=False)
-    from advisor.config import load_config
-
-    load_once(config=load_config(None), catalogue=catalogue(), strict=False).uses_facts()
-    del numpy, pandas
-    gc.collect()
-    gc.freeze()
-
-
-def _imported(profile: Path, folder: Path) -> list[str]:
-    """Names of the modules that a run on the profile loads, in the order they were loaded."""
-    names = folder / "imported"
-    pid = os.fork()
-    if pid == 0:
-        _child(names, lambda: (advise(profile, folder / "report.json"), list(sys.modules))[1])
-    os.waitpid(pid, 0)
-    return list(pickle.loads(names.read_bytes()))
+    modules: list[str] = field(default_factory=list)
+    """What the run imported, in that order; of intact profiles only."""
+    texts: set[tuple[str, bool]] = field(default_factory=set)
+    """Templates that the run compiled, and whether strictly; of intact profiles only."""
+    patterns: set[tuple[str | bytes, int]] = field(default_factory=set)
+    """Regular expressions that the run compiled, with their flags; of intact profiles only."""
 
 
 def advise(folder: Path, report: Path, *options: str) -> Outcome:
@@ -191,6 +146,8 @@ class _Job:
     key: Any
     result: Path
     started: float
+    handle: int
+    """Of the process; readable once it has ended."""
     killed: bool = False
 
 
@@ -216,8 +173,8 @@ class Workers:
         sys.stdout.flush(), sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
-            _child(result, work)
-        self._jobs[pid] = _Job(pid, key, result, time.monotonic())
+            run_child(result, work)
+        self._jobs[pid] = _Job(pid, key, result, time.monotonic(), os.pidfd_open(pid))
 
     def wait(self) -> tuple[Any, Outcome]:
         """The next process that ended; kills those that run too long."""
@@ -226,19 +183,21 @@ class Workers:
                 pid, status, usage = os.wait4(job.pid, os.WNOHANG)
                 if pid:
                     del self._jobs[job.pid]
+                    os.close(job.handle)
                     return job.key, _collect(job, status, usage)
                 if time.monotonic() - job.started > self.limit_s and not job.killed:
                     job.killed = True
                     os.killpg(job.pid, signal.SIGKILL)
-            time.sleep(0.01)
+            select.select([job.handle for job in self._jobs.values()], [], [], _LOOK_S)
 
 
-def _child(result: Path, work: Callable[[], Any]) -> None:
+def run_child(result: Path, work: Callable[[], Any]) -> None:
     """The forked process: never returns."""
     status = 1
     try:
         os.setpgid(0, 0)
         gc.disable()  # what it holds is gone with it
+        os.fsync = lambda handle: None  # no power fails here
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         found = work()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
-from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree
+from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree, untold_operations
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -42,6 +42,8 @@ class DataPipeline:
     sampling_interval_us: float | None = None
     sources: tuple[Source, ...] = ()
     op_sources: tuple[Source, ...] = ()
+    untold: frozenset[int] = frozenset()
+    """Operations that other files measure and the pipeline's own tree lacks: any of them may be the busiest."""
 
     @property
     def shared_queues(self) -> dict[str, Queue]:
@@ -94,6 +96,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
         data_queue=_data_queue(rank), sampling_interval_us=interval,
         sources=tuple(rank.source(t) for t in ("batches", "dataset_stages", "data_queue") if rank.has(t)),
         op_sources=tuple(rank.source(t) for t in ("dataset_stages", "pipeline_ops", "pipeline_summary") if rank.has(t)),
+        untold=untold_operations(rank),
     )  # fmt: skip
     return data if operations or times or waits or data.data_queue else None
 

@@ -237,7 +237,9 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     feeding = Feeding(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
     busy = {i: b for i, op in data.operations.items() if (b := feeding.busy_share(op)) is not None}
     cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
-    if any(op.cpu_cores is None for op in data.operations.values()):
+    if data.untold:
+        busy = {}
+    if data.untold or any(op.cpu_cores is None for op in data.operations.values()):
         cpu = {}  # the one that nobody measured may be the hungriest
     return replace(
         feeding,

@@ -150,6 +150,13 @@ def read_cpu(rank: Rank) -> dict[int, float]:
     return found
 
 
+def untold_operations(rank: Rank) -> frozenset[int]:
+    """Operations whose time or processor use was measured and of which no tree tells, although there is one."""
+    frame = next((f for t in ("pipeline_ops", "pipeline_summary") if (f := rank.read(t)) is not None), None)
+    known = set() if frame is None else set(frame["op_id"].dropna().astype(int))
+    return frozenset({*read_work(rank)[0], *read_cpu(rank)} - known) if known else frozenset()
+
+
 def _records(frame: Any) -> Iterator[Mapping[str, Any]]:
     """Rows as dictionaries with None where a cell is NA."""
     if frame is None:

@@ -237,6 +237,28 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.memory_idle_share",
+        "ratio",
+        _TYPE,
+        "part of its time in which multiplications that memory limits keep not even their busiest unit busy",
+        formula="Σ time × (1 − busiest unit's ratio) over these shapes ÷ the type's time",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.rest_mac_ratio",
+        "ratio",
+        _TYPE,
+        "busy part of the cube unit in its other calls, which memory does not limit by their shapes",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.rest_shapes",
+        "text",
+        _TYPE,
+        "input shapes of those in which the cube idles longest",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
     ),
     kind(

@@ -157,6 +157,12 @@ def _type_facts(
             yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
+        of_best = float(top.total_us.sum())
+        idle = top.memory_idle_us / of_best if top.memory_us and of_best else None
+        yield from fact("operator_type.memory_idle_share", subject, idle, *source, samples=samples)
+        yield from fact("operator_type.rest_mac_ratio", subject, top.rest_mac_ratio, *source, samples=samples)
+        rest_shapes = top.rest_shape.rstrip(";") or None
+        yield from fact("operator_type.rest_shapes", subject, rest_shapes, *source, samples=samples)
         yield from fact("operator_type.framework_share", subject, top.framework_share, *source, samples=samples)
         known = sum(row.known_dtype_us for row in rows.values())
         if known:

@@ -26,7 +26,7 @@ from advisor.sources.minddata.hostfiles import (
 from advisor.sources.minddata.hoststages import find_host_stages
 from advisor.sources.minddata.minddata_samples import MOST_OPERATIONS
 from advisor.sources.readers import reader
-from advisor.sources.reference import Note, TableRef
+from advisor.sources.reference import Doubting, Note, TableRef
 from advisor.sources.text.csvfiles import read_file
 from advisor.tables import TABLES
 
@@ -95,7 +95,7 @@ def _choose(listing: Sequence[Path], stem: str, endings: Sequence[str], rank: in
 
 
 @reader("minddata.pipeline_ops")
-def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Doubting) -> pd.DataFrame | None:
     """Operations with their output queue's samples, from pipeline_profiling json or minddata_pipeline_raw csv."""
     for path in reference.paths:
         if path.suffix == ".json":
@@ -104,7 +104,8 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
             records = read_records(path, note, *_RAW_COLUMNS)
             rows = _ops_of_csv(records)
             if rows and len(rows) < len(records):
-                note(str(path), f"{len(records) - len(rows)} rows have no number of an operation and were left out")
+                lost = len(records) - len(rows)
+                note(str(path), f"{lost} rows have no number of an operation and were left out", _OPERATIONS)
         if rows:
             _tell_gaps(rows, path, note)
             _link(rows)
@@ -113,10 +114,12 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
     return None
 
 
+_OPERATIONS = ("pipeline_ops",)
+"""What is in doubt where an operation is lost or in the wrong place: those left are judged as if it did not work."""
 _RAW_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
 
 
-def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> None:
+def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Doubting) -> None:
     """Notes what operations lack although the profiler writes it for each of them."""
     for column, what in (("workers", "number of workers"), ("type", "type")):
         lost = sum(not row[column] for row in rows)
@@ -127,17 +130,18 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
         note(str(path), f"{lost} of {len(rows)} operations have no usable length of their queue")
     over = sum(_fullest(row) > (row["queue_capacity"] or float("inf")) for row in rows)
     if over:
-        note(str(path), f"{over} of {len(rows)} operations have more in their queue than it holds: that cannot be")
+        told = f"{over} of {len(rows)} operations have more in their queue than it holds: that cannot be"
+        note(str(path), told, _OPERATIONS)
     lost = sum(row["unsampled"] for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")
     lost = sum(row["unlinked"] for row in rows)
     if lost:
-        note(str(path), f"{lost} of {len(rows)} operations have children that are no operations' numbers")
+        note(str(path), f"{lost} of {len(rows)} operations have children that are no operations' numbers", _OPERATIONS)
     gone = {child for row in rows for child in row["children"]} - {row["op_id"] for row in rows}
     if gone:
         shown = ", ".join(map(str, sorted(gone)[:8]))
-        note(str(path), f"names operations that it does not tell of ({shown}): their rows are missing")
+        note(str(path), f"names operations that it does not tell of ({shown}): their rows are missing", _OPERATIONS)
 
 
 def _fullest(row: Mapping[str, Any]) -> float:
@@ -146,14 +150,14 @@ def _fullest(row: Mapping[str, Any]) -> float:
     return max((*samples, row["queue_average"] or 0.0))
 
 
-def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
+def _ops_of_json(document: Any, path: Path, note: Doubting) -> list[dict[str, Any]]:
     if not isinstance(document, dict) or not isinstance(document.get("op_info"), list):
         return []
     interval = to_known(document.get("sampling_interval"))
     rows = []
     for op in document["op_info"]:
         if not isinstance(op, dict) or (op_id := _number(op.get("op_id"))) is None:
-            note(str(path), "an operation has no number and was left out")
+            note(str(path), "an operation has no number and was left out", _OPERATIONS)
             continue
         metrics = op.get("metrics")
         queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
@@ -217,7 +221,7 @@ def _link(rows: list[dict[str, Any]]) -> None:
 
 
 @reader("minddata.pipeline_summary")
-def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, note: Doubting) -> pd.DataFrame | None:
     """MindSpore's own figures and verdict: a dictionary of lists, or a csv with one key per row and no header."""
     for path in reference.paths:
         if path.suffix == ".json":
@@ -235,7 +239,7 @@ def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, no
         rows = []
         for index, op_id in enumerate(document["op_ids"]):
             if _number(op_id) is None:
-                note(str(path), "an operation has no number and was left out")
+                note(str(path), "an operation has no number and was left out", ("pipeline_summary",))
                 continue
             name = str(_at(document, "pipeline_ops", index) or "")
             used, empty = (

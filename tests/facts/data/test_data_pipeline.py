@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -229,3 +230,21 @@ def test_unlike_ranks_give_the_run_one_queue(tmp_path: Path) -> None:
         run.keep(rank.rank, {DATA_PIPELINE: reduce(rank)})
     shares = [fact.value for fact in measure(run, FactSet()) if fact.name == "queue.host_used_share"]
     assert shares == [0.25]
+
+
+RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "map_py_gil_threads"
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_operation_without_its_number_leaves_nothing_certain(tmp_path: Path, place: int) -> None:
+    """Where the slowest operation is lost, those left are not fast enough, and none of them is the busiest."""
+    shutil.copytree(RECORDED, tmp_path / "run")
+    file = next((tmp_path / "run").rglob("pipeline_profiling_0.json"))
+    document = json.loads(file.read_text())
+    document["op_info"][place]["OP_ID_"] = document["op_info"][place].pop("op_id")
+    file.write_text(json.dumps(document))
+    report = advise([str(tmp_path / "run")], load_rules())
+    assert report.summary.direction != "healthy"
+    assert not [f for f in report.findings if f.direction.value == "scheduling" and f.confidence is not Confidence.LOW]
+    assert [fact for fact in report.facts if fact.name == "data.busiest_cpu_share"] == []
+    assert any("no number" in problem.problem for problem in report.problems)
