@@ -245,3 +245,18 @@ def test_one_slow_operator_type_does_not_make_the_card_slow():
     run = SimpleNamespace(each=lambda _: courses)
     assert type_speeds(run, 1, [0, 2]) == (1.0, 1.5)
     assert type_speeds(run, 0, []) is None
+
+
+@pytest.mark.parametrize("kernel_us", [15.0, 60.0])
+def test_a_slow_card_holds_up_every_collective_however_short_the_work_between_them(tmp_path, kernel_us):
+    """A collective that nothing runs beside was waiting for the computing before it, not for the last collective, from
+    which tens of microseconds part it: the replay promised a quarter of what a slow card cost in decoding."""
+    base = replace(
+        SMALL, data=1, tensor=4, layers=8, kernel_us=kernel_us, activation_mb=0.2, gradient_mb_per_layer=0.1,
+        launch_us=1.0, steps=3,
+    )  # fmt: skip
+    scenario = replace(base, faults=(Fault("slow_compute", 1, 0.45),))
+    facts, _ = facts_of(scenario, tmp_path)
+    gained = simulate(scenario).step_us - simulate(base).step_us
+    assert facts.value("replay.error_share", RUN) < 0.05
+    assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
