@@ -48,6 +48,11 @@ class Accounts:
         """compute, data or host."""
         return {"compute": self.compute, "data": self.data, "host": self.host}[name]
 
+    def told_as(self, cause: str) -> str:
+        """What a rank is late from, as far as the tables tell: where none has the wait for data apart from late
+        launches, it idles."""
+        return "idle" if cause == "host" and not self.data_known else cause
+
     @property
     def step_us(self) -> float:
         """Duration of a step on average, as `step.time_us` has it."""
@@ -84,9 +89,10 @@ def accounts(run: Run) -> Accounts | None:
         data, host = gap, np.maximum(np.nan_to_num(idle) - np.nan_to_num(gap), 0.0)
     else:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
+    # kernels without GetNext tell of no wait in it, and nothing of the wait before the first kernel
+    known = bool(np.isfinite(data).any() or np.nansum(fetching) > 0)
     if np.isfinite(fetching).any():
         computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
-    known = bool(np.isfinite(data).any())
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out)
 

@@ -239,6 +239,14 @@ def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Int
     return np.flatnonzero((end > computed) & near & (begin < start))
 
 
+def _alone(begin: Floats, ends: Floats, start: float, end: float) -> bool:
+    """Whether no kernel runs beside a collective: computing had ended when it started and waits for its end. Such a one
+    was released by the computing before it, however soon it follows another of its communicator."""
+    before = int(np.searchsorted(begin, start + ROUNDING_US, "right"))
+    until = int(np.searchsorted(begin, end - ROUNDING_US, "left"))
+    return until <= before and (not before or float(ends[before - 1]) <= start + ROUNDING_US)
+
+
 def _chain(
     kernels: Kernels, communication: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], step: str
 ) -> Chain | None:
@@ -279,6 +287,7 @@ def _chain(
         at += 1
     segments = len(events)
     communicator = np.array([_communicator(kernels.names[kernels.name[i]]) for i in talks], object)
+    work_begin = begin[work]
     released: list[int] = [e[5] for e in events]
     for i in talks:
         label = kernels.names[kernels.name[i]].rpartition("/")[2]
@@ -288,7 +297,8 @@ def _chain(
         # a communicator runs its operations one by one: what starts right after another of them was queued behind it
         queued = _releasing(talk_begin, talk_end, -np.inf, start)
         follows = (talk_end[queued] > computed) & (talk_end[queued] <= start)
-        queued = queued[(communicator[queued] == _communicator(label)) | follows]
+        beside = not _alone(work_begin, ends, start, float(end[i]))
+        queued = queued[(beside & (communicator[queued] == _communicator(label))) | follows]
         if len(queued):
             released.append(int(queued[np.argmax(talk_end[queued])]))
             lag = max(start - float(talk_end[released[-1]]), 0.0)
