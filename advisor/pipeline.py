@@ -223,6 +223,7 @@ def reduce_all(profile: Profile, chosen: Sequence[Family], options: Options) -> 
         for done, (rank, (reductions, problems)) in enumerate(zip(profile.ranks, results, strict=True), 1):
             run.keep(rank.rank, reductions)
             rank.problems = problems
+            rank.forget()
             if options.progress:
                 options.progress(Advance(done, len(profile.ranks), sum(sizes[:done]), sum(sizes)))
     return run

@@ -34,9 +34,6 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
     PROFILE is a rank folder, a folder of rank folders, a cluster output, or single files of them.
     """
-    from advisor.basics.garbage import collect_seldom
-
-    collect_seldom()
     from advisor.execution import prepare
     from advisor.pipeline import advise as run_advise
 

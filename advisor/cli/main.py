@@ -14,6 +14,7 @@ from importlib import import_module
 import click
 
 from advisor.basics.errors import AdvisorError, NoVerdict
+from advisor.basics.garbage import collect_seldom, end_quickly
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
 from advisor.cli.language import SPEAK, Group, localised, settle, spoken
 from advisor.cli.terminal import prepare, say
@@ -64,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Ended by SIGTERM or SIGHUP it is 128 + the signal's number.
     """
+    collect_seldom()
+    end_quickly()
     settle(sys.argv[1:] if argv is None else argv)
     verbose = "-v" in (argv or sys.argv) or "-vv" in (argv or sys.argv)
     try:

@@ -7,17 +7,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 
-from advisor.basics.resources import resource
+from advisor.basics.resources import document
 from advisor.knowledge.without_steps import reworded
 from advisor.knowledge.words import word
 from advisor.model import Text
-from advisor.yamlfiles.document import read_document
 
 
 @lru_cache(maxsize=1)
 def fact_titles() -> dict[str, Text]:
     """The titles in both languages by the id of the fact."""
-    data = read_document(resource("knowledge_base", "fact_titles.yaml")).data
+    data = document("knowledge_base", "fact_titles.yaml")
     return {name: Text(*titles) for name, titles in data.items()}
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.knowledge.statements import document
-from advisor.model import Severity
+from advisor.model import Finding, Severity
 
 
 @lru_cache(maxsize=1)
@@ -23,6 +23,18 @@ def usual_error(way: str) -> float:
 def unexplained_part() -> float:
     """Part of a symptom's lost time up to which it is accounted for although its causes lose less."""
     return float(_terms()["explained"]["value"])
+
+
+def unowned_part() -> float:
+    """Part of lost time without a known cause that counts against what a known cause costs."""
+    return float(_terms()["unowned"]["value"])
+
+
+def standing_us(finding: Finding) -> float:
+    """By what findings are put in order, microseconds: what repairing it gives, or a part of what is lost to nobody."""
+    if finding.saving is not None:
+        return finding.saving.us
+    return finding.at_stake.us * unowned_part() if finding.at_stake is not None else 0.0
 
 
 def pools() -> dict[str, list[list[str]]]:

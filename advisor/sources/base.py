@@ -45,6 +45,8 @@ class Rank:
     problems: list[Problem] = field(default_factory=list)
     base: Path = Path()
     """The profile folder the user named; problems and sources name files relative to it."""
+    held: dict[Path, bytes] = field(default_factory=dict, repr=False, compare=False)
+    """Files that had to be read to recognise the profile, for those who read their tables."""
     _told: set[Problem] = field(default_factory=set, repr=False, compare=False)
     _cache: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
@@ -82,7 +84,7 @@ class Rank:
 
     def _read(self, reference: TableRef, wanted: tuple[str, ...] | None) -> pd.DataFrame | None:
         """Reads a table; those that the same reading gives are kept beside it."""
-        found = read_tables(reference, wanted, self.note_path)
+        found = read_tables(replace(reference, held=self.held), wanted, self.note_path)
         for name, frame in found.items():
             known = self.tables.get(name, reference)
             if (known.reader, known.paths) != (reference.reader, reference.paths):
@@ -105,6 +107,7 @@ class Rank:
     def forget(self) -> None:
         """Drops what was read and kept: reductions hold what is needed."""
         self._cache.clear()
+        self.held.clear()
 
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
         """Where a fact from this table was read, for its evidence. `columns` are canonical names."""

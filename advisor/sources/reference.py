@@ -38,3 +38,5 @@ class TableRef:
     reader: str
     """Name of a reader registered in `sources/readers.py`."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    held: Mapping[Path, bytes] = field(default_factory=dict, repr=False, compare=False)
+    """Files that were read already, when the profile was recognised: nothing is read twice."""

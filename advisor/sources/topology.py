@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
-from advisor.sources.text.textfiles import read_text
+from advisor.sources.text.textfiles import decoded, require_file
 
 _MOST_BYTES = 32 << 20
 _OPERATION = re.compile(
@@ -60,11 +59,11 @@ class Numbers:
         return next(iter(told)) if len(told) == 1 else None
 
 
-def numbers_in(path: Path) -> dict[str, Numbers]:
+def numbers_in(text: str) -> dict[str, Numbers]:
     """Group -> numbers that a communication_matrix.json uses for its members."""
     links: dict[str, set[tuple[int, int]]] = {}
     group = ""
-    for match in _OPERATION.finditer(read_text(path, _MOST_BYTES)):
+    for match in _OPERATION.finditer(text):
         if match["source"] is None:
             group = match["group"] or ""  # sums over operations belong to no group, wherever they stand
         elif group:
@@ -133,9 +132,12 @@ def resolve_groups(
                 budget -= path.stat().st_size
                 if budget < 0:
                     break
-                numbers = numbers_in(path)
+                require_file(path)
+                content = path.read_bytes()
             except OSError:
                 continue
+            rank.held[path] = content
+            numbers = numbers_in(decoded(content))
             for group, own in numbers.items():
                 found.setdefault(group, _Group()).by_rank[rank.rank] = own
         if budget < 0 or (groups and rank is not ranks[0]):

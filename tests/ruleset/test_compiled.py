@@ -150,11 +150,11 @@ def test_old_entries_go(cache: Path, pack: Path) -> None:
     assert len(list(cache.iterdir())) == MOST_ENTRIES
 
 
-def test_defects_are_told_from_the_cache_too(cache: Path, pack: Path, unreadable: list[int]) -> None:
-    """A broken rule is broken in every run."""
+def test_defects_are_told_in_every_run(cache: Path, pack: Path, unreadable: list[int]) -> None:
+    """A broken rule is broken in every run; it is read anew, because somebody is about to mend it."""
     (pack / "ACME002-broken.yaml").write_text("id: ACME002\n", encoding="utf-8")
     told = [load_rules([pack], strict=False).errors for _ in range(2)]
-    assert told[0] and told[0] == told[1] and len(unreadable) == 1
+    assert told[0] and told[0] == told[1] and len(unreadable) > 1
 
 
 def test_an_entry_makes_rules_and_nothing_else(cache: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of
 from advisor.engine.concluding.remainders import remainder
 from advisor.engine.concluding.suspected import is_suspect, suspected
+from advisor.knowledge.savings import standing_us
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
 
 _Item = TypeVar("_Item")
@@ -265,7 +266,7 @@ def _numbered(
 
     def place(i: int) -> tuple[Any, ...]:
         f = findings[i]
-        return (_ROLE_ORDER[roles[i]], -f.weight_us, -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
+        return (_ROLE_ORDER[roles[i]], -standing_us(f), -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
 
     order = sorted(range(len(findings)), key=place)
     number = {i: n for n, i in enumerate(order, 1)}

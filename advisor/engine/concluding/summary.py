@@ -8,6 +8,7 @@ from functools import reduce
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
 from advisor.facts.base import FactSet
+from advisor.knowledge.savings import standing_us, unowned_part
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -100,13 +101,14 @@ def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
     share = told.share if told is not None else None
     if loss.direction == top.direction.value or share is None:
         return False
+    part = unowned_part() if top.saving is not None else 1.0
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
-    return bool(shown) and all(f.role != Role.SYMPTOM and _without_owner(f, loss) > share for f in shown)
+    return bool(shown) and all(f.role != Role.SYMPTOM and part * _without_owner(f, loss) > share for f in shown)
 
 
 def _without_owner(finding: Finding, loss: Loss) -> float:
     """The part of the loss that no cause accounts for, as a share of the step."""
-    if not finding.because or finding.at_stake is None or finding.at_stake.share is None:
+    if finding.at_stake is None or finding.at_stake.share is None:
         return loss.share
     return min(finding.at_stake.share, loss.share)
 
@@ -122,7 +124,8 @@ def step_time(facts: FactSet) -> float | None:
 
 
 def leading(findings: Sequence[Finding]) -> Finding | None:
-    """The root cause to start with: the largest saving among those of medium severity or more."""
+    """The root cause to start with: the largest saving among those of medium severity or more; time that nobody is
+    known to take stands behind."""
     roots = [
         f
         for f in findings
@@ -130,7 +133,7 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     ]
     if not roots:
         return None
-    return max(roots, key=lambda f: (f.weight_us, f.severity.rank, f.confidence.rank))
+    return max(roots, key=lambda f: (standing_us(f), f.severity.rank, f.confidence.rank))
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -44,7 +44,8 @@ KINDS = (
          formula="the lesser of own work above the peers' and their exposed communication above its own", needs=_NEEDS),
     kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
-         "compute, data, host, unknown, or none on a rank nobody waits for: what it has more of than its peers",
+         "compute, data, host, idle where no table tells data from host, unknown, or none on a rank nobody waits for: "
+         "what it has more of than its peers",
          needs=_NEEDS),
     kind("rank.lateness_steadiness", "ratio", "rank",
          "share of the steps in which its own work was above its peers' by half of the usual", needs=_NEEDS),
@@ -52,6 +53,8 @@ KINDS = (
          formula="excess ÷ (1.4826 × median absolute deviation of the peers' excesses)", needs=_NEEDS),
     kind("rank.kernel_speed_ratio", "number", "rank", "the same kernels take this many times as long as on other ranks",
          formula="weighted median over type and shapes of own median ÷ median of the others", needs="kernels"),
+    kind("rank.peer_clock_mhz", "mhz", "rank", "clock of the AI Core of its peers, of a rank that computes longer",
+         formula="median over the other ranks of its stage of their clocks while kernels ran", needs="trace"),
     kind("rank.slow_operators", "list", "rank", "operator types that account for the longer computation (S37)",
          needs="kernels"),
     kind("rank.type_speed_low", "number", "rank",
@@ -98,7 +101,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         entry = late.get(rank)
         if entry is None:
             continue
-        yield from _facts_of(entry, subject, step_us, sources, n)
+        yield from _facts_of(entry, balance.told_as(entry.cause), subject, step_us, sources, n)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if rank in idling:
@@ -106,6 +109,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry.late_us > 0 and entry.cause == "compute":
             names = slow_operators(run, rank, peers[layout.stage[rank]])
             yield from fact("rank.slow_operators", subject, names or None, *sources)
+            yield from fact("rank.peer_clock_mhz", subject, _clock_of_others(facts, rank, peers[layout.stage[rank]]))
             low, high = type_speeds(run, rank, peers[layout.stage[rank]]) or (None, None)
             yield from fact("rank.type_speed_low", subject, low, *sources)
             yield from fact("rank.type_speed_high", subject, high, *sources)
@@ -124,7 +128,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_basis", subject, basis, *sources)
 
 
-def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[Source, ...], n: int) -> Iterator[Fact]:
+def _facts_of(
+    entry: Lateness, cause: str, subject: Subject, step_us: float, sources: tuple[Source, ...], n: int
+) -> Iterator[Fact]:
     for part, name in (("compute", "computing_excess"), ("data", "data_wait_excess"), ("host", "launch_lateness")):
         if part in entry.parts:
             yield from fact(f"rank.{name}_us", subject, entry.parts[part], *sources, samples=n)
@@ -132,11 +138,18 @@ def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[
     yield from fact("rank.exposed_excess_us", subject, entry.exposed_us, *sources, samples=n)
     yield from fact("rank.lateness_us", subject, entry.late_us, *sources, samples=n)
     yield from fact("rank.lateness_share", subject, entry.late_us / step_us, *sources, samples=n)
-    yield from fact("rank.late_cause", subject, entry.cause if entry.late_us > 0 else "none", *sources, samples=n)
+    yield from fact("rank.late_cause", subject, cause if entry.late_us > 0 else "none", *sources, samples=n)
     yield from fact("rank.lateness_steadiness", subject, entry.steadiness, *sources, samples=n)
     if entry.noise_us:
         yield from fact("rank.lateness_deviation", subject, entry.own_us / entry.noise_us, *sources, samples=n)
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
+
+
+def _clock_of_others(facts: FactSet, rank: int, peers: Sequence[int]) -> float | None:
+    """Middle clock of the AI Core of these ranks without one of them, MHz; None where no other's is recorded."""
+    told = [facts.number("timeline.core_mhz_mean", Subject("rank", str(r), (r,))) for r in peers if r != rank]
+    known = [mhz for mhz in told if mhz is not None]
+    return float(np.median(known)) if known else None
 
 
 def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
@@ -149,4 +162,4 @@ def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
     return found
 
 
-FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)
+FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "timeline")),)

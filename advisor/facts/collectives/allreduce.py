@@ -10,6 +10,7 @@ from statistics import median_low
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.accumulation import reduced_again
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.link_speed import differ, fit
@@ -182,6 +183,9 @@ KINDS = (
     kind("allreduce.count", "count", "run", "gradient collectives of a rank per step", needs=_NEEDS),
     kind("allreduce.transfer_us", "us", "run", "their transfer per step", formula="Σ shortest elapsed over members",
          needs=_NEEDS),
+    kind("allreduce.repeats", "count", "run", "times a step reduces all gradients; once is enough",
+         formula="repetitions of one sequence of sizes, a forward and a backward pass before each",
+         needs="collectives kernels"),
     kind("allreduce.size_bytes", "bytes", "run", "what one of them moves, mean", needs="transports"),
     kind("allreduce.exposed_us", "us", "run", "their transfer that nothing hides on the rank that hides most, per step",
          needs=_NEEDS),
@@ -213,6 +217,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     src, n = found.sources, found.samples
     yield from fact("allreduce.count", RUN, found.count, *src, samples=n)
     yield from fact("allreduce.transfer_us", RUN, found.transfer_us, *src, samples=n)
+    yield from fact("allreduce.repeats", RUN, reduced_again(run), *src, samples=n)
     if found.size and found.count:
         yield from fact("allreduce.size_bytes", RUN, found.size / found.count, *src, samples=n)
     yield from fact("allreduce.latency_us", RUN, found.latency_us, *src, samples=n)

@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
-from advisor.facts.collectives.exposure import exposures, joints, step_names
+from advisor.facts.collectives.exposure import exposed_of, exposures, joints, step_names
 from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larger
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
-from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject
 
 
@@ -81,6 +81,10 @@ KINDS = (
          "exposed transfer of weights that data-parallel ranks gather before they use them, per step",
          needs=_COLLECTIVE),
     kind("communication.weights_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.context_us", "us", "run",
+         "exposed exchange of keys and values between ranks that hold parts of one sequence, per step",
+         needs=_COLLECTIVE),
+    kind("communication.context_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.expert_us", "us", "run",
          "exposed transfer between experts, which exchange tokens by their nature, per step", needs=_COLLECTIVE),
     kind("communication.expert_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
@@ -95,7 +99,7 @@ KINDS = (
          needs=_COLLECTIVE),
     kind("communication.redistribution_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("collective.kind", "text", "collective", "allreduce, allgather, …", needs=_COLLECTIVE),
-    kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline",
+    kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline, context",
          needs=_COLLECTIVE),
     kind("collective.count", "count", "collective", "collectives of this kind and role a rank takes part in, per step",
          needs=_COLLECTIVE),
@@ -112,6 +116,11 @@ KINDS = (
     kind("collective.latency_share", "ratio", "collective", "the same as a share of their transfer",
          needs="transports"),
     kind("collective.size_bytes", "bytes", "collective", "what one of them moves on a rank, mean", needs="transports"),
+    kind("collective.larger_bytes", "bytes", "collective",
+         "size of the others of their kind, where these are by far the smaller ones and the most", needs="transports"),
+    kind("collective.small_count", "count", "collective",
+         "those of them that are many times smaller than the others, and told on their own, per step",
+         needs="transports"),
     kind("collective.packet_bytes", "bytes", "collective", "mean size of the packets in which they move",
          formula="median over operations of size ÷ packets", needs="transports"),
     kind("collective.transport", "text", "collective", "what takes longest to move their bytes: HCCS, RDMA, …",
@@ -175,6 +184,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("communication.reshuffle_share", RUN, _reshuffled(run, sums, step), *sources, samples=n)
     for (role, kind_), total in sorted(sums.items()):
         yield from _facts_of_collective(run, role, kind_, total, step, n)
+        yield from _facts_of_small(run, role, kind_, total.name, step, n)
     for rank, wait in sorted(waits.items()):
         subject = Subject("rank", str(rank), (rank,))
         yield from fact("rank.wait_us", subject, wait, *sources, samples=n)
@@ -219,8 +229,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
-    sharded, experts, weights = (
-        float(np.median([found[r].transfer.get(role, 0.0) for r in known])) for role in ("tensor", "expert", "weights")
+    sharded, experts, weights, context = (
+        float(np.median([found[r].transfer.get(role, 0.0) for r in known]))
+        for role in ("tensor", "expert", "weights", "context")
     )
     needed = needed_parts(run)
     yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
@@ -231,6 +242,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if weights > 0:
         yield from fact("communication.weights_us", RUN, weights, *sources, samples=n)
         yield from fact("communication.weights_share", RUN, weights / step, *sources, samples=n)
+    if context > 0:
+        yield from fact("communication.context_us", RUN, context, *sources, samples=n)
+        yield from fact("communication.context_share", RUN, context / step, *sources, samples=n)
     if experts > 0:
         yield from fact("communication.expert_us", RUN, experts, *sources, samples=n)
         yield from fact("communication.expert_share", RUN, experts / step, *sources, samples=n)
@@ -293,10 +307,10 @@ def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -
     """Cuts the wait for absent ranks to what is exposed and no transfer: waiting beside computation costs nothing."""
     left = facts.number("step.exposed_communication_us", RUN)
     for (role, kind_), total in sums.items():
-        measured = _exposed_of(run, role, kind_, waiting=True)
+        measured = exposed_of(run, role, kind_, waiting=True)
         most = measured if measured is not None else left
         if most is not None:
-            moved = _exposed_of(run, role, kind_) or 0.0
+            moved = exposed_of(run, role, kind_) or 0.0
             total.absent = min(total.absent, max(most - moved, 0.0))
 
 
@@ -337,7 +351,7 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
     if not total.complete:
         yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
     yield from _rates(run, subject, role, kind_, n)
-    exposed = _exposed_of(run, role, kind_)
+    exposed = exposed_of(run, role, kind_)
     yield from fact("collective.exposed_us", subject, exposed, *sources, samples=n)
     if step:
         yield from fact("collective.transfer_share", subject, total.pure / step, *sources, samples=n)
@@ -355,8 +369,32 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
         yield from fact("collective.reduce_share", subject, float(np.median(parts)), *sources, samples=n)
 
 
-MANY_TIMES = limit("transfers", "many_times")
-"""Messages this many times as large pay so much less start-up for each byte that they show what a link can do."""
+def _facts_of_small(run: Run, role: str, kind_: str, whole: str, step: float | None, n: int) -> Iterator[Fact]:
+    """The small ones, where most collectives of one role and kind are many times smaller than the others."""
+    small = small_beside_larger(run, role, kind_)
+    if small is None or small.name == whole:
+        return
+    subject = Subject("collective", small.name, small.ranks)
+    sources = joints(run)[0].sources
+    yield from fact("collective.kind", subject, kind_, *sources)
+    yield from fact("collective.role", subject, role, *sources)
+    values: dict[str, float | None] = {
+        "collective.count": small.count,
+        "collective.size_bytes": small.size_bytes, "collective.transfer_us": small.transfer_us,
+        "collective.latency_us": small.latency_us, "collective.exposed_us": small.exposed_us,
+        "collective.bandwidth_bytes_per_s": small.bandwidth,
+        "collective.large_bandwidth_bytes_per_s": small.large_bandwidth, "collective.larger_bytes": small.larger_bytes,
+    }  # fmt: skip
+    if small.latency_us is not None and small.transfer_us > 0:
+        values["collective.latency_share"] = small.latency_us / small.transfer_us
+    if step:
+        values["collective.transfer_share"] = small.transfer_us / step
+        values["collective.exposed_share"] = None if small.exposed_us is None else small.exposed_us / step
+    for name, value in values.items():
+        yield from fact(name, subject, value, *sources, samples=n)
+    yield from fact(
+        "collective.small_count", Subject("collective", whole, small.ranks), small.count, *sources, samples=n
+    )
 
 
 def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterator[Fact]:
@@ -406,28 +444,6 @@ def _sized(ex: Exchanges) -> npt.NDArray[np.bool_]:
 
 def _numbers_of(ex: Exchanges, words: dict[str, int]) -> npt.NDArray[np.int16]:
     return np.fromiter(map(words.__getitem__, ex.transport), np.int16, len(ex.transport))
-
-
-def _exposed_of(run: Run, role: str, kind_: str, waiting: bool = False) -> float | None:
-    """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
-    exposed waiting. None where kernels do not tell."""
-    courses = run.each(COURSE)
-    layout = partition(run)
-    pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for joint in joints(run):
-        if joint.kind == kind_ and layout.role_of(joint.group) == role:
-            part = joint.per_step
-            shortest = joint.transfer_us
-            for rank in joint.ranks:
-                if rank not in courses or not courses[rank].exposed_by_name:
-                    continue
-                for name, lasts in zip(joint.names, shortest, strict=True):
-                    pure[rank][name] += float(lasts) * part
-    found = []
-    for rank, names in pure.items():
-        alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
-        found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
-    return float(np.median(found)) if found else None
 
 
 def _sizes(run: Run) -> Iterator[Fact]:

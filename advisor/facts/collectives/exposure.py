@@ -6,9 +6,11 @@ From kernels and collectives together where both are told, else estimated from s
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
@@ -86,7 +88,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
         if rank in courses and courses[rank].exposed_by_name and (pure or rank not in exchanges):
-            found[rank] = _measured(courses[rank], pure, total)
+            found[rank] = _measured(courses[rank], pure, total, layout.is_ring)
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
         else:
@@ -128,12 +130,37 @@ class _Parts:
         return {self._names[i]: (role, float(shortest[i]), float(elapsed[i])) for i, role in roles.items()}
 
 
+def exposed_of(
+    run: Run, role: str, kind: str, waiting: bool = False, rows: Callable[[Joint], npt.NDArray[np.bool_]] | None = None
+) -> float | None:
+    """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
+    exposed waiting, or of some `rows` only. None where kernels do not tell."""
+    courses = run.each(COURSE)
+    layout = partition(run)
+    pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for joint in joints(run):
+        if joint.kind == kind and layout.role_of(joint.group) == role:
+            part = joint.per_step
+            chosen = np.ones(len(joint.names), bool) if rows is None else rows(joint)
+            shortest = joint.transfer_us
+            for rank in joint.ranks:
+                if rank not in courses or not courses[rank].exposed_by_name:
+                    continue
+                for at in np.flatnonzero(chosen).tolist():
+                    pure[rank][joint.names[at]] += float(shortest[at]) * part
+    found = []
+    for rank, names in pure.items():
+        alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
+        found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
+    return float(np.median(found)) if found else None
+
+
 def purpose(kind: str, role: str) -> str:
     """The key of `Exposure.transfer` for this kind of collective in a group of this role."""
     return {"allgather": "weights", "alltoall": "expert"}.get(kind, role) if role == "data" else role
 
 
-def _measured(course: Course, pure: Pure, total: float | None) -> Exposure:
+def _measured(course: Course, pure: Pure, total: float | None, ring: bool = False) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
     labels = {name.rpartition("/")[2]: name for name in pure}
@@ -142,7 +169,9 @@ def _measured(course: Course, pure: Pure, total: float | None) -> Exposure:
     result = Exposure(told=matched or not pure or not exchanged)
     for name, alone in course.exposed_by_name.items():
         label = name.rpartition("/")[2]
-        if kind_of(label) in POINT_TO_POINT:
+        if kind_of(label) in POINT_TO_POINT and ring:
+            result.transfer["context"] += alone
+        elif kind_of(label) in POINT_TO_POINT:
             result.bubble += alone
         elif label in labels:
             role, shortest, _ = pure[name if name in pure else labels[label]]
@@ -178,7 +207,9 @@ def _estimated(pure: Pure, total: float | None, receiving: float | None) -> Expo
 
 
 def _receiving(run: Run, rank: int) -> float | None:
-    """Microseconds a step that the rank waits in Receive and batchSendRecv, from the step table or the collectives."""
+    """Microseconds a step that the rank waits for other stages, from the step table or its collectives."""
+    if partition(run).is_ring:
+        return None
     if (told := _told_bubble(run, rank)) is not None:
         return told
     ex: Exchanges | None = run.each(EXCHANGES).get(rank)

@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
-from advisor.facts.collectives.roles import roles_of
+from advisor.facts.collectives.roles import hidden_by_computing, roles_of, weights_shared
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import is_expert
 from advisor.facts.step.steps import steady
@@ -46,7 +46,7 @@ class Partition:
     told: frozenset[str] = frozenset()
     """Groups whose members are known from the files; of the others only those at hand are."""
     role: dict[str, str] = field(default_factory=dict)
-    """Group -> data, tensor, pipeline or expert."""
+    """Group -> data, tensor, pipeline, expert or context."""
     chains: list[tuple[int, ...]] = field(default_factory=list)
     """Ranks that hand activations to each other, in the order of their stages; empty where nothing tells."""
 
@@ -58,6 +58,12 @@ class Partition:
         if (self.tensor or 1) > 1 or (self.expert or 1) > 1 or self.sharded:
             return "model"
         return "data" if (self.data or 1) > 1 else "single"
+
+    @property
+    def is_ring(self) -> bool:
+        """Ranks send to each other, and none of them for a pipeline."""
+        roles = set(self.role.values())
+        return "context" in roles and "pipeline" not in roles and (self.pipeline or 1) == 1
 
     def role_of(self, group: str) -> str:
         """What a group is for; of those nobody tells, gradients, or sharded operators where they are sharded."""
@@ -91,7 +97,8 @@ def partition(run: Run) -> Partition:
     shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
     experts = any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed)
-    found.role = roles_of(found.groups, names, exchanges, computing, experts)
+    hidden = hidden_by_computing(exchanges, run.each(COURSE))
+    found.role = roles_of(found.groups, names, exchanges, computing, experts, hidden)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
     _find_sizes(found, world)
@@ -141,6 +148,9 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
             if found.source.startswith("assumed"):
                 found.source = "who sends to whom"
             return
+    if found.is_ring:
+        found.pipeline, found.stage = 1, dict.fromkeys(ranks, 0)
+        return
     world = max(run.profile.world_size or 0, max(ranks, default=0) + 1)
     if found.pipeline and found.pipeline > 1 and world % found.pipeline == 0:
         share = world // found.pipeline
@@ -177,9 +187,8 @@ def _chains(found: Partition, exchanges: dict[int, Exchanges]) -> list[tuple[int
     if len({len(chain) for chain in chains}) != 1:
         return []
     place = {rank: stage for chain in chains for stage, rank in enumerate(chain)}
-    for group, role in found.role.items():
-        members = [rank for rank in found.groups[group] if rank in place]
-        if role in ("data", "tensor") and len({place[rank] for rank in members}) > 1:
+    for group in weights_shared(found.groups, found.role, exchanges):
+        if len({place[rank] for rank in found.groups[group] if rank in place}) > 1:
             return []
     return chains
 
@@ -262,7 +271,9 @@ def _find_sizes(found: Partition, world: int) -> None:
     if found.expert is None and sizes["expert"] > 1:
         found.expert = sizes["expert"]
     if found.data is None:
-        rest = world // max((found.tensor or 1) * found.pipeline, 1)
+        rings = joined(found.groups[group] for group, role in found.role.items() if role == "context")
+        ring = max((len(ranks) for ranks in rings), default=1)
+        rest = world // max((found.tensor or 1) * found.pipeline * ring, 1)
         found.data = max(rest, 1)
 
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
 from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
+from advisor.facts.device.course import Course
 from advisor.knowledge.measuring import limit
+from advisor.sources.topology import joined
 
-_GROUP_WORDS = {"tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert"}
+_GROUP_WORDS = {
+    "tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert", "cp": "context",
+}  # fmt: skip
 REDUCTIONS = ("allreduce", "reducescatter", "reduce")
 FORWARD_SHARE = limit("groups", "forward_share")
 """Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
+NEGLIGIBLE = limit("groups", "negligible")
+"""Part of the largest reduction of its ranks below which a group's reductions hold no weights, but a norm or a loss."""
+HIDDEN_SHARE = limit("groups", "hidden_share")
+"""Sharded operators wait for their exchange; what computation runs beside most of the time, none of them waits for."""
 
 
 def roles_of(
@@ -22,14 +31,17 @@ def roles_of(
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
     experts: bool,
+    hidden: Mapping[str, float],
 ) -> dict[str, str]:
     """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
-    rank's computation a step, microseconds; with `experts`, kernels send tokens to experts."""
+    rank's computation a step, microseconds; with `experts`, kernels send tokens to experts; `hidden` is the part of a
+    group's time that computation hides, where kernels tell it."""
     roles = {}
     for group in groups:
         word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
         if word in _GROUP_WORDS:
             roles[group] = _GROUP_WORDS[word]
+    named = set(roles)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for ex in exchanges.values():
         for (group, k), count in ex.counts().items():
@@ -40,8 +52,61 @@ def roles_of(
             roles[group] = "pipeline"
         elif group not in roles and experts and 2 * counts["alltoall"] > sum(counts.values()):
             roles[group] = "expert"
-    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing)
+    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden)
+    _tell_rings_from_pipelines(groups, roles, exchanges, named)
     return roles
+
+
+def _tell_rings_from_pipelines(
+    groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges], named: set[str]
+) -> None:
+    """Ranks that send to each other and reduce the gradients of the same weights are no stages of a pipeline: they
+    hold parts of one sequence, and each layer's keys and values go round (context parallelism)."""
+    passing = [group for group, role in roles.items() if role == "pipeline" and group not in named]
+    bound = [set(groups[group]) for group in weights_shared(groups, roles, exchanges)]
+    for chain in joined(groups[group] for group in passing if groups[group]):
+        if len(chain) > 1 and any(ranks.issuperset(chain) for ranks in bound):
+            roles.update(dict.fromkeys((g for g in passing if set(groups[g]) <= set(chain)), "context"))
+
+
+def weights_shared(
+    groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges]
+) -> list[str]:
+    """Groups whose ranks hold the same layers: they reduce gradients or shards of them, not just a norm or a loss over
+    all stages. Where sizes are not told, every group of that role."""
+    largest: dict[str, float] = defaultdict(float)
+    of_rank: dict[int, float] = defaultdict(float)
+    for rank, ex in exchanges.items():
+        sizes = np.where(np.isin(ex.kinds(), (*REDUCTIONS, "allgather")), np.nan_to_num(ex.size_bytes), 0.0)
+        for index in np.unique(ex.group).tolist():
+            most = float(sizes[ex.group == index].max())
+            largest[ex.groups[index]] = max(largest[ex.groups[index]], most)
+            of_rank[rank] = max(of_rank[rank], most)
+    return [
+        group
+        for group, role in roles.items()
+        if role in ("data", "tensor")
+        and largest[group] >= NEGLIGIBLE * max((of_rank[rank] for rank in groups.get(group, ())), default=0.0)
+    ]
+
+
+def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int, Course]) -> dict[str, float]:
+    """Group -> the part of its operations' time in which computation ran beside them, on the middle rank of those whose
+    kernels tell."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for rank, ex in exchanges.items():
+        if rank not in courses or not courses[rank].exposed_by_name:
+            continue
+        alone: dict[str, float] = defaultdict(float)
+        for name, us in courses[rank].exposed_by_name.items():
+            alone[name.rpartition("/")[2]] += us
+        for index, group in enumerate(ex.groups):
+            mine = ex.group == index
+            names = {ex.names[place].rpartition("/")[2] for place in np.unique(ex.name[mine]).tolist()}
+            lasts = float(ex.elapsed_us[mine].sum()) * ex.scale / max(len(ex.steps), 1)
+            if lasts > 0 and any(name in alone for name in names):
+                found[group].append(1 - sum(alone.get(name, 0.0) for name in names) / lasts)
+    return {group: float(np.median(parts)) for group, parts in found.items()}
 
 
 def _tell_tensor_from_data(
@@ -50,10 +115,12 @@ def _tell_tensor_from_data(
     roles: dict[str, str],
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
+    hidden: Mapping[str, float],
 ) -> None:
     """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
     exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
-    tensor-parallel; gradients leave forward without a collective."""
+    tensor-parallel; gradients leave forward without a collective. Where micro-batches follow one another, no pause is
+    as long as a step's forward, whatever is exchanged: what computation hides is no exchange of operators either."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -69,7 +136,8 @@ def _tell_tensor_from_data(
             roles[group] = "data"
         else:
             silent = _silence(group, exchanges, computing)
-            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE else "data"
+            waited = hidden.get(group, 0.0) < HIDDEN_SHARE
+            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE and waited else "data"
 
 
 def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:

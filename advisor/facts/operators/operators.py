@@ -22,6 +22,7 @@ from advisor.facts.operators.kinds import (
     is_batched_product,
     is_between_products,
     is_fetch,
+    is_fused_exchange,
     is_softmax,
     is_update,
 )
@@ -157,6 +158,12 @@ def _type_facts(
             yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
+        of_best = float(top.total_us.sum())
+        idle = top.memory_idle_us / of_best if top.memory_us and of_best else None
+        yield from fact("operator_type.memory_idle_share", subject, idle, *source, samples=samples)
+        yield from fact("operator_type.rest_mac_ratio", subject, top.rest_mac_ratio, *source, samples=samples)
+        rest_shapes = top.rest_shape.rstrip(";") or None
+        yield from fact("operator_type.rest_shapes", subject, rest_shapes, *source, samples=samples)
         yield from fact("operator_type.framework_share", subject, top.framework_share, *source, samples=samples)
         known = sum(row.known_dtype_us for row in rows.values())
         if known:
@@ -213,6 +220,8 @@ def _category(row: TypeRow, found: Operators) -> str:
         return "fetch"
     if row.conversion:
         return "conversion"
+    if is_fused_exchange(row.type):
+        return "exchange"
     if is_attention(row.type):
         return "attention"
     if is_update(row.type):

@@ -17,6 +17,8 @@ MOST = 20
 """Types and operators reported: the twenty most expensive ones (S67)."""
 FEWEST_CALLS = int(limit("kernels", "fewest_calls"))
 """Calls of one kind below which none of them can be called an outlier."""
+MODE_STEPS, MODE_CALLS = limit("kernels", "mode_steps"), limit("kernels", "mode_calls")
+"""Parts of the steps and of the calls beyond which long calls are a second mode of their kind."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,15 @@ class SmallRuns:
 def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outlier, ...]:
     """Calls above twice the typical duration of their kind, the costliest per operator."""
     kernels = timeline.kernels
-    order = np.lexsort((kernels.duration, kernels.signature))
-    signature, duration = kernels.signature[order], kernels.duration[order]
-    first = np.flatnonzero(np.r_[True, signature[1:] != signature[:-1]])
-    size = np.diff(np.r_[first, signature.size])
-    median = duration[first + size // 2]
-    typical = np.zeros(len(kernels.signatures))
-    calls = np.zeros(len(kernels.signatures), np.int64)
-    typical[signature[first]], calls[signature[first]] = median, size
-    usual = typical[kernels.signature]
-    odd = np.flatnonzero((kernels.duration > 2 * usual) & (calls[kernels.signature] >= FEWEST_CALLS) & (usual > 0))
+    kind = _kinds_of(kernels)
+    order = np.lexsort((kernels.duration, kind))
+    alike, duration = kind[order], kernels.duration[order]
+    first = np.flatnonzero(np.r_[True, alike[1:] != alike[:-1]])
+    size = np.diff(np.r_[first, alike.size])
+    calls, typical = size, duration[first + size // 2]
+    usual = typical[kind]
+    far = (kernels.duration > 2 * usual) & (calls[kind] >= FEWEST_CALLS) & (usual > 0)
+    odd = np.flatnonzero(far & ~_recurring(timeline, kind, far, calls)[kind])
     odd = odd[~timeline.communication[odd]]
     found: dict[str, Outlier] = {}
     excess: dict[str, float] = defaultdict(float)
@@ -68,11 +69,32 @@ def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outli
         if name not in found and len(found) < MOST:
             s = kernels.signatures[kernels.signature[i]]
             found[name] = Outlier(
-                name, types[type_of[i]], s.input_shapes, int(calls[kernels.signature[i]]), float(usual[i]),
+                name, types[type_of[i]], s.input_shapes, int(calls[kind[i]]), float(usual[i]),
                 float(kernels.duration[i]), 0.0, timeline.windows.names[timeline.windows.of[i]], int(kernels.start[i]),
             )  # fmt: skip
     rows = [replace(o, excess_us=excess[name]) for name, o in found.items()]
     return tuple(sorted(rows, key=lambda o: -o.excess_us)[: MOST // 2])
+
+
+def _kinds_of(kernels: Kernels) -> Ints:
+    """Number of each kernel's kind: calls of one kind have the same type, shapes and data types; where no shapes were
+    recorded, nothing says that two operators of a type do the same, so the name counts as well."""
+    shaped = np.array([bool(s.input_shapes.strip('";N/A')) for s in kernels.signatures])[kernels.signature]
+    names = np.where(shaped, 0, kernels.name.astype(np.int64) + 1)
+    keys = kernels.signature.astype(np.int64) * (len(kernels.names) + 1) + names
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+
+
+def _recurring(timeline: Timeline, kind: Ints, far: Mask, calls: Ints) -> Mask:
+    """Kinds of which long calls are nothing odd: several come in most steps, or make a good part of all calls. What
+    such a kernel computes depends on its data, as attention does on its mask."""
+    many = np.bincount(kind[far], minlength=calls.size)
+    steps = len(timeline.windows.names)
+    with_long = np.bincount(np.unique(kind[far] * steps + timeline.windows.of[far]) // steps, minlength=calls.size)
+    with_any = np.bincount(np.unique(kind * steps + timeline.windows.of) // steps, minlength=calls.size)
+    often = (with_any > 1) & (with_long > MODE_STEPS * with_any)
+    recurring: Mask = (many > 1) & (often | (many > MODE_CALLS * calls))
+    return recurring
 
 
 def tail_us(timeline: Timeline, update: Mask) -> Floats:

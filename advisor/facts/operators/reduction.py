@@ -28,6 +28,7 @@ from advisor.facts.operators.kinds import (
     is_aicpu,
     is_conversion,
     is_cube,
+    is_fused_exchange,
     is_fused_update,
     moved_bytes,
 )  # fmt: skip
@@ -104,6 +105,12 @@ class TypeRow:
     float32_dtypes: str = ""
     memory_us: float = 0.0
     """Time of multiplications whose shapes move more bytes than the cube unit could work on meanwhile."""
+    memory_idle_us: float = 0.0
+    """The part of that time in which not even the busiest unit works."""
+    rest_mac_ratio: float | None = None
+    """Busy part of the cube unit in the other multiplications."""
+    rest_shape: str = ""
+    """Input shapes of those in which it idles longest."""
     update_us: float = 0.0
     """Time of those of its kernels that update weights."""
     longest_call: str = ""
@@ -256,7 +263,8 @@ def _row(
     calls = [int(by_signature[0][s]) for s in members]
     first = signatures[int(np.argmax(times))]
     core_us: Counter[str] = Counter()
-    float32 = known = aicpu = padding = memory = 0.0
+    float32 = known = aicpu = padding = memory = memory_idle = 0.0
+    limited: list[int] = []
     worst_padding, padded = 0.0, None
     worst_float32, full = 0.0, None
     aicpu_dtypes: Counter[str] = Counter()
@@ -274,15 +282,23 @@ def _row(
         product = matmul(s)
         if product is not None:
             moved = moved_bytes(s)
-            memory += us if moved > product.balanced else 0.0
+            if moved > product.balanced:
+                limited.append(member)
+                memory += us
+                memory_idle += us * (1 - (_pipes(kernels, [member])[1] or 1.0))
             lost = us * _padding(kernels, member, product, moved)
             padding += lost
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
     pipe, ratio, mac = _pipes(kernels, members)
-    multiplies = (mac or 0.0) >= section("counters")["cube_ratio"]
+    multiplies = (mac or 0.0) >= section("counters")["cube_ratio"] and not is_fused_exchange(name)
     known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
     macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
+    rest = [member for member in members if member not in limited]
+    idle = [
+        us * (1 - mac) if member in rest and mac == mac else 0.0
+        for member, us, mac in zip(members, times, macs, strict=True)
+    ]
     share = None
     if is_conversion(name):
         ours = [i for i in range(len(kernels.names)) if name in kernels.names[i]]
@@ -291,13 +307,15 @@ def _row(
         name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
         communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
-        None if communication or aicpu else slow_case(signatures, calls, times),
+        None if communication or aicpu or is_fused_exchange(name) else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
         float32_call="" if full is None else _call(kernels, full),
         float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
-        longest_call=place, memory_us=memory,
+        longest_call=place, memory_us=memory, memory_idle_us=memory_idle,
+        rest_mac_ratio=_pipes(kernels, rest)[2] if rest else None,
+        rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip
 
 

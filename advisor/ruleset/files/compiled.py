@@ -78,6 +78,8 @@ def compiled(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | No
         made = _read(directories, None)
         if _key(directories) != key:  # a file changed while it was read
             return made
+        if made.errors:  # what is refused is read anew, for somebody is about to mend it
+            return made
         if place is not None:
             _store(place / f"{key}.json", made)
     _remember(key, made)

@@ -106,16 +106,19 @@ def decode_communication(path: Path) -> Listed | None:
     return _listed(path, _COMMUNICATION)
 
 
-def decode_matrix(path: Path) -> Listed | None:
-    """The operations of a communication_matrix.json, likewise."""
-    return _listed(path, _MATRIX)
+def decode_matrix(path: Path, held: bytes | None = None) -> Listed | None:
+    """The operations of a communication_matrix.json, likewise; `held` is its content where that was read already."""
+    return _listed(path, _MATRIX, held)
 
 
-def _listed(path: Path, decoder: msgspec.json.Decoder[dict[str, dict[str, dict[str, T]]]]) -> Listed | None:
-    if require_file(path) > LARGEST:
+def _listed(
+    path: Path, decoder: msgspec.json.Decoder[dict[str, dict[str, dict[str, T]]]], held: bytes | None = None
+) -> Listed | None:
+    if held is None and require_file(path) > LARGEST:
         return None
+    content = path.read_bytes() if held is None else held
     try:
-        steps = decoder.decode(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+        steps = decoder.decode(content.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     listed = Listed(filled=bool(steps))

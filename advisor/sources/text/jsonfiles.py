@@ -368,7 +368,7 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     size = reference.options.get("world_size") or 0
     frames = []
     for path in reference.paths:
-        file, listed = str(path), decode_matrix(path)
+        file, listed = str(path), decode_matrix(path, reference.held.get(path))
         if listed is not None:
             frame = place_links(_links(listed), file, columns, note, world_size=size, **options)
             anything = listed.filled

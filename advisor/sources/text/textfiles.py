@@ -100,4 +100,9 @@ def read_text(path: Path, limit: int | None = None) -> str:
         raise TooLarge(f"{path.name} is larger than {LARGEST >> 30} GiB")
     with path.open("rb") as stream:
         data = stream.read() if limit is None else stream.read(limit)
+    return decoded(data)
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file, or of its beginning."""
     return data.decode(detect_encoding(data[:_SAMPLE], whole=len(data) <= _SAMPLE), errors="replace")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.engine.concluding.roots import assign_roles
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import materiality, unexplained_part
+from advisor.knowledge.savings import materiality, unexplained_part, unowned_part
 from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Subject, Text
 
 STEP_US = 100_000.0
@@ -79,6 +79,20 @@ def test_more_than_half_is_an_explanation_in_part() -> None:
     assert done["COMM"].role is Role.CONTRIBUTING and done["COMM"].because == (done["HOST"].id,)
     assert done["COMM"].at_stake is not None and done["COMM"].at_stake.us_per_step is not None
     assert abs(done["COMM"].at_stake.us_per_step - 0.10 * STEP_US) < 1e-6
+
+
+@given(st.floats(0.02, 0.4), st.floats(1.01, 3.0))
+def test_what_nobody_owns_stands_behind_a_known_cause_unless_it_is_clearly_more(known: float, times: float) -> None:
+    """The first line is the cause that can be repaired; lost time comes first only where it is clearly more."""
+    assume(abs(times * unowned_part() - 1.0) > 1e-3 and times * known < 0.8)
+    left = Severity.HIGH, Role.ROOT_CAUSE
+    host = replace(cause("HOST", known), id="F1", severity=left[0], role=left[1])
+    lost = replace(symptom(times * known), id="F2", severity=left[0], role=left[1])
+    found = assign_roles([lost, host], {}, KINDS)
+    first = "COMM" if times * unowned_part() > 1.0 else "HOST"
+    assert found[0].rule == first
+    said = summarise([lost, host], [], facts(times * known, known)).direction
+    assert said == {"COMM": "communication", "HOST": "scheduling"}[first]
 
 
 def test_a_stage_s_wait_is_not_measured_against_the_typical_step() -> None:

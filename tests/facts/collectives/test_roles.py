@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def layers(kind: str, begin: float, end: float, count: int = 8) -> list[tuple[st
 )
 def test_purpose_of_the_only_kind_of_group(program, role):
     """Weights may be gathered in forward; only sharded layers reduce there."""
-    found = roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, False)
+    found = roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, False, {})
     assert found == {"g": role}
 
 
@@ -50,4 +52,45 @@ def test_purpose_of_the_only_kind_of_group(program, role):
 def test_exchange_of_tokens_is_the_experts_where_kernels_serve_some(experts, role):
     """All ranks exchange in every layer: tokens, where kernels send them to experts; else what operators shard."""
     program = layers("alltoall", 0, 24000, 16)
-    assert roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, experts)["g"] == role
+    assert roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, experts, {})["g"] == role
+
+
+def ring(sizes: dict[str, float]) -> tuple[dict[str, tuple[int, ...]], dict[int, Exchanges]]:
+    """Four ranks that pass keys and values on in pairs, and reduce something of this many bytes together."""
+    groups = {"01": (0, 1), "12": (1, 2), "23": (2, 3), "30": (0, 3), "all": (0, 1, 2, 3)}
+    found = {}
+    for rank in range(4):
+        mine = tuple(name for name, ranks in groups.items() if rank in ranks)
+        n = len(mine)
+        names = ("batchsendrecv", "allreduce")
+        name = np.array([0] * (n - 1) + [1])
+        numbers, flat = np.arange(n), np.zeros(n)
+        bytes_of = np.array([1e7] * (n - 1) + [sizes["all"]])
+        found[rank] = Exchanges(
+            ("1",), mine, names, np.zeros(n, np.int64), numbers, name, names, np.zeros(n, np.int64),
+            (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, bytes_of, flat + 80.0, None, 1,
+        )  # fmt: skip
+    return groups, found
+
+
+def test_ranks_that_reduce_gradients_together_are_no_stages():
+    """A ring of attention shares its weights, so its exchange is no pipeline's."""
+    groups, found = ring({"all": 1e8})
+    roles = roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), False, {})
+    assert {roles[name] for name in ("01", "12", "23", "30")} == {"context"}
+
+
+def test_a_norm_over_all_stages_binds_no_weights():
+    """Clipping gradients reduces eight bytes over a pipeline; its stages' own gradients are a million times larger."""
+    groups, found = ring({"all": 8.0})
+    own = {f"own{rank}": (rank, rank + 4) for rank in range(4)}
+    for rank, ex in found.items():
+        n = len(ex.name)
+        found[rank] = replace(
+            ex, groups=(*ex.groups, f"own{rank}"), step=np.zeros(n + 1, np.int64), group=np.arange(n + 1),
+            name=np.append(ex.name, 1), ordinal=np.zeros(n + 1, np.int64), start_ns=np.append(ex.start_ns, 9_000_000),
+            size_bytes=np.append(ex.size_bytes, 1e8), elapsed_us=np.full(n + 1, 100.0),
+            transit_us=np.full(n + 1, 80.0), booked_us=np.zeros(n + 1), transport_us=np.full(n + 1, 80.0),
+        )  # fmt: skip
+    roles = roles_of({**groups, **own}, {}, found, dict.fromkeys(range(4), COMPUTING_US), False, {})
+    assert {roles[name] for name in ("01", "12", "23", "30")} == {"pipeline"}

@@ -186,6 +186,16 @@ def test_a_clock_counts_only_while_kernels_run(tmp_path):
     assert drops == pytest.approx([0.0])
 
 
+def test_a_clock_that_never_changes_is_recorded_all_the_same(tmp_path):
+    """One sample holds until the next one: a card that is throttled all the time changes its clock in no step."""
+    write(tmp_path, loop(["MatMulV2", "MulGrad"], 100, 2_000_000.0, step="1"))
+    events = [{"ph": "C", "name": "AI Core Freq", "pid": 1, "tid": 0, "ts": f"{ORIGIN_US}.000", "args": {"MHz": 1300}}]
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], ["timeline.core_mhz_mean", "timeline.core_mhz_drop"], Options(jobs=1)).facts
+    assert [fact.value for fact in facts.of("timeline.core_mhz_mean").values()] == pytest.approx([1300.0])
+    assert [fact.value for fact in facts.of("timeline.core_mhz_drop").values()] == pytest.approx([0.0])
+
+
 def test_one_operator_measured_alone_is_told_as_that(tmp_path, rules):
     """`msprof op`: which unit binds it, on how many blocks; nothing of steps, and never healthy."""
     folder = tmp_path / "OPPROF_20260101000000_ABC"

@@ -1,0 +1,53 @@
+"""Odd calls: one that is far above others of its kind, not a kind that has two ways of working."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from advisor.model import RUN, Subject
+from advisor.pipeline import measure
+
+COLUMNS = (
+    "Step ID", "Name", "Type", "Accelerator Core", "Start Time(us)", "Duration(us)", "Input Shapes",
+    "Input Data Types", "Input Formats", "Output Shapes", "Output Data Types", "Output Formats",
+)  # fmt: skip
+
+
+def profile(folder: Path, calls: list[tuple[str, str, float, str]], steps: int = 4) -> Path:
+    """A card's kernel table: name, type, microseconds and shape of each call of a step; a name with a number in front,
+    as "2:Odd", comes in that step only."""
+    out = folder / "host_1_20260601142437309_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    out.mkdir(parents=True)
+    with (out / "kernel_details.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        now = 1_000_000.0
+        for step in range(steps):
+            for name, type_name, us, shape in calls:
+                only, _, plain = name.rpartition(":")
+                if only and int(only) != step:
+                    continue
+                kinds = "FLOAT16" if shape else "N/A"
+                rows.writerow(
+                    [step, plain, type_name, "AI_VECTOR_CORE", f"{now:.3f}", us, *(shape or "N/A", kinds, "ND") * 2]
+                )
+                now += us + 1
+    return folder
+
+
+def test_one_long_call_is_odd_and_a_second_way_of_working_is_none(tmp_path):
+    """Attention takes thirty times as long where its mask is full, in every step; one Mul did so once."""
+    usual = [("aclnnFlash", "FlashAttentionScore", 15.0, "64,64")] * 6 + [("aclnnMul", "Mul", 20.0, "64,64")] * 4
+    extra = [("aclnnFlash", "FlashAttentionScore", 450.0, "64,64")] * 2 + [("2:aclnnMul", "Mul", 600.0, "64,64")]
+    facts = measure([profile(tmp_path, usual + extra)], None).facts
+    assert facts.value("operator.slowest_us", Subject("operator", "aclnnMul")) == 600.0
+    assert facts.value("operator.slowest_us", Subject("operator", "aclnnFlash")) is None
+    assert facts.value("operators.compute_us", RUN)
+
+
+def test_without_shapes_only_calls_of_one_name_are_alike(tmp_path):
+    """A level that records neither types nor shapes says of no two operators that they do the same."""
+    calls = [("aclnnAdd", "N/A", 4.0, "")] * 20 + [("aclnnApplyAdamWV2", "N/A", 80.0, "")] * 2
+    facts = measure([profile(tmp_path, calls)], None).facts
+    assert facts.value("operator.slowest_us", Subject("operator", "aclnnApplyAdamWV2")) is None
