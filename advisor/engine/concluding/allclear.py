@@ -145,6 +145,10 @@ def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:
         return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
     if partial := facts.number("run.partial_steps", RUN):
         return Doubt(both("all_clear.partial_steps", count=int(partial)), both("all_clear.partial_steps_tell"))
+    recorded, asked = (facts.number(f"collection.steps_{what}", COLLECTION) for what in ("recorded", "expected"))
+    if recorded is not None and asked is not None and recorded < min(asked, limit["few"]["value"]):
+        lacking = {"count": int(recorded), "all": int(asked)}
+        return Doubt(both("all_clear.absent_steps", **lacking), both("all_clear.partial_steps_tell"))
     longest, shortest = facts.number("step.longest_us", RUN), facts.number("step.shortest_us", RUN)
     if steps is None or steps >= limit["few"]["value"] or not longest or not shortest:
         return None
@@ -171,6 +175,8 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     rest = facts.number("communication.exposed_without_bubble_share", RUN)
     lost["pipelined"] = whole - (whole if rest is None else rest)
     least["pipelined"] = least["communication"]
+    lost["transfer"] = facts.number("communication.exposed_transfer_share", RUN) or 0.0
+    least["transfer"] = least["communication"]
     for direction, share in lost.items():
         state[direction] = share >= least[direction]
     for entry in terms()["needed"]:

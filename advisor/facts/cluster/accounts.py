@@ -48,6 +48,11 @@ class Accounts:
         """compute, data or host."""
         return {"compute": self.compute, "data": self.data, "host": self.host}[name]
 
+    def told_as(self, cause: str) -> str:
+        """What a rank is late from, as far as the tables tell: where none has the wait for data apart from late
+        launches, it idles."""
+        return "idle" if cause == "host" and not self.data_known else cause
+
     @property
     def step_us(self) -> float:
         """Duration of a step on average, as `step.time_us` has it."""
@@ -74,16 +79,20 @@ def accounts(run: Run) -> Accounts | None:
     if not np.isfinite(computing).any():
         computing = table("fp_bp")
     interval = table("interval")
-    fetching = _fetching(courses, ranks, steps)
+    fetching = _of_courses(courses, ranks, steps, "fetching_us")
+    awaiting = _of_courses(courses, ranks, steps, "awaiting_us")
+    if np.nansum(awaiting) > 0:
+        computing, exposed = computing - np.nan_to_num(awaiting), np.nan_to_num(exposed) + np.nan_to_num(awaiting)
     if np.isfinite(interval).any():
         data, host = interval, np.nan_to_num(idle)
     elif np.isfinite(gap).any():
         data, host = gap, np.maximum(np.nan_to_num(idle) - np.nan_to_num(gap), 0.0)
     else:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
+    # kernels without GetNext tell of no wait in it, and nothing of the wait before the first kernel
+    known = bool(np.isfinite(data).any() or np.nansum(fetching) > 0)
     if np.isfinite(fetching).any():
         computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
-    known = bool(np.isfinite(data).any())
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out)
 
@@ -95,13 +104,13 @@ def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:
     return values[[times.places[s] for s in steps]].astype(float)
 
 
-def _fetching(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> Floats:
-    """Time in GetNext, rank by step; NaN where not told."""
-    fetching = np.full((len(ranks), len(steps)), np.nan)
+def _of_courses(courses: dict[int, Course], ranks: list[int], steps: list[str], name: str) -> Floats:
+    """A time of the courses, rank by step; NaN where not told."""
+    found = np.full((len(ranks), len(steps)), np.nan)
     for row, rank in enumerate(ranks):
         course = courses.get(rank)
         place = {} if course is None else {step: i for i, step in enumerate(course.steps)}
         for column, step in enumerate(steps):
             if course is not None and step in place:
-                fetching[row, column] = course.fetching_us[place[step]]
-    return fetching
+                found[row, column] = getattr(course, name)[place[step]]
+    return found

@@ -44,7 +44,8 @@ KINDS = (
          formula="the lesser of own work above the peers' and their exposed communication above its own", needs=_NEEDS),
     kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
-         "compute, data, host, unknown, or none on a rank nobody waits for: what it has more of than its peers",
+         "compute, data, host, idle where no table tells data from host, unknown, or none on a rank nobody waits for: "
+         "what it has more of than its peers",
          needs=_NEEDS),
     kind("rank.lateness_steadiness", "ratio", "rank",
          "share of the steps in which its own work was above its peers' by half of the usual", needs=_NEEDS),
@@ -100,7 +101,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         entry = late.get(rank)
         if entry is None:
             continue
-        yield from _facts_of(entry, subject, step_us, sources, n)
+        yield from _facts_of(entry, balance.told_as(entry.cause), subject, step_us, sources, n)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if rank in idling:
@@ -127,7 +128,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_basis", subject, basis, *sources)
 
 
-def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[Source, ...], n: int) -> Iterator[Fact]:
+def _facts_of(
+    entry: Lateness, cause: str, subject: Subject, step_us: float, sources: tuple[Source, ...], n: int
+) -> Iterator[Fact]:
     for part, name in (("compute", "computing_excess"), ("data", "data_wait_excess"), ("host", "launch_lateness")):
         if part in entry.parts:
             yield from fact(f"rank.{name}_us", subject, entry.parts[part], *sources, samples=n)
@@ -135,7 +138,7 @@ def _facts_of(entry: Lateness, subject: Subject, step_us: float, sources: tuple[
     yield from fact("rank.exposed_excess_us", subject, entry.exposed_us, *sources, samples=n)
     yield from fact("rank.lateness_us", subject, entry.late_us, *sources, samples=n)
     yield from fact("rank.lateness_share", subject, entry.late_us / step_us, *sources, samples=n)
-    yield from fact("rank.late_cause", subject, entry.cause if entry.late_us > 0 else "none", *sources, samples=n)
+    yield from fact("rank.late_cause", subject, cause if entry.late_us > 0 else "none", *sources, samples=n)
     yield from fact("rank.lateness_steadiness", subject, entry.steadiness, *sources, samples=n)
     if entry.noise_us:
         yield from fact("rank.lateness_deviation", subject, entry.own_us / entry.noise_us, *sources, samples=n)

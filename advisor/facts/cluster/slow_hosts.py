@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.cluster.accounts import accounts
+from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import joint_gain
 from advisor.facts.cluster.lateness import ALIKE, Lateness, kernel_speeds, latenesses
 from advisor.facts.collectives.exchanges import EXCHANGES
@@ -27,7 +27,8 @@ KINDS = (
     kind("host.kernel_speed_ratio", "number", "host", "the same kernels take this many times as long on all its ranks",
          formula="lowest kernel_speed_ratio of its ranks", needs="kernels"),
     kind("host.late_cause", "text", "host",
-         "compute, data or host: what most of its ranks are late from, where others wait for them", needs=_NEEDS),
+         "compute, data, host, or idle where no table tells data from host: what most of its ranks are late from, "
+         "where others wait for them", needs=_NEEDS),
     kind("host.late_rank_share", "ratio", "host", "share of its ranks that others wait for because of that",
          formula="ranks late half as long as the host's median and longer", needs=_NEEDS),
     kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
@@ -59,7 +60,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     layout, late, balance = partition(run), latenesses(run), accounts(run)
     yield from _speeds(run, layout)
     if balance is not None:
-        yield from _late_hosts(run, late, layout, balance.step_us)
+        yield from _late_hosts(run, late, layout, balance)
         yield from _starved_first_stage(run, late, layout, balance.step_us)
 
 
@@ -82,7 +83,7 @@ def _speeds(run: Run, layout: Partition) -> Iterator[Fact]:
             yield from fact("host.slow_rank_share", subject, sum(s > 1 for s in known) / len(known), samples=len(known))
 
 
-def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us: float) -> Iterator[Fact]:
+def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, balance: Accounts) -> Iterator[Fact]:
     """Hosts of several ranks that are late from one cause: the host is at fault, and its ranks gain jointly."""
     found: dict[str, tuple[str, float]] = {}
     members = {host: ranks for host, ranks in _by_host(layout, late).items() if len(ranks) > 1}
@@ -101,17 +102,17 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, step_us:
         steadiness = float(np.median([late[r].steadiness for r in ranks]))
         gain, _ = joint_gain(run, slow, replayed=host in worst)
         subject, n = Subject("host", host, tuple(ranks)), len(ranks)
-        yield from fact("host.late_cause", subject, cause, samples=n)
+        yield from fact("host.late_cause", subject, balance.told_as(cause), samples=n)
         yield from fact("host.rank_count", subject, n)
         yield from fact("host.late_rank_share", subject, len(slow) / n, samples=n)
         yield from fact(
             "host.elsewhere_share", subject, sum(o.late_us > over / ALIKE for o in others) / max(len(others), 1)
         )
         yield from fact("host.excess_us", subject, over, samples=n)
-        yield from fact("host.excess_share", subject, over / step_us, samples=n)
+        yield from fact("host.excess_share", subject, over / balance.step_us, samples=n)
         yield from fact("host.steadiness", subject, steadiness, samples=n)
         yield from fact("host.saving_us", subject, gain, samples=n)
-        yield from fact("host.saving_share", subject, gain / step_us, samples=n)
+        yield from fact("host.saving_share", subject, gain / balance.step_us, samples=n)
 
 
 def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition, step_us: float) -> Iterator[Fact]:

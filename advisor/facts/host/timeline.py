@@ -16,14 +16,15 @@ from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
-from advisor.facts.recording.overhang import tell_apart, tell_overhang
+from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_unlinked
+from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import operator_name
-from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.rank_trace import device_lanes, load_trace
 from advisor.sources.streams.trace import Trace
 
 GAPS = 10
@@ -33,6 +34,8 @@ LONG_US = limit("launches", "long_us")
 COVERS = limit("launches", "covers")
 """A host event that covers less of a stretch does not explain it."""
 
+_FRAMEWORKS = frozenset(("Python", "MindSpore", "PyTorch", "Torch"))
+"""Processes of a timeline that hold what the framework and the script do."""
 _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
 _FRAME = re.compile(
     r"^((Python::PythonObserved::)?ProfilerStep|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
@@ -173,14 +176,18 @@ IDLE = Reduction("timeline", Idle)
 
 
 def reduce(rank: Rank) -> Idle | None:
-    """Idle stretches of the device; None without kernels or where rows are missing between them."""
+    """Idle stretches of the device: by its kernels, else by what the timeline draws of it; None where rows are missing
+    between kernels."""
     timeline = timeline_of(rank)
-    if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
+    if timeline is None:
+        return _from_lanes(rank)
+    if not timeline.whole or not (timeline.kernels.start >= 0).any():
         return None
     trace = load_trace(rank)
     if trace is not None:
         tell_overhang(rank, trace, timeline.kernels)
         tell_apart(rank, trace, timeline.kernels)
+        tell_unlinked(rank, trace, timeline.kernels)
     windows = timeline.windows
     steps = len(windows.names)
     low, high = int(windows.start[0]), int(windows.end.max())
@@ -204,6 +211,34 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else _clock(trace, busy(timeline)),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
     )
+
+
+def _from_lanes(rank: Rank) -> Idle | None:
+    """The same where the timeline alone tells of the device: what ran before and after a stretch is not told then."""
+    trace, lanes, found = load_trace(rank), device_lanes(rank), reduce_steps(rank)
+    if trace is None or lanes is None or found is None or not found.steps:
+        return None
+    rows = found.steps
+    first, last = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("start_ns", "end_ns"))
+    running = union(*(np.concatenate((lanes[0][at], lanes[1][at])) for at in (0, 1)))
+    start, end = complement(running, int(first[0]), int(last.max()))
+    step = np.clip(np.searchsorted(first, start, side="right") - 1, 0, len(rows) - 1)
+    inside = start < last[step]
+    start, end, step = start[inside], end[inside], step[inside]
+    length = (end - start) / 1000
+    long, host = length >= LONG_US, bool(trace.host.start.size)
+    gaps = tuple(
+        Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "",
+            host_activity(trace, int(start[i]), int(end[i])) if host else None)
+        for i in np.argsort(start - end, kind="stable")[:GAPS].tolist()
+    )  # fmt: skip
+    steps = len(rows)
+    return Idle(
+        tuple(row.step for row in rows), (last - first) / 1000, sums(step, length, steps),
+        sums(step[long], length[long], steps), sums(step[long], None, steps), gaps, None,
+        _loading(trace, gaps, start, end, step, steps), own_code_us(trace, start, end, step, steps),
+        _clock(trace, running), found.sources,
+    )  # fmt: skip
 
 
 def _gaps(
@@ -251,10 +286,12 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
 def _loading(
     trace: Trace, gaps: tuple[Gap, ...], start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int
 ) -> Floats | None:
-    """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps."""
+    """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps. A
+    timeline without the framework's own events says nothing of a loader."""
     host = trace.host
     chosen = np.array([bool(_LOADER.search(name)) for name in host.names], bool)[host.name]
-    if not chosen.any() and not any(gap.host for gap in gaps):
+    recorded = any(process in _FRAMEWORKS for process, _ in trace.activities)
+    if not chosen.any() and not (recorded and any(gap.host for gap in gaps)):
         return None
     calls = union(host.start[chosen], host.end[chosen])
     found = sums(step, (covered(calls, end) - covered(calls, start)) / 1000, steps)
@@ -396,4 +433,4 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
         yield from fact("timeline.gap_owner_share", subject, share, *sources)
 
 
-FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels",), uses=(STEPS,)),)
+FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=(STEPS,)),)

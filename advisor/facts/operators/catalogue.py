@@ -65,7 +65,7 @@ KINDS = (
         "operator_type.category",
         "text",
         _TYPE,
-        "cube, attention, vector, conversion, update, fetch, aicpu",
+        "cube, attention, vector, conversion, update, fetch, aicpu, or exchange: it computes and communicates in one",
         needs=_NEEDS,
     ),
     kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),

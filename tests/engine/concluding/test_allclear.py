@@ -13,6 +13,7 @@ from advisor.engine.concluding.allclear import objection, terms
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import Fact, FactSet
 from advisor.model import (
+    COLLECTION,
     RUN,
     Check,
     Confidence,
@@ -233,3 +234,27 @@ def test_a_mean_of_few_unlike_steps_clears_none_of_them(count: int, ratio: float
     known = facts(step__count=count, step__shortest_us=5e4, step__longest_us=5e4 * ratio)
     unlike = count < limits["few"]["value"] and ratio > limits["value"]
     assert direction(known) == ("undetermined" if unlike else "healthy")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked", "told"), [(4, 8, "undetermined"), (8, 8, "healthy"), (40, 80, "healthy")]
+)
+def test_a_few_of_the_steps_that_were_asked_for_clear_nothing(recorded: int, asked: int, told: str) -> None:
+    """The slow steps may be among those that are not at hand; of many steps the rest tells little more."""
+    known = facts(step__count=recorded)
+    known.add(Fact("collection.steps_recorded", COLLECTION, recorded, 5))
+    known.add(Fact("collection.steps_expected", COLLECTION, asked, 5))
+    assert direction(known) == told
+
+
+@pytest.mark.parametrize(("share", "compared", "told"), [
+    (0.05, False, "undetermined"), (0.02, False, "healthy"), (0.05, True, "healthy"),
+])  # fmt: skip
+def test_exposed_transfers_are_cleared_by_links_side_by_side_only(share: float, compared: bool, told: str) -> None:
+    """A slow card slows every collective alike: without the links nobody sees that it is one card."""
+    known = facts(communication__exposed_transfer_share=share)
+    if compared:
+        known.add(Fact("link.bandwidth_bytes_per_s", Subject("link", "0-1", (0, 1)), 18e9, 5))
+    found = summarise([], [Check("X001", Outcome.PASS)], known)
+    assert found.direction == told
+    assert (told == "healthy") == ("communication_matrix.json" not in found.headline.en)

@@ -114,3 +114,17 @@ def test_a_rank_all_of_whose_peers_are_known_rests_on_no_absent_one(
     facts = FactSet([*(Fact(name, RUN, value) for name, value in part.items()),
                      Fact("rank.uncompared_peers", rank, unknown)])  # fmt: skip
     assert is_partial(load_rules(strict=False).by_id["CLUS010"], rank, facts) is rests
+
+
+@pytest.mark.parametrize(("kernels", "rests"), [({}, True), ({"recording.kernels": 400}, False)])
+def test_a_table_without_steps_tells_of_one_stretch(kernels: dict[str, Value], rests: bool) -> None:
+    """Which stage waits in it may be chance, as in a single step; kernels are seen again and again."""
+    facts = FactSet([Fact(name, RUN, value) for name, value in ({"recording.has_steps": False} | kernels).items()])
+    assert is_partial(load_rules(strict=False).by_id["CLUS070"], Subject("stage", "1", (2, 3)), facts) is rests
+
+
+@pytest.mark.parametrize(("steps", "rests"), [(2, True), (3, False)])
+def test_a_rank_that_waits_longer_for_data_in_two_steps_may_have_had_two_bad_ones(steps: int, rests: bool) -> None:
+    """Whether it is the same rank in every step shows in three at least."""
+    facts = FactSet([Fact("step.count", RUN, steps)])
+    assert is_partial(load_rules(strict=False).by_id["DATA040"], Subject("rank", "7", (7,)), facts) is rests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +84,33 @@ def test_a_timeline_cut_or_compressed_gives_the_same_idle_time_a_step(tmp_path: 
     found = measure([path], ["dispatch.starved_idle_share"], Options(jobs=1)).facts
     expected = whole.value("dispatch.starved_idle_share", RUN)
     assert expected > 0.5 and found.value("dispatch.starved_idle_share", RUN) == pytest.approx(expected, rel=0.05)
+
+
+def test_a_timeline_alone_tells_idle_time_and_its_owner(tmp_path: Path) -> None:
+    """Somebody handed over one trace_view.json: two long pauses, and the call of the host that covers them."""
+    at, events = 1_000_000.0, [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Python"}},
+        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "Ascend Hardware"}},
+        {"ph": "M", "name": "thread_name", "pid": 2, "tid": 1, "args": {"name": "Stream 1"}},
+    ]  # fmt: skip
+    for step in range(9):
+        begin = at
+        pause = 40_000.0 if step in (3, 7) else 0.0
+        if pause:
+            host = {"ph": "X", "name": "aten::to", "pid": 1, "tid": 1, "ts": f"{at:.3f}", "dur": pause - 100}
+            events.append(host)
+        kernel = {"ph": "X", "name": "MatMulV2", "pid": 2, "tid": 1, "dur": 490, "args": {"Task Type": "AI_CORE"}}
+        events += [kernel | {"ts": f"{at + pause + 500 * number:.3f}"} for number in range(20)]
+        at += pause + 10_000
+        mark = {"ph": "X", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": f"{begin:.3f}", "dur": at - begin}
+        events.append(mark)
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.number("timeline.idle_share", RUN) == pytest.approx(81_700 / 170_000, rel=0.05)
+    assert facts.value("timeline.gap_owner", RUN) == "aten::to"
+    assert facts.value("step.slow_owner", RUN) == "aten::to"
+    said = next(f for f in judged(tmp_path).findings if f.rule == "SCHED070")
+    assert "aten::to" in said.message.en and "aten::to" in str(said.remedies[0].action.en)
 
 
 def test_launches_that_take_longer_than_kernels_starve_the_device(
