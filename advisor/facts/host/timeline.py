@@ -16,7 +16,7 @@ from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
-from advisor.facts.recording.overhang import tell_apart, tell_overhang
+from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
@@ -187,6 +187,7 @@ def reduce(rank: Rank) -> Idle | None:
     if trace is not None:
         tell_overhang(rank, trace, timeline.kernels)
         tell_apart(rank, trace, timeline.kernels)
+        tell_unlinked(rank, trace, timeline.kernels)
     windows = timeline.windows
     steps = len(windows.names)
     low, high = int(windows.start[0]), int(windows.end.max())
