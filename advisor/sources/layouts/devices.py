@@ -12,6 +12,7 @@ from pathlib import Path
 from advisor.sources.base import Rank
 from advisor.sources.database import kernel_database
 from advisor.sources.reference import TableRef
+from advisor.sources.streams.hardware_lanes import devices_in
 
 PER_DEVICE = ("kernels", "operator_types", "iterations")
 """Tables whose rows name their device."""
@@ -30,6 +31,8 @@ def split_devices(rank: Rank) -> list[Rank]:
     """One rank for each device that the rank's kernels (else its operator types) name; the rank itself where that is
     one, or where the rank is known: it has one device. What does not tell devices apart is left out, as a timeline of
     all of them is nobody's."""
+    if not rank.rank_known and not any(name in rank.tables for name in PER_DEVICE):
+        return _split_timeline(rank)
     told = [name for name in PER_DEVICE if name in rank.tables and rank.tables[name].reader in _READERS]
     table = next((name for name in PER_DEVICE if name in rank.tables), None)
     if rank.rank_known or table not in told:
@@ -43,21 +46,40 @@ def split_devices(rank: Rank) -> list[Rank]:
         shown = ", ".join(left[:MOST_SHOWN]) + (f" and {len(left) - MOST_SHOWN} more" if left[MOST_SHOWN:] else "")
         text = f"holds {len(devices)} devices, each judged as a rank; not told apart by device and left out: {shown}"
         rank.note(file, text)
-    return [
-        replace(
-            rank,
-            device=device,
-            tables={
-                name: replace(rank.tables[name], options={**rank.tables[name].options, "device": device})
-                for name in told
-            },
-            info=dict(rank.info),
-            problems=list(rank.problems),
-            _told=set(),
-            _cache={},
-        )
-        for device in devices
-    ]
+    return [_of_device(rank, device, told) for device in devices]
+
+
+def _of_device(rank: Rank, device: str, told: Sequence[str]) -> Rank:
+    """One device of a rank as a rank of its own, with these of its tables."""
+    return replace(
+        rank,
+        device=device,
+        tables={
+            name: replace(rank.tables[name], options={**rank.tables[name].options, "device": device}) for name in told
+        },
+        info=dict(rank.info),
+        problems=list(rank.problems),
+        _told=set(),
+        _cache={},
+    )
+
+
+def _split_timeline(rank: Rank) -> list[Rank]:
+    """The same where a timeline alone tells of the devices: the numbers of its processes tell them apart."""
+    reference = rank.tables.get("trace")
+    if reference is None or reference.reader != "trace.json":
+        return [rank]
+    try:
+        devices = sorted(set[int]().union(*(devices_in(path) for path in reference.paths)))
+    except (OSError, ValueError):  # whoever reads the timeline tells what is wrong with it
+        return [rank]
+    if len(devices) < 2:
+        return [rank]
+    left = sorted({path.name for name, table in rank.tables.items() if name != "trace" for path in table.paths})
+    beside = f"; not told apart by device and left out: {', '.join(left[:MOST_SHOWN])}" if left else ""
+    text = f"holds {len(devices)} devices side by side, each judged as a rank{beside}"
+    rank.note(rank.relative(reference.paths[0]), text)
+    return [_of_device(rank, str(device), ["trace"]) for device in devices]
 
 
 def _devices(reference: TableRef) -> set[str]:

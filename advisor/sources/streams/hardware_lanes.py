@@ -5,6 +5,7 @@ Read in a pass of its own: there are a million tasks, and they are wanted only w
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Sequence
 from itertools import compress
@@ -18,6 +19,11 @@ from advisor.sources.streams.tasks import orders_streams
 from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
 
 HARDWARE = "Ascend Hardware"
+DEVICE_BITS = 31
+"""msprof numbers the processes of its timeline by process, layer and device, which is in the low five bits; the host
+has all of them set."""
+_AROUND = 1000
+"""Bytes before and after a process's title within which the event lies that gives it."""
 
 Ints = npt.NDArray[np.int64]
 Lane = tuple[Ints, Ints]
@@ -37,8 +43,32 @@ def _works(name: str) -> bool:
     return not (_NO_WORK.match(name) or orders_streams(name) or _STEP_TRACE.match(name))
 
 
-def hardware_lanes(paths: Sequence[Path]) -> tuple[Lane, Lane]:
-    """(computing, communication) as unions of the device's tasks, nanoseconds."""
+def device_of(pid: int | str) -> int | None:
+    """The device of a process of msprof's timeline; None of the host's, and where it is no number."""
+    if not isinstance(pid, int) and not (pid.isdecimal() and pid.isascii() and len(pid) < 20):
+        return None
+    device = int(pid) & DEVICE_BITS
+    return None if device == DEVICE_BITS else device
+
+
+def devices_in(path: Path) -> set[int]:
+    """The devices whose tasks are in a timeline, by the numbers of their processes; empty of compressed files."""
+    if path.suffix != ".json" or not path.is_file() or not path.stat().st_size:
+        return set()
+    title, found = f'"{HARDWARE}"'.encode(), set()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = data.find(title)
+        while at >= 0:
+            for one in descriptions(data[max(0, at - _AROUND) : at + _AROUND]):
+                named = one.ph == "M" and one.name == "process_name" and one.args.get("name") == HARDWARE
+                if named and (device := device_of(one.pid)) is not None:
+                    found.add(device)
+            at = data.find(title, at + len(title))
+    return found
+
+
+def hardware_lanes(paths: Sequence[Path], device: int | None = None) -> tuple[Lane, Lane]:
+    """(computing, communication) as unions of the device's tasks, nanoseconds; of one device where several are told."""
     pids: set[int | str] = set()
     lanes: dict[bool, list[Lane]] = {False: [], True: []}
     waiting: list[Event] = []
@@ -48,6 +78,7 @@ def hardware_lanes(paths: Sequence[Path]) -> tuple[Lane, Lane]:
                 named = {
                     one.pid for one in descriptions(block)
                     if one.ph == "M" and one.name == "process_name" and one.args.get("name") == HARDWARE
+                    and device in (None, device_of(one.pid))
                 }  # fmt: skip
                 pids |= named
                 if not pids:

@@ -35,13 +35,19 @@ def device_lanes(rank: Rank) -> tuple[Lane, Lane] | None:
         return None
     lanes = trace.computing, trace.communication
     if not lanes[0][0].size and trace.hardware:
-        lanes = hardware_lanes(rank.tables["trace"].paths)
+        lanes = hardware_lanes(rank.tables["trace"].paths, _device_of(rank))
     return lanes if lanes[0][0].size else None
 
 
 def _read(rank: Rank) -> Trace | None:
     if rank.has("trace"):
-        return stream_trace(rank.tables["trace"].paths, rank.note_path)
+        return stream_trace(rank.tables["trace"].paths, rank.note_path, _device_of(rank))
     if trace_source(rank) is not None:
         return read_trace(rank.tables["kernels"].paths, rank.note_path)
     return None
+
+
+def _device_of(rank: Rank) -> int | None:
+    """The device that is this rank, where its timeline holds several."""
+    device = rank.tables["trace"].options.get("device")
+    return None if device is None else int(device)

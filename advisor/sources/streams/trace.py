@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.reference import Note
-from advisor.sources.streams.hardware_lanes import HARDWARE
+from advisor.sources.streams.hardware_lanes import HARDWARE, device_of
 from advisor.sources.streams.trace_events import (
     CLOCK,
     ITERATION,
@@ -205,7 +205,9 @@ def _only(code: int) -> bytes:
 
 
 class _Collector:
-    def __init__(self) -> None:
+    def __init__(self, device: int | None = None) -> None:
+        self.device = device
+        """The one whose events are wanted, where the timeline holds several; the host's are everybody's."""
         self.processes: list[_Process] = []
         self.place: defaultdict[int | str, int] = defaultdict(self._new)
         """pid -> place among the processes."""
@@ -243,7 +245,12 @@ class _Collector:
                 mine = [other == place for other in places] if few is None else few.translate(_only(place))
                 process.add([*itertools.compress(complete, mine)])
 
+    def _is_another_s(self, pid: int | str) -> bool:
+        return self.device is not None and device_of(pid) not in (None, self.device)
+
     def _describe(self, event: Description) -> None:
+        if self._is_another_s(event.pid) and event.ph != "M":
+            return
         if event.ph == "C":
             value, at = event.args.get("MHz"), nanoseconds([event.ts or b"null"])
             if isinstance(value, (int, float)) and value > 0 and at[0] >= 0:
@@ -258,7 +265,9 @@ class _Collector:
 
     def has_hardware(self) -> bool:
         """Whether the device's own tasks are there."""
-        return any(process.title == HARDWARE for process in self.processes)
+        return any(
+            self.processes[place].title == HARDWARE and not self._is_another_s(pid) for pid, place in self.place.items()
+        )
 
     def finish(self, cut: bool) -> Trace:
         """Everything joined: links matched, processes named."""
@@ -267,7 +276,10 @@ class _Collector:
         host: list[tuple[Ints, Ints, list[str]]] = []
         lanes: dict[str, list[tuple[Ints, Ints]]] = {}
         tasks: dict[str, float] = {}
-        for process in self.processes:
+        others = {place for pid, place in self.place.items() if self._is_another_s(pid)}
+        for place, process in enumerate(self.processes):
+            if place in others:
+                continue
             if process.title in _COLLECTIVES:
                 for name, seen in process.activities():
                     if "__" not in name:
@@ -369,9 +381,9 @@ def _numbers(flows: list[Event]) -> Ints | None:
 _NO_DIGITS = str.maketrans("", "", "0123456789\n")
 
 
-def stream_trace(paths: Sequence[Path], note: Note) -> Trace | None:
-    """The timeline that these files hold; None where they hold no event."""
-    collector, cut = _Collector(), False
+def stream_trace(paths: Sequence[Path], note: Note, device: int | None = None) -> Trace | None:
+    """The timeline that these files hold, of one device where they tell of several; None where they hold no event."""
+    collector, cut = _Collector(device), False
     for path in paths:
         try:
             for events, block in stream(path, note):

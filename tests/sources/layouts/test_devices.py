@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ from advisor.ruleset.files.loader import load_rules
 from advisor.sources.discover import load_profile
 from advisor.sources.layouts.devices import devices_of
 from advisor.sources.streams.kernels import load_kernels
-from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.rank_trace import device_lanes, load_trace
 
 HEADING = (
     "Device_id,Task ID,Stream ID,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)"
@@ -108,3 +109,36 @@ def test_a_database_of_several_devices_is_several_ranks(tmp_path: Path, plain: b
     assert [load_trace(rank) for rank in profile.ranks] == [None, None]
     report = advise([tmp_path], load_rules(config=load_config(None)))
     assert any("2 devices" in problem.problem for problem in report.problems)
+
+
+def _timeline(folder: Path, busy: dict[int, float]) -> Path:
+    """One timeline of an export: each device computes for its share of 100 ms, side by side with the others."""
+    events: list[dict[str, object]] = [{"ph": "M", "name": "process_name", "pid": 1055, "args": {"name": "CANN"}}]
+    for device, share in busy.items():
+        pid = 1056 + 32 * 4 + device
+        events.append({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": "Ascend Hardware"}})
+        events += [
+            {"ph": "X", "name": f"MatMulV{i % 4}", "pid": pid, "tid": 1, "ts": f"{1_000_000 + 1000 * i}.000",
+             "dur": 1000 * share, "args": {"Task Type": "AI_CORE"}}
+            for i in range(100)
+        ]  # fmt: skip
+    (folder / "msprof_20260511093035.json").write_text(json.dumps(events), encoding="utf-8")
+    return folder
+
+
+def test_every_device_of_one_timeline_is_a_rank_with_its_own_lanes(tmp_path: Path) -> None:
+    """Lanes of four devices in one file: none hides the idle time of another, and the split is told."""
+    busy = {0: 0.2, 1: 0.4, 2: 0.6, 3: 0.8}
+    profile = load_profile([_timeline(tmp_path, busy)])
+    assert [rank.device for rank in profile.ranks] == ["0", "1", "2", "3"]
+    for rank in profile.ranks:
+        lanes = device_lanes(rank)
+        assert lanes is not None
+        assert (lanes[0][1] - lanes[0][0]).sum() / 1e6 == pytest.approx(100 * busy[int(rank.device or 0)])
+    assert any("4 devices side by side" in problem.problem for problem in profile.ranks[0].problems)
+
+
+def test_one_device_in_a_timeline_stays_one_rank(tmp_path: Path) -> None:
+    """Processes of the host carry all five bits, and are no device."""
+    profile = load_profile([_timeline(tmp_path, {3: 0.5})])
+    assert len(profile.ranks) == 1 and "devices" not in str(profile.ranks[0].problems)
