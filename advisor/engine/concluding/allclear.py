@@ -143,12 +143,12 @@ def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:
     steps, limit = facts.number("step.count", RUN), terms()["uneven"]
     if steps is not None and steps < terms()["steps"]["value"]:
         return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
+    if partial := facts.number("run.partial_steps", RUN):
+        return Doubt(both("all_clear.partial_steps", count=int(partial)), both("all_clear.partial_steps_tell"))
     recorded, asked = (facts.number(f"collection.steps_{what}", COLLECTION) for what in ("recorded", "expected"))
     if recorded is not None and asked is not None and recorded < min(asked, limit["few"]["value"]):
         lacking = {"count": int(recorded), "all": int(asked)}
         return Doubt(both("all_clear.absent_steps", **lacking), both("all_clear.partial_steps_tell"))
-    if partial := facts.number("run.partial_steps", RUN):
-        return Doubt(both("all_clear.partial_steps", count=int(partial)), both("all_clear.partial_steps_tell"))
     longest, shortest = facts.number("step.longest_us", RUN), facts.number("step.shortest_us", RUN)
     if steps is None or steps >= limit["few"]["value"] or not longest or not shortest:
         return None

@@ -3,11 +3,12 @@ that step or that rank was."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE
+from advisor.facts.recording.kind import RECORDING
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact
 from advisor.sources.base import Rank
@@ -42,6 +43,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """How many steps are known in part only."""
     del facts
     times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    recordings = run.each(RECORDING)
     told = []
     for rank in run.ranks:
         number = rank.rank
@@ -50,7 +52,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             courses[number].steps if number in courses and courses[number].marked else (),
             exchanges[number].steps if number in exchanges else (),
         ]
-        told += [{int(name) for name in each if name.isdecimal() and name.isascii()} for each in names]
+        tables = [_numbers(each) for each in names]
+        marked = _numbers(recordings[number].timeline_steps) if number in recordings else set()
+        # a timeline may count from elsewhere: it tells of lost steps where it shares some with the tables
+        told += [*tables, marked] if marked & set().union(*tables) else tables
     partial = partial_steps(told)
     yield from fact("run.partial_steps", RUN, len(partial))
     yield from fact("run.partial_share", RUN, len(partial) / max(len(set().union(*told)) - 2, 1))
@@ -58,4 +63,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("run.uneven_files", RUN, lacking or None)
 
 
-FAMILIES = (Family("coverage", KINDS, measure, uses=(STEPS, COURSE, EXCHANGES)),)
+def _numbers(names: Iterable[str]) -> set[int]:
+    return {int(name) for name in names if name.isdecimal() and name.isascii()}
+
+
+FAMILIES = (Family("coverage", KINDS, measure, uses=(STEPS, COURSE, EXCHANGES, RECORDING)),)

@@ -98,6 +98,8 @@ class Recording:
     """How long a launch of it took, on how many blocks, and which unit was busy for most of that."""
     kernels: int = 0
     """How many kernels there are to judge; 0 where they do not stand one by one, or only in part."""
+    timeline_steps: tuple[str, ...] = ()
+    """Steps that the timeline marks."""
     framework: str = ""
     """What the events in the timeline are of: pytorch, mindspore, or nothing known."""
 
@@ -166,6 +168,7 @@ def reduce(rank: Rank) -> Recording | None:
     trace = load_trace(rank) if rank.has("trace") or not trains else None
     if trace is not None:
         told["timed"] = True
+        told["timeline_steps"] = tuple(name for name, _, _ in trace.steps)
         trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
         told["framework"] = told.get("framework") or _framework(trace)
         if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):

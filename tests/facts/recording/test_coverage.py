@@ -43,6 +43,21 @@ def test_a_rank_that_lost_a_file_of_the_others_clears_nothing(tmp_path: Path, lo
     assert report.summary.direction == "undetermined" and lost in report.summary.headline.en
 
 
+def test_steps_that_only_the_timeline_marks_are_not_cleared(tmp_path: Path) -> None:
+    """Two steps of a kernel table are all that is left of six, and the timeline still marks the others."""
+    write_profile(simulate(Scenario(data=1, steps=6, layers=2, framework="pytorch")), tmp_path, trace=True)
+    for name in ("step_trace_time.csv", "op_statistic.csv", "api_statistic.csv", "profiler_info_0.json"):
+        for path in tmp_path.rglob(name):
+            path.unlink()
+    (path,) = tmp_path.rglob("kernel_details.csv")
+    rows = load(path)
+    step = rows[0].index("Step Id")
+    names = sorted({row[step] for row in rows[1:]})
+    store(path, [rows[0], *(row for row in rows[1:] if row[step] in names[1:3])])
+    report = advise([tmp_path], load_rules())
+    assert report.summary.direction == "undetermined" and "lack steps" in report.summary.headline.en
+
+
 def test_a_file_that_single_ranks_have_is_lacked_by_nobody() -> None:
     """One rank may record more than the others; what half of them have, all should."""
     kinds = [{"steps": None, "trace": None}, {"steps": None}, {"steps": None}]
