@@ -39,15 +39,25 @@ def _us(ns: int) -> str:
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
+def _names(k: Launch, collective: str) -> tuple[str, str, str, str]:
+    """What the device, the framework, its queue and the runtime call a kernel: a collective bears a number of its own
+    on the device only."""
+    if k.kernel is not None:
+        kind = k.kernel.type
+        return kind, f"aten::{kind.lower()}", f"acl{kind}", f"aclnn{kind}"
+    kind = collective.partition("__")[0].removeprefix("hcom_")
+    return collective, f"c10d::{kind.lower()}_", f"Hccl{kind.capitalize()}", f"hcom_{kind}_"
+
+
 def events(k: Launch, number: int, collective: str) -> Iterator[str]:
     """Everything that the timeline says of one kernel."""
     launch, start, us = _us(k.launch), _us(k.start), k.duration / 1000
-    name = k.kernel.type if k.kernel else collective
+    name, host, queued, called = _names(k, collective)
     pid, tid = (NPU, 2) if k.kernel else (HCCL, 0)
     begin = _us(k.launch - 6000)
     stack = f', "Call stack": "{_STACK}"' if number % STACK_EVERY == 0 else ""
     yield (
-        f'{{"ph": "X", "name": "aten::{name.lower()}", "pid": {PYTHON}, "tid": {PYTHON}, "ts": "{begin}", "dur": 11.25'
+        f'{{"ph": "X", "name": "{host}", "pid": {PYTHON}, "tid": {PYTHON}, "ts": "{begin}", "dur": 11.25'
         f', "cat": "cpu_op", "args": {{"Sequence number": {number}, "Fwd thread id": 0, "Input Dims": '
         f'"4096,5120;\\r\\n5120", "Input type": "c10::BFloat16;\\r\\nc10::BFloat16"{stack}}}}}'
     )
@@ -59,12 +69,12 @@ def events(k: Launch, number: int, collective: str) -> Iterator[str]:
         )
     for word, at, lasts, thread in (("Enqueue", k.launch - 4000, 2.3, PYTHON), ("Dequeue", k.launch - 1500, 5.75, 77)):
         yield (
-            f'{{"ph": "X", "name": "{word}@acl{name}", "pid": {PYTHON}, "tid": {thread}, "ts": "{_us(at)}", '
+            f'{{"ph": "X", "name": "{word}@{queued}", "pid": {PYTHON}, "tid": {thread}, "ts": "{_us(at)}", '
             f'"dur": {lasts}, "cat": "{word.lower()}", "args": {{"correlation_id": {number}}}}}'
         )
     yield (
-        f'{{"name": "AscendCL@aclnn{name}", "pid": {CANN}, "tid": 77, "ts": "{launch}", "dur": 4.25, "args": '
-        f'{{"Thread Id": 77, "Mode": "ACL_NN", "level": "acl", "id": "aclnn{name}", "item_id": "0", "connection_id": '
+        f'{{"name": "AscendCL@{called}", "pid": {CANN}, "tid": 77, "ts": "{launch}", "dur": 4.25, "args": '
+        f'{{"Thread Id": 77, "Mode": "ACL_NN", "level": "acl", "id": "{called}", "item_id": "0", "connection_id": '
         f'{number}}}, "ph": "X"}}'
     )
     yield (

@@ -29,12 +29,13 @@ from advisor.ruleset.language.expression import Call, Expr, FactRef, Literal, Lo
 from advisor.ruleset.language.scopes import IDENTITY
 from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.templates import check_template, placeholders
-from advisor.yamlfiles.document import read_document
+from advisor.yamlfiles.document import read_document, reading_each_once
 from advisor.yamlfiles.faults import Faults, LintError
 
 __all__ = ["LintError", "lint"]
 
 
+@reading_each_once()
 def lint(
     directories: Sequence[Path], *, catalogue: Mapping[str, FactKind] | None = None, cases: bool = True
 ) -> list[LintError]:

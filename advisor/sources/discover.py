@@ -117,6 +117,8 @@ def _search(root: Path, base: Path, profile: Profile, seen: dict[Path, Recogniti
             continue
         try:
             found += _ranks_in(listing, walk, base, seen)
+            if listing.path in seen and seen[listing.path].recognised:
+                walk.recognised()
         except OSError as error:
             text = f"cannot be read: {error.strerror or error}"
             profile.problems.append(Problem(_relative(listing.path, base), text))

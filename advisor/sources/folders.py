@@ -11,6 +11,10 @@ from pathlib import Path
 DEEPEST = 6
 """Levels below the folder a user names that are looked into."""
 MOST_FOLDERS = 100_000
+MOST_BARREN = 3_000
+"""Folders one after another in which nothing is recognised: whoever names a whole disk, or /proc, is told so."""
+MOST_BARREN_NAMES = 300_000
+"""The same of the names in them."""
 _FILE_ENDINGS = (".csv", ".json", ".txt", ".db")
 
 
@@ -91,18 +95,24 @@ def is_folder(path: Path) -> bool:
 
 
 class Walk:
-    """Folders from the top down, each at most once; `prune` keeps it out of those a layout has claimed."""
+    """Folders from the top down, each at most once; `prune` keeps it out of those a layout has claimed, `recognised`
+    tells that it is on the right track."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.problems: list[tuple[Path, str]] = []
         self._pruned: set[Path] = set()
+        self._barren = self._names = 0
+
+    def recognised(self) -> None:
+        self._barren = self._names = 0
 
     def prune(self, folder: Path) -> None:
         self._pruned.add(folder)
 
     def __iter__(self) -> Iterator[Listing]:
         seen: set[tuple[int, int]] = set()
+        above = set(_above(self.root))
         waiting = [(self.root, 0)]
         for path, depth in waiting:
             try:
@@ -114,9 +124,19 @@ class Walk:
             if key in seen:
                 continue
             seen.add(key)
+            if key in above:
+                self.problems.append((path, "is a link to a folder that holds the profile itself; not followed"))
+                continue
             listing = list_folder(path)
             if listing.problem:
                 self.problems.append((path, listing.problem))
+            if self._barren >= MOST_BARREN or self._names >= MOST_BARREN_NAMES:
+                text = f"nothing was recognised in {self._barren} folders; the rest was not looked at: "
+                text += "name the folder of one recording"
+                self.problems.append((self.root, text))
+                return
+            self._barren += 1
+            self._names += len(listing.files) + len(listing.folders)
             yield listing
             if path in self._pruned or not listing.folders:
                 continue
@@ -127,3 +147,13 @@ class Walk:
                 self.problems.append((path, f"more than {MOST_FOLDERS} folders; the rest was not looked at"))
                 return
             waiting.extend((path / name, depth + 1) for name in listing.folders if not name.startswith("."))
+
+
+def _above(root: Path) -> Iterator[tuple[int, int]]:
+    """The identities of the folders that hold this one."""
+    for folder in root.resolve().parents:
+        try:
+            status = folder.stat()
+        except OSError:
+            continue
+        yield status.st_dev, status.st_ino

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,8 +43,30 @@ class Document:
         return self.lines.get(where, 1)
 
 
+_READ: ContextVar[dict[Path, Document] | None] = ContextVar("documents read", default=None)
+
+
+@contextmanager
+def reading_each_once() -> Iterator[None]:
+    """While this lasts, a file that was read is not parsed again for the next one who asks; nobody changes it."""
+    token = _READ.set({})
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
 def read_document(path: Path) -> Document:
     """Reads one YAML file. Raises RuleError with file and line for everything that is not plain, bounded YAML."""
+    known = _READ.get()
+    if known is None:
+        return _read(path)
+    if path not in known:
+        known[path] = _read(path)
+    return known[path]
+
+
+def _read(path: Path) -> Document:
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)

@@ -18,6 +18,8 @@ class Explanation:
     reason: str
     quiet: bool = False
     """Only where no finding comes or goes."""
+    believable: bool = False
+    """The mutant is a recording that a profiler could have written: what it says may be certain."""
 
 
 EXPLAINED: tuple[Explanation, ...] = (
@@ -49,6 +51,15 @@ EXPLAINED: tuple[Explanation, ...] = (
         ("csv.odd_cell", "csv.odd_cells", "csv.decimal_comma", "csv.negative_column", "csv.extreme_cell"),
         r"(ratio|cycles|time\(us\)|Dim|Num|[Ii]d|utilization)\W*$",
         "a counter or number of kernels that most kernels do not have: read as not measured",
+    ),
+    Explanation(
+        ("csv.odd_cell", "csv.extreme_cell"), r"in one row of Step( I[Dd])?$",
+        "a step may have any name; this one is a step of its own, without kernels",
+    ),
+    Explanation(
+        ("csv.extreme_cell",), r": (-1|-1e-300) in one row of Overlapped$",
+        "the profiler computes it as a difference, which rounding makes negative; the sum that it breaks is broken by "
+        "less than a fiftieth of the step", quiet=True,
     ),
     Explanation(
         ("csv.extra_cells", "csv.missing_cells"), r"(kernel_details|op_summary)\S*\.csv",
@@ -106,7 +117,17 @@ EXPLAINED: tuple[Explanation, ...] = (
         "two ranks, or two columns, that hold nearly the same: the numbers are as true as before", quiet=True,
     ),
     Explanation(
-        ("meaning.*_everywhere",), r"step_trace_time\.csv: ",
+        ("meaning.computing_and_free_exchanged", "meaning.*_unit"), r"cluster_step_trace_time\.csv: ",
+        "the step table of a cluster analysis is alone, with neither kernels nor a statistic beside it: a device that "
+        "mostly idles, and one that computes more than others, are devices", believable=True,
+    ),
+    Explanation(
+        ("meaning.twice_the_steps",), r"cluster_step_trace_time\.csv: ",
+        "further steps of single ranks in the step table of a cluster analysis: told as steps that most ranks lack, "
+        "and measurements all the same", believable=True,
+    ),
+    Explanation(
+        ("meaning.*_everywhere",), r"cluster_step_trace_time\.csv: ",
         "the step table of a cluster analysis, in another unit on all ranks: it is alone, with neither kernels nor a "
         "statistic beside it",
     ),
@@ -115,7 +136,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a table of kernels alone: nothing beside it tells how long they are, and a device that mostly idles is one",
     ),
     Explanation(
-        ("meaning.exposed_and_overlapped_exchanged",), r"step_trace_time\.csv: ",
+        ("meaning.exposed_and_overlapped_exchanged",), r"cluster_step_trace_time\.csv: ",
         "two parts of one sum in the step table of a cluster analysis, which has neither kernels nor stages beside it",
     ),
     Explanation(
@@ -164,3 +185,11 @@ def explain(mutation: str, file: str, done: str, *, verdicts_moved: bool) -> str
         if fits and not (each.quiet and verdicts_moved):
             return each.reason
     return None
+
+
+def is_believable(mutation: str, done: str) -> bool:
+    """Whether nothing about the mutant tells it from a true recording."""
+    return any(
+        each.believable and any(fnmatchcase(mutation, name) for name in each.mutations) and re.search(each.what, done)
+        for each in EXPLAINED
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from benchmarks.mutants.base import LESS, MEANING, OTHER, SAME, Mutation
-from benchmarks.mutants.explained import explain
+from benchmarks.mutants.explained import explain, is_believable
 from benchmarks.mutants.profiles import ARCHIVES
 from benchmarks.mutants.runs import SEVERE, Outcome
 
@@ -102,7 +102,8 @@ def _verdicts(
     if mutation.effect == OTHER:
         return
     if mutation.effect == MEANING:
-        yield from _certainties(mutant, intact, true)
+        if not is_believable(mutation.name, mutant.done or ""):
+            yield from _certainties(mutant, intact, true)
         return
     for verdict, subject in sorted(blamed(mutant) - accusations(intact) - true):
         if mutation.name in _ABSENT_RANK and verdict in _FOLLOWS:

@@ -32,13 +32,13 @@ def _rows(name: str, file: str, change: Change, every: bool = False) -> None:
 
     def apply(folder: Path, draw: Random) -> str | None:
         files = _files(folder, file)
-        done = None
+        done, name = None, ""
         for path in files if every else draw.sample(files, min(len(files), 1)):
-            rows = load(path)
+            rows, name = load(path), path.name
             done = change(rows, draw) if len(rows) > 1 else None
             if done is not None:
                 store(path, rows)
-        return done and f"{file}: {done}"
+        return done and f"{name}: {done}"
 
     mutation(f"meaning.{name}", MEANING, whole=True)(apply)
 

@@ -388,3 +388,23 @@ def test_a_layout_is_added_by_one_line(tmp_path, monkeypatch):
     profile = load_profile([tmp_path])
     assert ids(profile) == [3] and profile.layout == "acme"
     assert [r.folder.name for r in explain_folders([tmp_path]) if r.recognised] == ["acme-3"]
+
+
+def test_a_link_to_what_holds_the_profile_is_not_followed(tmp_path, make_rank):
+    """/proc/self holds a link to the whole disk: reading it would take minutes, and find everybody's recordings."""
+    make_rank("elsewhere_ascend_ms", 7)
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "root").symlink_to(tmp_path)
+    profile = load_profile([own])
+    assert not profile.ranks
+    assert any("not followed" in problem.problem for problem in profile.problems)
+
+
+def test_thousands_of_folders_without_a_recording_end_the_search(tmp_path, monkeypatch):
+    """Whoever names a whole disk is told to name one recording, and soon."""
+    monkeypatch.setattr("advisor.sources.folders.MOST_BARREN", 5)
+    for number in range(9):
+        (tmp_path / f"photos{number}").mkdir()
+    profile = load_profile([tmp_path])
+    assert any("nothing was recognised in 5 folders" in problem.problem for problem in profile.problems)

@@ -79,7 +79,10 @@ def accounts(run: Run) -> Accounts | None:
     if not np.isfinite(computing).any():
         computing = table("fp_bp")
     interval = table("interval")
-    fetching = _fetching(courses, ranks, steps)
+    fetching = _of_courses(courses, ranks, steps, "fetching_us")
+    awaiting = _of_courses(courses, ranks, steps, "awaiting_us")
+    if np.nansum(awaiting) > 0:
+        computing, exposed = computing - np.nan_to_num(awaiting), np.nan_to_num(exposed) + np.nan_to_num(awaiting)
     if np.isfinite(interval).any():
         data, host = interval, np.nan_to_num(idle)
     elif np.isfinite(gap).any():
@@ -101,13 +104,13 @@ def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:
     return values[[times.places[s] for s in steps]].astype(float)
 
 
-def _fetching(courses: dict[int, Course], ranks: list[int], steps: list[str]) -> Floats:
-    """Time in GetNext, rank by step; NaN where not told."""
-    fetching = np.full((len(ranks), len(steps)), np.nan)
+def _of_courses(courses: dict[int, Course], ranks: list[int], steps: list[str], name: str) -> Floats:
+    """A time of the courses, rank by step; NaN where not told."""
+    found = np.full((len(ranks), len(steps)), np.nan)
     for row, rank in enumerate(ranks):
         course = courses.get(rank)
         place = {} if course is None else {step: i for i, step in enumerate(course.steps)}
         for column, step in enumerate(steps):
             if course is not None and step in place:
-                fetching[row, column] = course.fetching_us[place[step]]
-    return fetching
+                found[row, column] = getattr(course, name)[place[step]]
+    return found

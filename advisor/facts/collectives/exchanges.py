@@ -32,6 +32,7 @@ _KINDS = (
 )  # fmt: skip
 
 
+@lru_cache(maxsize=1 << 15)
 def kind_of(name: str) -> str:
     """allreduce, allgather, … from any spelling of an operation's name: hcom_allReduce__586_0_1, AllReduce-op4582."""
     plain = re.sub(r"[^a-z]", "", name.lower())

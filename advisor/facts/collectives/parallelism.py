@@ -101,13 +101,20 @@ def partition(run: Run) -> Partition:
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
     shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
-    experts = any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed)
     hidden = hidden_by_computing(exchanges, run.each(COURSE))
-    found.role = roles_of(found.groups, names, exchanges, computing, experts, hidden)
+    found.role = roles_of(found.groups, names, exchanges, computing, _exchange(run), hidden)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
     _find_sizes(found, world)
     return found
+
+
+def _exchange(run: Run) -> str:
+    """What ranks exchange all with all for: tokens, where kernels send them to experts; heads against parts of the
+    sequence (Ulysses), where no compiler shards operators; "" where it may be such a compiler's redistribution."""
+    if any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed):
+        return "expert"
+    return "context" if run.profile.framework == "pytorch" else ""
 
 
 def _hosts(run: Run) -> dict[int, str]:

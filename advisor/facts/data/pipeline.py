@@ -55,7 +55,6 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
     loop = None
     if host is not None and host.loop_cores is not None and one.step_us:
         loop = host.loop_cores * one.step_us
-    shares = [busy for op in data.operations.values() if (busy := one.busy_share(op)) is not None]
     values: dict[str, Any] = {
         "mode": data.mode, "batches": data.batches or None,
         "step_us": one.step_us if times and times.step_mean_us else None,
@@ -86,7 +85,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "loop_cpu_us": loop,
         "loop_cpu_share": loop / one.step_us if loop is not None and one.step_us else None,
         "workers": sum(op.workers or 0 for op in data.operations.values()) or None,
-        "busiest_share": max(shares) if shares else None,
+        "busiest_share": None if one.busiest is None else one.busy_share(data.operations[one.busiest]),
         "busiest_cpu_share": None if one.busiest is None else one.cpu_share(data.operations[one.busiest]),
         "operations": len(data.operations) or None,
         "steepest_rise": None if one.steepest is None else starvation_rise(data.operations[one.steepest]),

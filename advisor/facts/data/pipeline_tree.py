@@ -49,6 +49,8 @@ class Operation:
     """Below a Concat: it works only while its branch is read."""
     input_used: float | None = None
     input_empty: float | None = None
+    queued: bool = False
+    """It hands on through a queue, whether that was sampled or not."""
 
     @property
     def name(self) -> str:
@@ -174,7 +176,14 @@ def _raw_operations(rank: Rank, skip: int) -> Iterator[tuple[Operation, tuple[in
     for row in rows:
         queue = measure_queue(row["queue_sizes"] or (), row["queue_capacity"], skip, row["queue_average"])
         yield (
-            Operation(row["op_id"], row["type"], row["workers"], queue, parent=row["parent"]),
+            Operation(
+                row["op_id"],
+                row["type"],
+                row["workers"],
+                queue,
+                parent=row["parent"],
+                queued=row["queue_capacity"] is not None,
+            ),
             tuple(row["children"] or ()),
         )
     if rows:
@@ -203,7 +212,8 @@ def _line_of(rank: Rank, work: Mapping[int, Any]) -> Iterator[tuple[Operation, t
 
 def _carries(op: Operation, has_times: bool, feeds: bool) -> bool:
     """Whether rows wait behind an operation. Several workers hand on through a queue, even where the file lost it."""
-    return (op.output is not None or has_times or (feeds and (op.workers or 1) > 1)) and op.type not in ROOTS
+    through = op.output is not None or op.queued
+    return (through or has_times or (feeds and (op.workers or 1) > 1)) and op.type not in ROOTS
 
 
 def _feeders(op_id: int, children: Mapping[int, tuple[int, ...]], carries: set[int]) -> Iterator[int]:

@@ -36,9 +36,9 @@ class HostUse:
     sources: tuple[Source, ...] = ()
 
     @property
-    def profiler_cores(self) -> float:
-        """Cores that the sampling itself takes, at most one (it is one thread)."""
-        return min(1.0, SAMPLE_COST_US / self.interval_us) if self.interval_us else 0.0
+    def profiler_cores(self) -> float | None:
+        """Cores that the sampling itself takes, at most one (it is one thread); None where nothing tells how often."""
+        return min(1.0, SAMPLE_COST_US / self.interval_us) if self.interval_us else None
 
     @property
     def busy(self) -> float | None:
@@ -58,7 +58,7 @@ class HostUse:
     def loop_cores(self) -> float | None:
         """Cores the process uses outside the data pipeline's own threads and outside the sampler: the training loop,
         and Python threads that a source started itself."""
-        if self.process_cores is None:
+        if self.process_cores is None or self.profiler_cores is None:
             return None
         return max(0.0, self.process_cores - (self.pipeline_cores or 0.0) - self.profiler_cores)
 

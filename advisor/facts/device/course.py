@@ -13,6 +13,7 @@ from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
+from advisor.facts.operators.kinds import is_fused_exchange
 from advisor.facts.recording.counts import is_cut
 from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
@@ -96,6 +97,8 @@ class Course:
     """The profiler's own statistic counts no more kernels than these."""
     marked: bool = True
     """Steps are told apart, by the kernels or a timeline; else the whole recording is the step "0"."""
+    awaiting_us: Floats = field(default_factory=lambda: np.zeros(0))
+    """Time in kernels that compute and communicate in one, part of computing: waiting for the others is inside."""
 
     @property
     def span_us(self) -> Floats:
@@ -120,6 +123,7 @@ def reduce_course(rank: Rank) -> Course | None:
     interrupted = {int(i) + 1 for i in np.flatnonzero(windows.end[:-1] < windows.start[1:])}
     order = list(dict.fromkeys(kernels.step[placed].tolist()))
     fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
+    fused = np.array([is_fused_exchange(s.type) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
     exposed_by_name: dict[str, float] = {}
     warm_up = _warm_up(kernels, placed, order)
@@ -141,6 +145,7 @@ def reduce_course(rank: Rank) -> Course | None:
                 gap,
                 measure(alone) / 1000,
                 int((inside & ~communication).sum()),
+                float(kernels.duration[inside & fused].sum()),
             )
         )
         previous = high
@@ -152,15 +157,19 @@ def reduce_course(rank: Rank) -> Course | None:
             name = kernels.names[kernels.name[i]]
             exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / (len(order) - (warm_up is not None))
     columns = np.array(rows, float).T
-    work = placed & ~communication & ~fetch
+    work = placed & ~communication & ~fetch & ~fused
     steps = tuple(kernels.steps[s] or "0" for s in order)
     middle = order[len(order) // 2]
-    chain = _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0")
+    # ranks meet inside of fused kernels, which no chain of segments and collectives tells
+    chain = None
+    if whole and not fused.any():
+        chain = _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0")
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, work, len(order)) if whole else {}, exposed_by_name if whole else {}, chain if whole else None,
+        _speeds(kernels, work, len(order)) if whole else {}, exposed_by_name if whole else {}, chain,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
+        columns[6],
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.operators import scale
-from advisor.facts.recording.overhang import tell_apart, tell_overhang
+from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
@@ -34,6 +34,8 @@ LONG_US = limit("launches", "long_us")
 COVERS = limit("launches", "covers")
 """A host event that covers less of a stretch does not explain it."""
 
+_FRAMEWORKS = frozenset(("Python", "MindSpore", "PyTorch", "Torch"))
+"""Processes of a timeline that hold what the framework and the script do."""
 _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
 _FRAME = re.compile(
     r"^((Python::PythonObserved::)?ProfilerStep|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
@@ -185,6 +187,7 @@ def reduce(rank: Rank) -> Idle | None:
     if trace is not None:
         tell_overhang(rank, trace, timeline.kernels)
         tell_apart(rank, trace, timeline.kernels)
+        tell_unlinked(rank, trace, timeline.kernels)
     windows = timeline.windows
     steps = len(windows.names)
     low, high = int(windows.start[0]), int(windows.end.max())
@@ -283,10 +286,12 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
 def _loading(
     trace: Trace, gaps: tuple[Gap, ...], start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int
 ) -> Floats | None:
-    """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps."""
+    """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps. A
+    timeline without the framework's own events says nothing of a loader."""
     host = trace.host
     chosen = np.array([bool(_LOADER.search(name)) for name in host.names], bool)[host.name]
-    if not chosen.any() and not any(gap.host for gap in gaps):
+    recorded = any(process in _FRAMEWORKS for process, _ in trace.activities)
+    if not chosen.any() and not (recorded and any(gap.host for gap in gaps)):
         return None
     calls = union(host.start[chosen], host.end[chosen])
     found = sums(step, (covered(calls, end) - covered(calls, start)) / 1000, steps)

@@ -14,6 +14,10 @@ CONVERSIONS = frozenset((
 
 _CONVERSIONS = frozenset(kind.lower() for kind in CONVERSIONS)
 _CUBE = re.compile(r"(?i:matmul|gemm)|^Mm$|Conv[23]?D|Conv2d|Conv3d|FullyConnection|GroupedMat")
+_FUSED_EXCHANGE = re.compile(
+    r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|Moe_?Distribute",
+    re.IGNORECASE,
+)
 _ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash", re.IGNORECASE)
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
@@ -78,8 +82,16 @@ def is_conversion(kind: str) -> bool:
     return kind.lower() in _CONVERSIONS
 
 
+def is_fused_exchange(kind: str) -> bool:
+    """Whether a kernel computes and communicates in one (MC2, expert dispatch): ranks wait for each other inside of it,
+    so its time tells neither of the card nor of its shapes."""
+    return bool(_FUSED_EXCHANGE.search(kind))
+
+
 def is_cube(signature: Signature) -> bool:
     """Whether matrix multiplication is its work, attention excepted (it does vector work as well)."""
+    if is_fused_exchange(signature.type):
+        return False
     return bool(_CUBE.search(signature.type)) and signature.core not in VECTOR_CORES | AICPU_CORES
 
 

@@ -22,6 +22,7 @@ from advisor.facts.operators.kinds import (
     is_batched_product,
     is_between_products,
     is_fetch,
+    is_fused_exchange,
     is_softmax,
     is_update,
 )
@@ -219,6 +220,8 @@ def _category(row: TypeRow, found: Operators) -> str:
         return "fetch"
     if row.conversion:
         return "conversion"
+    if is_fused_exchange(row.type):
+        return "exchange"
     if is_attention(row.type):
         return "attention"
     if is_update(row.type):

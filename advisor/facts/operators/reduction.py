@@ -28,6 +28,7 @@ from advisor.facts.operators.kinds import (
     is_aicpu,
     is_conversion,
     is_cube,
+    is_fused_exchange,
     is_fused_update,
     moved_bytes,
 )  # fmt: skip
@@ -279,6 +280,10 @@ def _row(
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
+        if product is None and is_cube(s) and _other_unit_is_busier(kernels, member):
+            limited.append(member)
+            memory += us
+            memory_idle += us * (1 - (_pipes(kernels, [member])[1] or 1.0))
         if product is not None:
             moved = moved_bytes(s)
             if moved > product.balanced:
@@ -290,7 +295,7 @@ def _row(
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
     pipe, ratio, mac = _pipes(kernels, members)
-    multiplies = (mac or 0.0) >= section("counters")["cube_ratio"]
+    multiplies = (mac or 0.0) >= section("counters")["cube_ratio"] and not is_fused_exchange(name)
     known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
     macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
     rest = [member for member in members if member not in limited]
@@ -306,7 +311,7 @@ def _row(
         name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
         communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
-        None if communication or aicpu else slow_case(signatures, calls, times),
+        None if communication or aicpu or is_fused_exchange(name) else slow_case(signatures, calls, times),
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
@@ -316,6 +321,13 @@ def _row(
         rest_mac_ratio=_pipes(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip
+
+
+def _other_unit_is_busier(kernels: Kernels, member: int) -> bool:
+    """Whether counters show another unit busier than the cube: where shapes do not tell the work, as of several experts
+    at once, that unit is the limit."""
+    _, busiest, mac = _pipes(kernels, [member])
+    return busiest is not None and mac is not None and mac < busiest
 
 
 def _call(kernels: Kernels, signature: int) -> str:

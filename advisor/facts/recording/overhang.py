@@ -12,6 +12,9 @@ from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels
 from advisor.sources.streams.trace import Trace
 
+LINKED_NS = 1000
+"""Between a kernel's start in the table and at the end of its link: writers round to a microsecond at most."""
+
 
 def tell_overhang(rank: Rank, trace: Trace, kernels: Kernels) -> None:
     """Notes where most of the time of the host's events lies behind the last instant at which anything began, on the
@@ -42,6 +45,33 @@ def tell_apart(rank: Rank, trace: Trace, kernels: Kernels) -> None:
     if off > max(limits["apart_us"], limits["apart_factor"] * float(np.ptp(trace.started)) / 1000):
         text = f"was recorded {show(off, 'us')} apart from the timeline: another run, or another clock"
         rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels", "trace"))
+
+
+def tell_unlinked(rank: Rank, trace: Trace, kernels: Kernels) -> None:
+    """Notes where next to no kernel of the table begins when the timeline says that one did that the host launched,
+    although it tells of as many: the table, or the timeline, is another rank's. A graph that is launched as a whole
+    has a link or two, and says nothing of its kernels."""
+    limits, known = section("contradiction"), np.sort(kernels.start[kernels.start >= 0])
+    if not rank.has("kernels") or not known.size or not trace.started.size:
+        return
+    low, high = max(known[0], trace.started.min()), min(known[-1], trace.started.max())
+    inside = known[(known >= low) & (known <= high)]
+    links = np.unique(trace.started[(trace.started >= low) & (trace.started <= high)])
+    if min(len(inside), len(links)) < limits["linked"] or len(links) < limits["linked_most"] * len(inside):
+        return
+    right = np.minimum(np.searchsorted(links, inside), len(links) - 1)
+    nearest = np.minimum(np.abs(links[right] - inside), np.abs(links[np.maximum(right - 1, 0)] - inside))
+    met = int((nearest <= LINKED_NS).sum())
+    if met < limits["linked_share"] * len(inside):
+        text = (
+            f"contradicts {_timeline(rank)}: of its {len(inside)} kernels {met} begin when the timeline says that a "
+            "launched one did: one of them is another rank's"
+        )
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels", "trace"))
+
+
+def _timeline(rank: Rank) -> str:
+    return rank.tables["trace"].paths[0].name if rank.has("trace") else "the timeline"
 
 
 def tell_crowd(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,16 +20,29 @@ _TOGETHER: Mapping[str, Mapping[str, Cells]] = {
 """Columns that several readers want of a table between them: who asks first decodes all of them."""
 
 _KEPT: ContextVar[dict[tuple[Path, str], Columns] | None] = ContextVar("kept columns", default=None)
+_TEXTS: ContextVar[dict[str, dict[Any, str]] | None] = ContextVar("kept texts", default=None)
 
 
 @contextmanager
 def keeping_columns() -> Iterator[None]:
-    """While this lasts, columns that were decoded are kept for the next one who asks."""
-    before = _KEPT.set({})
+    """While this lasts, columns that were decoded and texts are kept for the next one who asks."""
+    columns, texts = _KEPT.set({}), _TEXTS.set({})
     try:
         yield
     finally:
-        _KEPT.reset(before)
+        _KEPT.reset(columns)
+        _TEXTS.reset(texts)
+
+
+def keep_texts(connection: sqlite3.Connection, read: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """The texts by id of a database, read once for all tables that refer to them; not to be changed."""
+    kept = _TEXTS.get()
+    if kept is None:
+        return read()
+    file = str(connection.execute("PRAGMA database_list").fetchone()[2])
+    if file not in kept:
+        kept[file] = read()
+    return kept[file]
 
 
 def read_columns(connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]) -> Columns:

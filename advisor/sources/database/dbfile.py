@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from advisor.sources.database.columns import read_columns
+from advisor.sources.database.columns import keep_texts, read_columns
 from advisor.sources.database.pages import Cells, Columns
 from advisor.sources.database.rowchecks import odd_rows
 from advisor.sources.metadata import as_int
@@ -159,7 +159,8 @@ class Database:
         """STRING_IDS: number -> text."""
         if not self.has("STRING_IDS", "id", "value"):
             return {}
-        return texts_by_id(self.rows(TEXTS.format(self.name("STRING_IDS"))))
+        query = TEXTS.format(self.name("STRING_IDS"))
+        return keep_texts(self._connection, lambda: texts_by_id(self.rows(query)))
 
     def names_of(self, table: str) -> dict[Any, str]:
         """An ENUM_* table: code -> name."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.sources.database.cells import are_times, columns_of, is_time
-from advisor.sources.database.columns import read_columns
+from advisor.sources.database.columns import keep_texts, read_columns
 from advisor.sources.database.dbfile import TEXTS, connect, distinct_steps, step_query, texts_by_id
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Ints, Unfit
@@ -92,7 +92,7 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     """Texts by id."""
     if not {"id", "value"} <= columns_of(connection, "STRING_IDS"):
         return {}
-    return texts_by_id(connection.execute(TEXTS.format("STRING_IDS")))
+    return keep_texts(connection, lambda: texts_by_id(connection.execute(TEXTS.format("STRING_IDS"))))
 
 
 def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:

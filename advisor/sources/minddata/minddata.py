@@ -109,6 +109,8 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
         if rows:
             _tell_gaps(rows, path, note)
             _link(rows)
+            for row in filter(_is_overfull, rows):  # of a queue that tells such things nothing is known
+                row["queue_sizes"], row["queue_average"] = (), None
             return canonical_frame("pipeline_ops", sorted(rows, key=lambda row: row["op_id"]), columns)
         note(str(path), "holds no data pipeline operation")
     return None
@@ -116,6 +118,8 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
 
 _OPERATIONS = ("pipeline_ops",)
 """What is in doubt where an operation is lost or in the wrong place: those left are judged as if it did not work."""
+UNTOLD = -1
+"""Stands for a child whose number was lost: something feeds the operation, and nobody knows what."""
 _RAW_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
 
 
@@ -128,7 +132,7 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Doubting) ->
     lost = sum(bool(row["queue_sizes"]) and row["queue_capacity"] is None for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have no usable length of their queue")
-    over = sum(_fullest(row) > (row["queue_capacity"] or float("inf")) for row in rows)
+    over = sum(map(_is_overfull, rows))
     if over:
         told = f"{over} of {len(rows)} operations have more in their queue than it holds: that cannot be"
         note(str(path), told, _OPERATIONS)
@@ -138,16 +142,16 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Doubting) ->
     lost = sum(row["unlinked"] for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have children that are no operations' numbers", _OPERATIONS)
-    gone = {child for row in rows for child in row["children"]} - {row["op_id"] for row in rows}
+    gone = {child for row in rows for child in row["children"]} - {row["op_id"] for row in rows} - {UNTOLD}
     if gone:
         shown = ", ".join(map(str, sorted(gone)[:8]))
         note(str(path), f"names operations that it does not tell of ({shown}): their rows are missing", _OPERATIONS)
 
 
-def _fullest(row: Mapping[str, Any]) -> float:
-    """The most that an operation's queue is told to have held, in a sample or on average."""
+def _is_overfull(row: Mapping[str, Any]) -> bool:
+    """Whether an operation's queue is told to have held more than it can, in a sample or on average."""
     samples: tuple[float, ...] = row["queue_sizes"]
-    return max((*samples, row["queue_average"] or 0.0))
+    return max((*samples, row["queue_average"] or 0.0)) > (row["queue_capacity"] or float("inf"))
 
 
 def _ops_of_json(document: Any, path: Path, note: Doubting) -> list[dict[str, Any]]:
@@ -208,7 +212,8 @@ def _op(
         "sampling_interval_us": None if interval_ms is None else interval_ms * 1000.0,
         "parent": parent,
         "unlinked": bool(children) and not all(0 <= child < MOST_OPERATIONS for child in below or (-1,)),
-        "children": tuple(int(child) for child in below if 0 <= child < MOST_OPERATIONS),
+        "children": tuple(int(child) if 0 <= child < MOST_OPERATIONS else UNTOLD for child in below)
+        or ((UNTOLD,) if children else ()),
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,12 @@ def _every_second(series: dict[str, list[float | None]], samples: int) -> bool:
     return longest >= 2 * samples - 1 > 1 and bool(odd) and not any(odd)
 
 
+def _moment(stamp: object) -> float | None:
+    """When a sample was taken, milliseconds; None where no clock tells that."""
+    time = to_number(stamp)
+    return time if time is not None and 0 <= time <= LARGEST else None
+
+
 @reader("minddata.host_cpu")
 def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """One row per sample. Machine shares of samples in which no processor tick passed are NA, not zero."""
@@ -150,7 +157,15 @@ def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note
         return None
     _tell_odd(document, reference.paths[0], note)
     stamps = document.get("time_stamp")
-    times = [to_number(t) for t in stamps] if isinstance(stamps, list) else []
+    times = [_moment(t) for t in stamps] if isinstance(stamps, list) else []
+    odd = sum(time is None for time in times) + sum(b <= a for a, b in pairwise(t for t in times if t is not None))
+    if odd or not times:
+        text = (
+            f"{odd} of {len(times)} samples have no time, or none after the one before" if times else "lacks time_stamp"
+        )
+        note(str(reference.paths[0]), text)
+    if odd:
+        times = [None] * len(times)
     machine = {name: _series(document.get("device_info"), *keys) for name, keys in _DEVICE.items()}
     step = 2 if _every_second(machine, len(times)) else 1
     process = document.get("process_info")

@@ -212,6 +212,9 @@ class _Collector:
                 return None
         again = _again(start[order], duration[order], name[order], stream[order])
         order = order[~again] if self._once else order
+        cores = np.array([_MIXED.get(each.core, 0) for each in signatures], np.int8)
+        half = _halves(cores[signature[order]], start[order], duration[order], name[order], stream[order])
+        order = order[~half] if half.any() else order
         start, duration = start[order], duration[order]
         end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), _UNKNOWN)
         size = len(self.signatures.index)
@@ -245,6 +248,28 @@ def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     for column in others:
         same[1:] &= column[1:] == column[:-1]
     return same
+
+
+_MIXED = {"MIX_AIC": 1, "MIX_AIV": 2}
+
+
+def _halves(
+    core: npt.NDArray[np.int8], start: Ints, duration: Floats, name: Ints, stream: Ints
+) -> npt.NDArray[np.bool_]:
+    """Which kernels, in order of start, are the shorter half of one that uses both kinds of cores, where each kind has
+    a row of its own: they bear one name, run on one stream and overlap."""
+    half = np.zeros(len(core), bool)
+    if not (1 in core and 2 in core):
+        return half
+    pair = (core[1:] + core[:-1] == 3) & (core[1:] > 0) & (core[:-1] > 0)
+    pair &= (name[1:] == name[:-1]) & (stream[1:] == stream[:-1]) & (start[:-1] >= 0)
+    first = np.flatnonzero(pair & (start[1:] < start[:-1] + duration[:-1] * 1000))
+    taken = -1
+    for at in first.tolist():  # a row is half of one kernel only
+        if at > taken:
+            half[at + int(duration[at + 1] <= duration[at])] = True
+            taken = at + 1
+    return half
 
 
 def _measured(numbers: Floats) -> npt.NDArray[np.float32]:

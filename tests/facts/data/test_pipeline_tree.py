@@ -121,3 +121,12 @@ def test_a_queue_without_capacity_is_measured_against_its_fullest() -> None:
     queue = measure_queue([0, 2, 4], None)
     assert queue == Queue(used=0.5, empty=1 / 3, full=1 / 3, samples=3, capacity=None)
     assert starvation_rise(Operation(1, "Map", 1)) is None
+
+
+def test_an_operation_whose_samples_are_lost_still_stands_between_its_neighbours() -> None:
+    """The queue before the one that reads from it is unknown then: it is not that of the operation two before."""
+    rank = FakeRank([(0, "Batch", 1, [0] * 9, [1]), (1, "Map", 1, [], [2]), (2, "Generator", 1, [16] * 9, [])])
+    rank.tables["pipeline_ops"]["queue_capacity"] = 16
+    tree = read_tree(rank)
+    assert tree[0].inputs == (1,)
+    assert starvation_rise(tree[0]) is None

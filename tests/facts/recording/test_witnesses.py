@@ -222,3 +222,16 @@ def test_collectives_of_a_rank_of_other_groups_are_told(tmp_path: Path) -> None:
     assert not any("no collective of the one" in p.problem for p in _report(tmp_path).problems)
     _exchange(tmp_path, "communication.json")
     assert sum("no collective of the one" in p.problem for p in _report(tmp_path).problems) == 2
+
+
+def test_kernel_tables_of_two_ranks_exchanged_begin_when_no_launch_did(tmp_path: Path) -> None:
+    """Their clocks agree and their times are alike: only the links between launches and kernels tell."""
+    write_profile(simulate(Scenario(data=2, steps=3, layers=2)), tmp_path, trace=True)
+    assert not _report(tmp_path).problems
+    one, other = sorted(tmp_path.rglob(KERNELS))
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second), other.write_bytes(first)
+    report = _report(tmp_path)
+    assert sum("another rank's" in problem.problem for problem in report.problems) == 2
+    assert report.summary.direction == "undetermined"
+    assert {finding.confidence for finding in report.findings} <= {Confidence.LOW}

@@ -221,3 +221,35 @@ def test_processors_used_beyond_all_of_them_are_told(tmp_path: Path) -> None:
     rank = rank_of(tmp_path)
     rank.read("host_cpu")
     assert any("2 of 3 samples tell of more than all" in p.problem for p in rank.problems)
+
+
+@pytest.mark.parametrize("stamps", [[1e300] * 4, [10, 10, 10, 10], [40, 30, 20, 10], ["x"] * 4])
+def test_times_that_no_clock_tells_are_told_and_not_used(tmp_path: Path, stamps: list[Any]) -> None:
+    """Without them nobody knows how often it was sampled, nor what the sampling itself cost."""
+    usage = {"user_utilization": [30] * 4, "sys_utilization": [4] * 4}
+    document = {
+        "cpu_processor_num": 8,
+        "time_stamp": stamps,
+        "device_info": usage,
+        "process_info": usage,
+        "op_info": [],
+    }
+    write(tmp_path, "minddata_cpu_utilization_0.json", document)
+    rank = rank_of(tmp_path, 0)
+    frame = rank.read("host_cpu")
+    assert frame is not None and frame["time_ns"].isna().all()
+    assert any("have no time" in problem.problem for problem in rank.problems)
+
+
+def test_a_queue_that_held_more_than_it_can_is_doubted_and_not_used(tmp_path: Path) -> None:
+    """Its samples would make its neighbour the bottleneck."""
+    metrics = {"output_queue": {"length": 16, "size": [1e300] * 9}}
+    operations = [
+        {"op_id": number, "op_type": "Batch", "num_workers": 2, "children": [child], "metrics": metrics}
+        for number, child in enumerate((1, 1e300))
+    ]
+    write(tmp_path, "pipeline_profiling_0.json", {"sampling_interval": 10, "op_info": operations})
+    rank = rank_of(tmp_path, 0)
+    frame = rank.read("pipeline_ops")
+    assert frame is not None and not any(map(len, frame["queue_sizes"]))
+    assert {problem.doubted for problem in rank.problems} == {("pipeline_ops",)}

@@ -58,3 +58,35 @@ def test_a_cube_core_waits_in_its_scalar_unit(tmp_path: Path) -> None:
     """Where both kinds of core work all the time, the cube core's scalar share tells nothing: it holds its waiting."""
     facts = measure([_write(tmp_path, 220.0, 222.0)], ["operator_type.pipe"], Options(jobs=1)).facts
     assert facts.value("operator_type.pipe", Subject("operator_type", "k")) == "memory (read)"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(10, 400), st.integers(10, 400), st.integers(0, 9)), min_size=1, max_size=20),
+    st.booleans(),
+)
+def test_two_rows_of_one_kernel_are_one_kernel(tmp_path_factory, halves, swapped: bool) -> None:
+    """One row for the cube cores and one for the vector cores, begun together or shortly after: one invocation each."""
+    cores = ("MIX_AIV", "MIX_AIC") if swapped else ("MIX_AIC", "MIX_AIV")
+    at, rows = 1000, []
+    for number, (first, second, late) in enumerate(halves):
+        rows.append(f"k_{number},k,{cores[0]},{at}.000,{first}")
+        rows.append(f"k_{number},k,{cores[1]},{at + late}.000,{second}")
+        at += 1000
+    folder = tmp_path_factory.mktemp("halves")
+    heading = "Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    (folder / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+    (rank,) = load_profile([folder]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None
+    assert kernels.duration.tolist() == [max(first, second) for first, second, _ in halves]
+
+
+def test_one_kernel_after_another_on_other_cores_are_two(tmp_path: Path) -> None:
+    """What begins when the other has ended is an invocation of its own, as is what bears another name."""
+    heading = "Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    rows = ["k,k,MIX_AIC,1000.000,50", "k,k,MIX_AIV,1050.000,50", "a,a,MIX_AIC,2000.000,50", "b,b,MIX_AIV,2010.000,50"]
+    (tmp_path / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and len(kernels) == 4
