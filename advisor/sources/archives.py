@@ -9,6 +9,7 @@ import io
 import logging
 import os
 import shutil
+import stat
 import sys
 import tarfile
 import tempfile
@@ -95,21 +96,30 @@ def _spooled(folder: Path) -> Path:
     return target
 
 
+def _size_of(archive: Path, place: str) -> int:
+    """Bytes of the archive. Raises UsageError where there is none, or nobody may look."""
+    try:
+        state = archive.stat()
+    except FileNotFoundError:
+        raise UsageError("no such file", place=place, hint="check the path of the archive") from None
+    except OSError as error:
+        text = f"cannot be opened: {error.strerror or error}"
+        raise UsageError(text, place=place, hint="check the path of the archive, and its links") from None
+    if not stat.S_ISREG(state.st_mode):
+        raise UsageError("is no file", place=place, hint="name an archive, or `-` for one on standard input")
+    return state.st_size
+
+
 def _unpack(archive: Path, folder: Path, shown: str, problems: list[Problem]) -> Path:
     """Unpacks into a new folder below this one and returns it; what is left out becomes a problem."""
     name = archive.name.partition(".")[0] or "archive"
     target = folder / (f"{name}-unpacked" if (folder / name).exists() else name)
     target.mkdir(mode=0o700)
     place = _SAID_INPUT if shown == STANDARD_INPUT else shown
+    writer = _Writer(target, _Budget(folder, max(ALWAYS_BYTES, MOST_GROWTH * _size_of(archive, place))))
     try:
-        state = archive.stat()
-        if not archive.is_file():
-            raise UsageError("is no file", place=place, hint="name an archive, or `-` for one on standard input")
-        writer = _Writer(target, _Budget(folder, max(ALWAYS_BYTES, MOST_GROWTH * state.st_size)))
         with archive.open("rb") as stream:
             _unpack_stream(stream, writer)
-    except FileNotFoundError:
-        raise UsageError("no such file", place=place, hint="check the path of the archive") from None
     except _TooMuch as error:
         hint = "if it is no bomb, unpack it yourself and name the folder"
         raise NoVerdict(f"{error}; it was not unpacked", place=place, hint=hint) from None

@@ -53,6 +53,15 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a counter or number of kernels that most kernels do not have: read as not measured",
     ),
     Explanation(
+        ("csv.odd_cell", "csv.extreme_cell"), r"in one row of Step( I[Dd])?$",
+        "a step may have any name; this one is a step of its own, without kernels",
+    ),
+    Explanation(
+        ("csv.extreme_cell",), r": (-1|-1e-300) in one row of Overlapped$",
+        "the profiler computes it as a difference, which rounding makes negative; the sum that it breaks is broken by "
+        "less than a fiftieth of the step", quiet=True,
+    ),
+    Explanation(
         ("csv.extra_cells", "csv.missing_cells"), r"(kernel_details|op_summary)\S*\.csv",
         "one kernel of many: its cells hold commas between quotation marks, so that they are not counted at the speed "
         "of reading",

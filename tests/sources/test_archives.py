@@ -152,6 +152,13 @@ def test_modes_of_an_archive_do_not_count(tmp_path):
     assert mode & 0o6111 == 0 and mode & 0o400
 
 
+def test_an_archive_that_is_a_link_to_itself_cannot_be_opened(tmp_path, capsys):
+    """What cannot be looked at is wrong usage, not a defect of the advisor."""
+    (tmp_path / "run.zip").symlink_to("run.zip")
+    assert main(["advise", str(tmp_path / "run.zip"), "-q"]) == 2
+    assert "cannot be opened" in capsys.readouterr().err
+
+
 def test_bombs_are_refused(tmp_path, monkeypatch):
     """Far more than the archive's size: gzip of zeros, zip of zeros, and entries that share one body."""
     monkeypatch.setattr(archives, "ALWAYS_BYTES", 1_000_000)

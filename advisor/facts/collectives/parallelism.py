@@ -51,6 +51,11 @@ class Partition:
     """Ranks that hand activations to each other, in the order of their stages; empty where nothing tells."""
 
     @property
+    def is_told(self) -> bool:
+        """The sizes were read somewhere, neither guessed nor assumed."""
+        return not (self.guessed or self.source.startswith("assumed"))
+
+    @property
     def strategy(self) -> str:
         """Which metrics apply: pipeline before model before data parallel; single for one rank."""
         if (self.pipeline or 1) > 1:
@@ -96,13 +101,20 @@ def partition(run: Run) -> Partition:
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
     shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
-    experts = any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed)
     hidden = hidden_by_computing(exchanges, run.each(COURSE))
-    found.role = roles_of(found.groups, names, exchanges, computing, experts, hidden)
+    found.role = roles_of(found.groups, names, exchanges, computing, _exchange(run), hidden)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
     _find_sizes(found, world)
     return found
+
+
+def _exchange(run: Run) -> str:
+    """What ranks exchange all with all for: tokens, where kernels send them to experts; heads against parts of the
+    sequence (Ulysses), where no compiler shards operators; "" where it may be such a compiler's redistribution."""
+    if any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed):
+        return "expert"
+    return "context" if run.profile.framework == "pytorch" else ""
 
 
 def _hosts(run: Run) -> dict[int, str]:
@@ -301,7 +313,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("parallelism.pipeline", RUN, found.pipeline)
     yield from fact("parallelism.expert", RUN, found.expert)
     yield from fact("parallelism.source", RUN, found.source)
-    yield from fact("parallelism.is_told", RUN, not (found.guessed or found.source.startswith("assumed")))
+    yield from fact("parallelism.is_told", RUN, found.is_told)
     yield from fact("parallelism.strategy", RUN, found.strategy)
     peers = found.peers()
     for rank, stage in sorted(found.stage.items()):

@@ -30,11 +30,12 @@ def roles_of(
     names: dict[str, str],
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
-    experts: bool,
+    exchange: str,
     hidden: Mapping[str, float],
 ) -> dict[str, str]:
     """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
-    rank's computation a step, microseconds; with `experts`, kernels send tokens to experts; `hidden` is the part of a
+    rank's computation a step, microseconds; `exchange` is what ranks that mostly exchange all with all do it for, where
+    kernels or the framework tell ("expert", "context", else ""); `hidden` is the part of a
     group's time that computation hides, where kernels tell it."""
     roles = {}
     for group in groups:
@@ -50,8 +51,8 @@ def roles_of(
     for group, counts in kinds.items():
         if group not in roles and any(counts[k] for k in POINT_TO_POINT):
             roles[group] = "pipeline"
-        elif group not in roles and experts and 2 * counts["alltoall"] > sum(counts.values()):
-            roles[group] = "expert"
+        elif group not in roles and exchange and 2 * counts["alltoall"] > sum(counts.values()):
+            roles[group] = exchange
     _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden)
     _tell_rings_from_pipelines(groups, roles, exchanges, named)
     return roles

@@ -232,7 +232,8 @@ KINDS = (
         "operator_type.memory_bound_share",
         "ratio",
         _TYPE,
-        "part of its time in multiplications that memory limits by their shapes",
+        "part of its time in multiplications that memory limits by their shapes; where these do not tell the work, "
+        "in which another unit is busier",
         formula="bytes moved > operations ÷ 200 a byte",
         needs="kernels",
     ),

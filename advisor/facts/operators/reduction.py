@@ -280,6 +280,10 @@ def _row(
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
+        if product is None and is_cube(s) and _other_unit_is_busier(kernels, member):
+            limited.append(member)
+            memory += us
+            memory_idle += us * (1 - (_pipes(kernels, [member])[1] or 1.0))
         if product is not None:
             moved = moved_bytes(s)
             if moved > product.balanced:
@@ -317,6 +321,13 @@ def _row(
         rest_mac_ratio=_pipes(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip
+
+
+def _other_unit_is_busier(kernels: Kernels, member: int) -> bool:
+    """Whether counters show another unit busier than the cube: where shapes do not tell the work, as of several experts
+    at once, that unit is the limit."""
+    _, busiest, mac = _pipes(kernels, [member])
+    return busiest is not None and mac is not None and mac < busiest
 
 
 def _call(kernels: Kernels, signature: int) -> str:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _ABSENT = {"", "-", "--"}
 _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "ns": 1e-3}
 
+LONGEST_CELL = 1 << 20
+"""Characters; a description of an operator's inputs takes thousands."""
+
 
 def read_sheet(path: Path, note: Note) -> pd.DataFrame | None:
     """A comma-separated file with a heading line as text cells."""
@@ -54,8 +57,11 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
     if is_too_wide(header, path, note):
         return None
     names = [name.strip('\ufeff \t"') for name in header]
-    width, kept, short, long, once = len(names), [], 0, 0, Once()
+    width, kept, short, long, huge, once = len(names), [], 0, 0, 0, Once()
     for row in rows:
+        if any(len(cell) > LONGEST_CELL for cell in row):
+            huge += 1
+            continue
         cells = [cell.strip() for cell in row]
         if cells == names or not once.is_new(cells):
             continue
@@ -69,6 +75,8 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
         kept, short = kept[:-1], short - 1
         note(str(path), f"is cut short: the last row ends in the middle and was left out, {len(kept)} rows were kept")
     once.tell(str(path), note)
+    if huge:
+        note(str(path), f"{huge} rows hold more than {LONGEST_CELL} characters in a cell and were left out")
     if short or long:
         note(str(path), f"{short + long} rows do not fit the heading: {long} with more cells were left out, "
                         f"missing cells of {short} are unknown")  # fmt: skip

@@ -44,15 +44,15 @@ def layers(kind: str, begin: float, end: float, count: int = 8) -> list[tuple[st
 )
 def test_purpose_of_the_only_kind_of_group(program, role):
     """Weights may be gathered in forward; only sharded layers reduce there."""
-    found = roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, False, {})
+    found = roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, "", {})
     assert found == {"g": role}
 
 
-@pytest.mark.parametrize(("experts", "role"), [(True, "expert"), (False, "tensor")])
-def test_exchange_of_tokens_is_the_experts_where_kernels_serve_some(experts, role):
-    """All ranks exchange in every layer: tokens, where kernels send them to experts; else what operators shard."""
+@pytest.mark.parametrize(("exchange", "role"), [("expert", "expert"), ("context", "context"), ("", "tensor")])
+def test_exchange_of_tokens_is_what_kernels_and_framework_tell(exchange, role):
+    """Ranks exchange in every layer: tokens for experts, heads for parts of a sequence, or what operators shard."""
     program = layers("alltoall", 0, 24000, 16)
-    assert roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, experts, {})["g"] == role
+    assert roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, exchange, {})["g"] == role
 
 
 def ring(sizes: dict[str, float]) -> tuple[dict[str, tuple[int, ...]], dict[int, Exchanges]]:
@@ -76,7 +76,7 @@ def ring(sizes: dict[str, float]) -> tuple[dict[str, tuple[int, ...]], dict[int,
 def test_ranks_that_reduce_gradients_together_are_no_stages():
     """A ring of attention shares its weights, so its exchange is no pipeline's."""
     groups, found = ring({"all": 1e8})
-    roles = roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), False, {})
+    roles = roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {})
     assert {roles[name] for name in ("01", "12", "23", "30")} == {"context"}
 
 
@@ -92,5 +92,5 @@ def test_a_norm_over_all_stages_binds_no_weights():
             size_bytes=np.append(ex.size_bytes, 1e8), elapsed_us=np.full(n + 1, 100.0),
             transit_us=np.full(n + 1, 80.0), booked_us=np.zeros(n + 1), transport_us=np.full(n + 1, 80.0),
         )  # fmt: skip
-    roles = roles_of({**groups, **own}, {}, found, dict.fromkeys(range(4), COMPUTING_US), False, {})
+    roles = roles_of({**groups, **own}, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {})
     assert {roles[name] for name in ("01", "12", "23", "30")} == {"pipeline"}

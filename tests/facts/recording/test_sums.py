@@ -41,3 +41,19 @@ def test_steps_compute_no_longer_than_all_kernels_take(computing, told):
     )  # fmt: skip
     tell_sums(rank, steps, np.array([computing + 100.0] * 2))
     assert len(notes) == told
+
+
+@pytest.mark.parametrize(("row", "told"), [(0, 0), (1, 1)])
+def test_a_graph_is_compiled_before_the_first_step(row, told):
+    """What precedes the first row lies before the recording and may take any time; behind it, it is another unit."""
+    preparing = np.full(5, 100.0)
+    preparing[row] = 900e3
+    frame = pd.DataFrame({"computing_us": [9e3] * 5, "exposed_us": 0.0, "free_us": 100.0, "preparing_us": preparing})
+    notes = []
+    rank = SimpleNamespace(
+        framework="pytorch", has=lambda table: False, note=lambda *entry: notes.append(entry), relative=str,
+        tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
+        source=lambda table, *columns: Source(table, columns),
+    )  # fmt: skip
+    tell_sums(rank, frame, np.full(5, 9.1e3))
+    assert len(notes) == told

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.sources.layouts.legacy import find_ranks
 from advisor.sources.older.legacy_communication import globalise
+from advisor.sources.older.legacy_files import read_sheet
 from advisor.sources.readers import read_table
 from advisor.sources.reference import TableRef
 
@@ -369,3 +370,15 @@ def test_a_heading_of_a_hundred_thousand_cells_is_told_and_not_built(tmp_path: P
     frame, notes = read(table, tmp_path / "t.csv", "\t" * 100_000 + f"{STEPS}\n1,0,1000,1000,0,900,0,900,100\n")
     assert frame is None or frame.empty
     assert any("100001 cells" in note for note in notes)
+
+
+def test_rows_with_a_cell_of_megabytes_are_left_out_and_told(tmp_path: Path) -> None:
+    """As a name of an operator type it would go into every text about it."""
+    path = tmp_path / "aicore_intermediate_0_type.csv"
+    head = "op_type,execution_time,execution_frequency,percent"
+    lines = (head, "MatMul,9.1,6,61", "\\" * 2_000_000 + "Mul,1.6,30,11")
+    path.write_text("\n".join(lines) + "\n")
+    problems: list[str] = []
+    frame = read_sheet(path, lambda _, problem: problems.append(problem))
+    assert frame is not None and list(frame["op_type"]) == ["MatMul"]
+    assert len(problems) == 1 and problems[0].startswith("1 rows hold more than")
