@@ -24,6 +24,7 @@ HOTSPOT: dict[tuple[Subject, str], Value] = {
 }
 TAIL: dict[tuple[Subject, str], Value] = {
     (RUN, "run.world_size"): 4,
+    (RUN, "run.rank_count"): 4,
     (RUN, "parallelism.strategy"): "data",
     (RUN, "step.tail_share"): 0.3,
     (RUN, "step.tail_us"): 30000.0,
