@@ -14,9 +14,10 @@ MODULES = (
     "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.timeline", "device.idle_places",
     "host.dispatch", "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication",
-    "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.slow_steps", "cluster.links",
-    "cluster.stages", "collectives.allreduce", "step.environment", "collectives.transfers", "operators.cores",
-    "operators.access", "compat.mindinsight", "account.spending", "account.utilisation",
+    "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.segments",
+    "cluster.slow_steps", "cluster.links", "cluster.stages", "collectives.allreduce", "step.environment",
+    "collectives.transfers", "operators.cores", "operators.access",
+    "compat.mindinsight", "account.spending", "account.utilisation",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 

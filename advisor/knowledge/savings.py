@@ -25,9 +25,10 @@ def unexplained_part() -> float:
     return float(_terms()["explained"]["value"])
 
 
-def unowned_part() -> float:
-    """Part of lost time without a known cause that counts against what a known cause costs."""
-    return float(_terms()["unowned"]["value"])
+def unowned_part(*, weak: bool = False) -> float:
+    """Part of lost time without a known cause that counts against what a known cause costs; `weak` where the finding
+    that shows it weighs little, for want of evidence or because much of it is needed."""
+    return float(_terms()["unowned_weak" if weak else "unowned"]["value"])
 
 
 def standing_us(finding: Finding) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from advisor.engine.concluding.joint import is_promise
 from advisor.facts.account.spending import LOST, UNAVOIDABLE, USEFUL, spend
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Accounting, Finding, Utilisation
+from advisor.model import RUN, Accounting, Direction, Finding, Utilisation
 
 _WAITING = ("late_wait", "stage_wait", "communication", "idle", "absent_wait", "unexplained", "bubble", "transfer")
 _TAKEN_FROM: Mapping[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) 
     avoidable: dict[str, float] = {}
     for finding in findings:
         if is_promise(finding) and finding.saving is not None and finding.saving.after_others_us:
-            late = finding.saving.removes not in ("", "links")
+            late = finding.saving.removes not in ("", "links") or _keeps_waiting(finding, findings)
             ways = _TAKEN_FROM.get("waiting" if late else finding.direction.value, ())
             avoidable[finding.id] = _take(left, ways, finding.saving.after_others_us)
     open_us = {name: left[name] for name in LOST if left[name] > 0}
@@ -41,6 +41,12 @@ def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) 
         step_us, left[USEFUL], avoidable, {name: left[name] for name in UNAVOIDABLE if left[name] > 0},
         sum(open_us.values(), 0.0), open_us, _use(facts),
     )  # fmt: skip
+
+
+def _keeps_waiting(finding: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether others wait for what this cause computes: its symptom is communication, and there its time stands."""
+    below = [other for other in findings if other.id in finding.explains]
+    return finding.direction == Direction.COMPUTATION and any(f.direction == Direction.COMMUNICATION for f in below)
 
 
 def _use(facts: FactSet) -> Utilisation | None:

@@ -15,6 +15,7 @@ from advisor.model import (
     LANGUAGES,
     RUN,
     Check,
+    Confidence,
     Direction,
     Finding,
     MissingEvidence,
@@ -96,13 +97,17 @@ def _computes(breakdown: Mapping[str, float], doubt: Doubt | None) -> Text | Non
 
 
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
-    """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it."""
+    """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it. A
+    likely cause that costs enough to be named stands back only behind far more, where the finding that shows the loss
+    weighs little itself."""
     told = top.saving or top.at_stake
     share = told.share if told is not None else None
     if loss.direction == top.direction.value or share is None:
         return False
-    part = unowned_part() if top.saving is not None else 1.0
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
+    likely = top.confidence != Confidence.LOW and share >= terms()["named"]["value"]
+    weak = likely and all(finding.severity.rank < Severity.MEDIUM.rank for finding in shown)
+    part = unowned_part(weak=weak) if top.saving is not None else 1.0
     return bool(shown) and all(f.role != Role.SYMPTOM and part * _without_owner(f, loss) > share for f in shown)
 
 

@@ -14,10 +14,10 @@ from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
 from advisor.facts.cluster.replay import has_more_work, what_if_late
-from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
 from advisor.facts.cluster.stages import micro_batches
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
 
 REPLAYS = 6
 """Groups of late ranks whose mending is replayed, the latest first."""

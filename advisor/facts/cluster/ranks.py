@@ -71,6 +71,9 @@ KINDS = (
          "one cause", needs=_NEEDS),
     kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
+    kind("rank.work_is_alike", "bool", "rank",
+         "those it is compared with surely do the same work: the partition is told, or kernels are compared one by "
+         "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
     kind("rank.uncompared_peers", "count", "rank",
          "ranks that do the same work, are not compared with it and not seen to arrive before it", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
@@ -120,6 +123,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if rank in alike:
             group = alike[rank]
             gain, basis = gains[group]
+            alike_work = layout.is_told or entry.speed is not None or not _neighbours(group, balance.ranks)
+            yield from fact("rank.work_is_alike", subject, alike_work, *sources)
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
             yield from fact("rank.alike", subject, group, *sources)
@@ -150,6 +155,12 @@ def _clock_of_others(facts: FactSet, rank: int, peers: Sequence[int]) -> float |
     told = [facts.number("timeline.core_mhz_mean", Subject("rank", str(r), (r,))) for r in peers if r != rank]
     known = [mhz for mhz in told if mhz is not None]
     return float(np.median(known)) if known else None
+
+
+def _neighbours(group: tuple[int, ...], ranks: list[int]) -> bool:
+    """Whether several ranks stand side by side among those at hand, as the ranks of a stage do."""
+    first, last = ranks.index(min(group)), ranks.index(max(group))
+    return last - first + 1 == len(group) > 1
 
 
 def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:

@@ -189,12 +189,12 @@ def _hand_over(run: Run, found: Model, rank: int, late: Collection[int], changes
                                                                  where=own > 0)))  # fmt: skip
     for taker in takers:
         theirs = found.chains[taker]
-        work = _blocks(theirs)
-        more = np.bincount(_places(chain), gone * part)
-        if _sequence(theirs) != _sequence(chain):
+        work = blocks(theirs)
+        more = np.bincount(places(chain), gone * part)
+        if sequence(theirs) != sequence(chain):
             more = np.full(len(work), gone.sum() * part / len(work))
         raised = 1 + np.divide(more[: len(work)], work, out=np.zeros_like(work), where=work > 0)
-        taken = Change(np.asarray(raised[_places(theirs)]))
+        taken = Change(np.asarray(raised[places(theirs)]))
         changes[taker] = changes[taker].beside(taken) if taker in changes else taken
 
 
@@ -203,19 +203,19 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
     slow card has more everywhere, a hot expert in its own layers. One factor for all where its peers run another
     sequence of collectives, or have nowhere less."""
     chain = found.chains[rank]
-    order = _sequence(chain)
-    fair = [_blocks(found.chains[r]) for r in _members(run, rank) if r != rank and r not in late and r in found.chains
-            and _sequence(found.chains[r]) == order]  # fmt: skip
+    order = sequence(chain)
+    fair = [blocks(found.chains[r]) for r in _members(run, rank) if r != rank and r not in late and r in found.chains
+            and sequence(found.chains[r]) == order]  # fmt: skip
     if not fair:
         return 1 - share
-    own = _blocks(chain)
+    own = blocks(chain)
     over = np.maximum(own - np.median(np.array(fair), axis=0), 0.0)
     if over.sum() <= 0:
         return 1 - share
     kept = 1 - np.divide(over, own, out=np.zeros_like(own), where=own > 0) * min(share * own.sum() / over.sum(), 1.0)
     taken = float((own * (1 - kept)).sum())
     rest = max(1 - (share * own.sum() - taken) / max(own.sum() - taken, 1e-9), 0.0)
-    return np.asarray(kept[_places(chain)] * rest)
+    return np.asarray(kept[places(chain)] * rest)
 
 
 def _awaited(chain: Chain) -> npt.NDArray[np.bool_]:
@@ -226,20 +226,20 @@ def _awaited(chain: Chain) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _places(chain: Chain) -> npt.NDArray[np.int64]:
+def places(chain: Chain) -> npt.NDArray[np.int64]:
     """For each event of the chain the block of computing that it lies in."""
     return np.cumsum(_awaited(chain))
 
 
-def _sequence(chain: Chain) -> tuple[str, ...]:
+def sequence(chain: Chain) -> tuple[str, ...]:
     return tuple(kind_of(chain.name[i]) for i in np.flatnonzero(_awaited(chain)).tolist())
 
 
-def _blocks(chain: Chain) -> Floats:
+def blocks(chain: Chain) -> Floats:
     """Computing between each two collectives that it waits for, before the first and behind the last, microseconds."""
-    places = _places(chain)
+    at = places(chain)
     work = np.where([not name for name in chain.name], chain.busy, 0.0)
-    return np.bincount(places, work, int(places[-1]) + 1).astype(np.float64)
+    return np.bincount(at, work, int(at[-1]) + 1).astype(np.float64)
 
 
 def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:

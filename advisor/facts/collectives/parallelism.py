@@ -51,6 +51,11 @@ class Partition:
     """Ranks that hand activations to each other, in the order of their stages; empty where nothing tells."""
 
     @property
+    def is_told(self) -> bool:
+        """The sizes were read somewhere, neither guessed nor assumed."""
+        return not (self.guessed or self.source.startswith("assumed"))
+
+    @property
     def strategy(self) -> str:
         """Which metrics apply: pipeline before model before data parallel; single for one rank."""
         if (self.pipeline or 1) > 1:
@@ -308,7 +313,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("parallelism.pipeline", RUN, found.pipeline)
     yield from fact("parallelism.expert", RUN, found.expert)
     yield from fact("parallelism.source", RUN, found.source)
-    yield from fact("parallelism.is_told", RUN, not (found.guessed or found.source.startswith("assumed")))
+    yield from fact("parallelism.is_told", RUN, found.is_told)
     yield from fact("parallelism.strategy", RUN, found.strategy)
     peers = found.peers()
     for rank, stage in sorted(found.stage.items()):

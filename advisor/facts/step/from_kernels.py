@@ -96,6 +96,8 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     if len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
         ends = [*(start for _, start, _ in marks[1:]), marks[-1][2]]
         rows = [(name, start, end, 0) for (name, start, _), end in zip(marks, ends, strict=True)]
+        # where it is behind by whole steps, the first marks lie before all of its work: that is no idle step
+        rows = [row for row in rows if row[2] > low] or rows
     elif not marks and (told := iterations_of(rank)) is not None:
         rows = [(name, int(s), int(e), 0) for name, s, e in zip(told.names, told.start, told.end, strict=True)]
     else:

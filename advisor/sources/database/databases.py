@@ -6,7 +6,6 @@ numbers into STRING_IDS. Ends of databases differ by version, so every column is
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -193,7 +192,7 @@ def read_transports(
     with open_database(reference.paths[0]) as database:
         if lacks(database, "CommAnalyzerBandwidth", ("hccl_op_name", "transport_type", "transit_size"), note):
             return None
-        found = at_once(database, "CommAnalyzerBandwidth", _MOVED) or database.select(
+        found: Mapping[str, Any] = at_once(database, "CommAnalyzerBandwidth", _MOVED) or database.select(
             "CommAnalyzerBandwidth", [*_MOVED], distinct=True
         )
     length = len(found["hccl_op_name"])
@@ -236,13 +235,17 @@ def _moved(
         return None
     totals = np.fromiter((name == TOTAL for name in names), bool, len(names))
     moved = ~totals & ((np.nan_to_num(size) != 0) | (np.nan_to_num(time) != 0))
-    chosen = np.flatnonzero(moved).tolist()
+    chosen = np.flatnonzero(moved)
+    columns = [np.asarray(column, object)[chosen] for column in (steps, names, groups, cells["transport_type"])]
+    columns += [np.nan_to_num(column[chosen], nan=-np.inf) for column in (size, time)]  # unknown is like unknown
+    new = np.ones(len(chosen), bool)  # packets of one transport mostly follow each other
+    new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     places: dict[tuple[Any, ...], int] = {}
-    columns = (steps, names, groups, *(cells[c] for c in ("transport_type", "transit_size", "transit_time")))
-    keys = zip(*(itertools.compress(column, moved.tolist()) for column in columns), strict=True)
-    owner = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+    keys = zip(*(column[new].tolist() for column in columns), strict=True)
+    numbered = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+    owner = numbered[np.cumsum(new) - 1]
     first = np.zeros(len(places), np.int64)
-    first[owner[::-1]] = np.array(chosen, np.int64)[::-1]
+    first[owner[::-1]] = chosen[::-1]
     ratio = np.full(len(places), np.nan)
     told = np.isfinite(large[moved])
     ratio[owner[told][::-1]] = large[moved][told][::-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Odd, so that no bit of a row's number is lost by multiplying."""
 
 
-def at_once(database: Database, table: str, wanted: Mapping[str, Cells]) -> dict[str, list[Any]] | None:
+def at_once(database: Database, table: str, wanted: Mapping[str, Cells]) -> Columns | None:
     """These columns as far as the table has them, read past SQLite; None where they are not plain, where a number is
     missing that rows are told apart by, or where a row may stand twice."""
     try:
@@ -24,7 +23,7 @@ def at_once(database: Database, table: str, wanted: Mapping[str, Cells]) -> dict
         return None
     if any(cells.dtype == np.float64 and np.isnan(cells).any() for cells in found.values()) or _may_repeat(found):
         return None
-    return {name: cells.tolist() for name, cells in found.items()}
+    return found
 
 
 def _may_repeat(columns: Columns) -> bool:

@@ -155,6 +155,17 @@ def test_a_small_cause_does_not_hide_a_large_loss_elsewhere():
     assert summarise([idle, explained], [], known).direction == "scheduling"
 
 
+@pytest.mark.parametrize("sure", [Confidence.HIGH, Confidence.MEDIUM])
+@pytest.mark.parametrize(("gain", "named"), [(0.19, "computation"), (0.05, "communication")])
+def test_a_likely_cause_of_weight_leads_before_a_loss_that_weighs_little(gain, named, sure):
+    """It is not said that no cause is certain above one that is likely and gives a fifth of the step, because
+    communication of which little is known may be lost as well."""
+    late = replace(finding(gain), verdict="slow-compute-rank", direction=Direction.COMPUTATION, severity=Severity.HIGH,
+                   confidence=sure)  # fmt: skip
+    exposed = replace(finding(0.3), id="F2", role=Role.CONTRIBUTING)
+    assert summarise([late, exposed], [], facts(step__exposed_communication_share=0.3)).direction == named
+
+
 def test_undetermined_names_the_evidence_that_would_tell():
     """Nothing but an operator table: the report says which file would tell more."""
     missing = [MissingEvidence("step_trace_time.csv", "profiler_level=Level1", ("X1", "X2"))]

@@ -6,7 +6,9 @@ import pytest
 from clusters import PIPELINE, facts_of
 
 from advisor.model import RUN, Subject
-from benchmarks.simulator import Fault
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, simulate, write_profile
 
 
 def test_micro_batches_and_the_unavoidable_bubble(tmp_path):
@@ -41,3 +43,41 @@ def test_half_of_a_stage_being_slow_is_no_uneven_work_without_kernels(tmp_path):
     stage = facts.value("rank.stage", Subject("rank", "4", (4,)))
     assert stage == facts.value("rank.stage", Subject("rank", "5", (5,)))
     assert all(fact.value < 1.08 for fact in facts.of("stage.work_ratio").values())
+
+
+@pytest.mark.parametrize("virtual", [1, 2])
+def test_the_bound_for_interleaved_stages_is_the_schedules(tmp_path, virtual):
+    """Where a stage holds several chunks, the replay shortens all of them alike and gains too little for a bound."""
+    scenario = replace(
+        PIPELINE, pipeline=3, layers=4, micro_batches=6, virtual=virtual, faults=(Fault("stage_imbalance", 1, 0.5),)
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    stage = Subject("stage", "1", (2, 3))
+    most, replayed = facts.value("stage.most_us", stage), facts.value("stage.saving_us", stage)
+    work, mean = (
+        facts.value("stage.work_us", stage),
+        facts.value("stage.work_us", stage) / facts.value("stage.work_ratio", stage),
+    )
+    assert most >= replayed
+    if virtual > 1:
+        assert most >= 0.8 * (work - mean)
+    else:
+        assert most == replayed
+
+
+@pytest.mark.parametrize(("faults", "accused"), [
+    ((Fault("stage_imbalance", 1, 1.0),), False), ((Fault("slow_compute", 2, 0.5),), True),
+])  # fmt: skip
+def test_neighbours_that_compute_longer_together_may_be_a_stage(tmp_path, faults, accused):
+    """Step tables alone tell nothing of stages: one slow rank is named, and two neighbours are not."""
+    write_profile(simulate(replace(PIPELINE, pipeline=2 - accused, data=2 + 2 * accused, faults=faults)), tmp_path)
+    for path in list(tmp_path.rglob("*")):
+        if path.is_file() and path.name != "step_trace_time.csv":
+            path.unlink()
+        elif path.is_file():
+            rows = [line.split(",") for line in path.read_text().splitlines()]
+            kept = [i for i, name in enumerate(rows[0]) if name not in ("Bubble", "Stage")]
+            path.write_text("\n".join(",".join(row[i] for i in kept) for row in rows) + "\n")
+    report = advise([tmp_path], load_rules(strict=False), Options(jobs=1))
+    serious = [f for f in report.findings if f.verdict == "slow-compute-rank" and f.severity.value != "low"]
+    assert bool(serious) == accused and all(f.subject.ranks == (2,) for f in serious)

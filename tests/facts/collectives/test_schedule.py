@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.cluster.schedule import guess_micro_batches, pipeline_us
+from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
 
 WORK = st.lists(st.floats(10, 1000), min_size=1, max_size=6)
 

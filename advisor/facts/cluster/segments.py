@@ -1,0 +1,119 @@
+"""Who computes longest between each two collectives: lateness that takes turns within a step (S16, S37, S64).
+
+A hot expert is on another rank in each layer. Over the whole step all ranks compute equally long, and yet each
+exchange waits for somebody. So ranks are compared in each stretch of computing between two collectives that computing
+waits for, and the step is replayed with the uneven stretches even.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
+from advisor.facts.cluster.accounts import accounts
+from advisor.facts.cluster.peers import spread
+from advisor.facts.cluster.replay import Change, blocks, gain, model, places, sequence
+from advisor.facts.collectives.exchanges import EXCHANGES, Floats
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.course import COURSE
+from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
+from advisor.model import RUN, Fact
+
+UNEVEN = limit("segments", "uneven")
+"""A stretch is uneven where the rank that computes longest in it takes this many times as long as the median."""
+APART = limit("segments", "apart")
+"""And lies this many times what the ranks usually differ by above the median."""
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """The uneven stretches of one step; microseconds."""
+
+    gain_us: float
+    """What the step gains where each of them takes every rank of the stage equally long, with the same work in all."""
+    over: dict[int, float]
+    """rank -> what it computes beyond the mean of its stage in those in which it is last."""
+    count: int
+    behind: str | None
+    """The kind of collective that most of this lies behind."""
+
+
+@computed
+def uneven_segments(run: Run) -> Uneven | None:
+    """The uneven stretches of the replayed step; None where the step cannot be replayed."""
+    found = model(run)
+    if found is None:
+        return None
+    changes: dict[int, Change] = {}
+    over: dict[int, float] = {}
+    behind: Counter[str] = Counter()
+    count = 0
+    for members in partition(run).peers().values():
+        ranks = [rank for rank in members if rank in found.chains]
+        orders = {sequence(found.chains[rank]) for rank in ranks}
+        if len(ranks) < 3 or len(orders) > 1:
+            continue
+        order = orders.pop()
+        work = np.array([blocks(found.chains[rank]) for rank in ranks])
+        uneven = _uneven(work)
+        mean, last = work.mean(axis=0), work.argmax(axis=0)
+        for place in np.flatnonzero(uneven).tolist():
+            more = float(work[last[place], place] - mean[place])
+            over[ranks[last[place]]] = over.get(ranks[last[place]], 0.0) + more
+            behind[order[place - 1] if place else ""] += more  # type: ignore[assignment]
+            count += 1
+        even = np.where(uneven, mean, work)
+        for rank, own, fair in zip(ranks, work, even, strict=True):
+            factors = np.divide(fair, own, out=np.ones_like(own), where=own > 0)
+            changes[rank] = Change(np.asarray(factors[places(found.chains[rank])]))
+    if not count:
+        return Uneven(0.0, {}, 0, None)
+    most = behind.most_common(1)[0][0]
+    return Uneven(gain(found, changes) or 0.0, over, count, most or None)
+
+
+def _uneven(work: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which stretches (columns) one rank or a few compute clearly longer in than the others (rows)."""
+    median, most = np.median(work, axis=0), work.max(axis=0)
+    usual = np.array([spread(column) or 0.0 for column in work.T])
+    return np.asarray((most >= UNEVEN * median) & (most - median >= APART * usual) & (median > 0))
+
+
+KINDS = (
+    kind("segments.gain_us", "us", "run", "what the step gains where all ranks of a stage compute equally long between "
+         "each two collectives, the work of all as it is",
+         formula="replay of one step with each uneven stretch at the mean of the stage's ranks", needs="kernels"),
+    kind("segments.gain_share", "ratio", "run", "the same as a share of the step", needs="kernels"),
+    kind("segments.uneven_count", "count", "run", "stretches of computing between collectives that are uneven, of one "
+         "step", needs="kernels"),
+    kind("segments.late_ranks", "count", "run", "ranks that compute longest in one of them or another",
+         needs="kernels"),
+    kind("segments.one_rank_share", "ratio", "run", "part of what they are uneven by that lies on one rank, at most",
+         formula="highest Σ of a rank's own computing above the mean where it is the longest ÷ Σ of all ranks",
+         needs="kernels"),
+    kind("segments.behind", "text", "run", "kind of collective that most of it lies behind", needs="kernels"),
+)  # fmt: skip
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """What the stretches are uneven by, and whether one rank is behind it."""
+    del facts
+    found, balance = uneven_segments(run), accounts(run)
+    if found is None or balance is None:
+        return
+    sources = balance.sources.get(balance.ranks[0], ())
+    yield from fact("segments.gain_us", RUN, found.gain_us, *sources)
+    yield from fact("segments.gain_share", RUN, found.gain_us / balance.step_us, *sources)
+    yield from fact("segments.uneven_count", RUN, found.count, *sources)
+    if found.over:
+        yield from fact("segments.late_ranks", RUN, len(found.over), *sources)
+        yield from fact("segments.one_rank_share", RUN, max(found.over.values()) / sum(found.over.values()), *sources)
+        yield from fact("segments.behind", RUN, found.behind, *sources)
+
+
+FAMILIES = (Family("segments", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)

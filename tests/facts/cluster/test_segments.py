@@ -1,0 +1,80 @@
+"""Ranks are late from one collective to the next: what takes turns within a step does not show in its sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.facts.cluster import segments
+from advisor.facts.cluster.meetings import Model
+from advisor.facts.cluster.replay import play
+from advisor.facts.device.course import Chain
+
+RANKS = 5
+
+
+def chain(work: list[float]) -> Chain:
+    """So much computing, a synchronous exchange of 1 us, and again."""
+    name, start, busy, now = [], [], [], 0.0
+    for us in work:
+        for label, lasts in (("", us), (f"hcom_alltoall__1_{len(name)}_1", 1.0)):
+            name.append(label)
+            start.append(now)
+            busy.append(lasts)
+            now += lasts
+    zeros, after = np.zeros(len(name)), np.arange(len(name)) - 1
+    after[[bool(label) for label in name]] = -1
+    return Chain("1", tuple(name), np.array(start), np.array(busy), zeros, zeros.copy(), after)
+
+
+def step(work: list[list[float]]) -> Model:
+    """Ranks that compute so long before each exchange; rows are ranks."""
+    chains = {rank: chain(row) for rank, row in enumerate(work)}
+    joint = {rank: [-1] * len(c.name) for rank, c in chains.items()}
+    found = Model(chains, dict.fromkeys(chains, 0.0), joint)
+    for place, name in enumerate(chains[0].name):
+        if name:
+            for rank in chains:
+                joint[rank][place] = len(found.members)
+            found.members.append(dict.fromkeys(chains, place))
+            found.pure.append(1.0)
+            found.group.append("1")
+            found.absent.append(None)
+    found.baseline_us = play(found, {}) or 0.0
+    return found
+
+
+def uneven(work: list[list[float]], patch: pytest.MonkeyPatch) -> segments.Uneven:
+    class Layout:
+        def peers(self) -> dict[int, list[int]]:
+            return {0: list(range(RANKS))}
+
+    patch.setattr(segments, "model", lambda run: step(work))
+    patch.setattr(segments, "partition", lambda run: Layout())
+    found = segments.uneven_segments.__wrapped__(None)
+    assert found is not None
+    return found
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, RANKS - 1), min_size=1, max_size=8), st.floats(1.3, 4.0))
+def test_every_hot_stretch_counts_whoever_is_hot_in_it(hot, factor):
+    """One rank has more than its peers before each exchange, another one each time: with the same work spread evenly
+    each stretch is shorter by what its hot rank has above the mean, however equal the ranks' sums are."""
+    work = [[100.0 * factor if rank == who else 100.0 for who in hot] for rank in range(RANKS)]
+    with pytest.MonkeyPatch.context() as patch:
+        found = uneven(work, patch)
+    more = 100.0 * (factor - 1) * (1 - 1 / RANKS)
+    assert found.gain_us == pytest.approx(len(hot) * more)
+    assert found.over == pytest.approx({rank: hot.count(rank) * more for rank in set(hot)})
+    assert found.count == len(hot)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.floats(97.0, 103.0), min_size=6, max_size=6), min_size=RANKS, max_size=RANKS))
+def test_what_kernels_vary_by_is_no_uneven_work(work):
+    """A few percent before each exchange are noise, however many exchanges there are."""
+    with pytest.MonkeyPatch.context() as patch:
+        assert uneven(work, patch) == segments.Uneven(0.0, {}, 0, None)
