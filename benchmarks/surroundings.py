@@ -183,8 +183,8 @@ def _conversation() -> Iterator[dict[str, Any]]:
     yield {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
     yield {"jsonrpc": "2.0", "method": "notifications/initialized"}
     asked: list[tuple[str, dict[str, Any]]] = [
-        ("advise", {"profile": "run"}), ("facts", {"profile": "run", "name": "step.*"}), ("doctor", {"profile": "run"}),
-        ("explain", {"id": "COMP001"}), ("rules_search", {"text": "AllReduce"}),
+        ("advise", {"path": "run"}), ("facts", {"path": "run", "prefix": "step."}), ("doctor", {"path": "run"}),
+        ("explain", {"rule": "COMP001"}), ("rules_search", {"query": "AllReduce"}),
         ("compare", {"before": "run", "after": "run"}),
     ]  # fmt: skip
     for number, (tool, arguments) in enumerate(asked, 10):

@@ -80,9 +80,11 @@ def _between_repetitions(ranks: list[tuple[str, str, Path]]) -> Iterator[Capture
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether a recording may lie there; a link to what holds the watched folder leads back to all of them."""
     try:
-        return entry.is_dir()
-    except OSError:
+        leads_back = entry.is_symlink() and Path(entry.path).parent.resolve().is_relative_to(Path(entry.path).resolve())
+        return entry.is_dir() and not leads_back
+    except (OSError, RuntimeError):
         return False
 
 

@@ -17,6 +17,8 @@ sdk = pytest.importorskip("mcp")
 
 from advisor.cli.main import main  # noqa: E402
 from advisor.mcp.pages import PAGE_BYTES  # noqa: E402
+from advisor.mcp.schemas import inputs  # noqa: E402
+from benchmarks.surroundings import _conversation  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "slow-rank-pipeline"
@@ -235,3 +237,11 @@ def test_a_missing_root_is_told(capsys):
     """Before a client is kept waiting."""
     assert main(["mcp", "--root", "/nowhere"]) == 2
     assert "no such folder" in capsys.readouterr().err
+
+
+def test_what_the_harness_damages_are_questions_that_the_server_takes() -> None:
+    """Else no damaged message ever comes further than the check of its arguments."""
+    for each in _conversation():
+        if each["method"] == "tools/call":
+            schema, given = inputs()[each["params"]["name"]], each["params"]["arguments"].keys()
+            assert set(schema["required"]) <= given <= schema["properties"].keys()

@@ -349,3 +349,12 @@ def test_a_missing_folder_is_told(tmp_path):
     """A typo must not wait for days."""
     with pytest.raises(UsageError, match="no such folder"):
         Watcher(Settings(tmp_path / "none", tmp_path / "out"), print)
+
+
+def test_a_link_back_to_the_watched_folder_is_no_recording(tmp_path):
+    """It holds all the others, and would be judged as one more."""
+    (tmp_path / "watched" / "run1").mkdir(parents=True)
+    for name, target in (("loop", "."), ("up", ".."), ("copy", "run1")):
+        (tmp_path / "watched" / name).symlink_to(target)
+    found = find_captures(tmp_path / "watched", tmp_path / "reports")
+    assert {capture.key for capture in found} == {"run1", "copy"}

@@ -8,6 +8,7 @@ links the collective gets shorter by what that way says.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 
 from advisor.basics.intervals import measure, union
 from advisor.facts.base import Run, computed
+from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.allreduce import GRADIENT_KINDS
@@ -33,13 +35,25 @@ _SUMMED = (False, True)
 
 def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     """Microseconds a step gains where these links are as fast as usual: replayed where the step can be, else what its
-    collectives get shorter, no more than is exposed."""
+    collectives get shorter, no more than is exposed. No link shortens what a rank computes."""
     slow = [link for link in links if (link.ratio or 1.0) < 1]
     if not slow:
         return 0.0
     found = model(run) if replayed else None
     gained = None if found is None else gain(found, {}, shortened(run, found, slow))
-    return _exposed(run, _cuts(run, slow), slow) if gained is None else gained
+    if gained is None:
+        gained = _exposed(run, _cuts(run, slow), slow)
+    return None if gained is None else min(gained, _not_computing(run))
+
+
+@computed
+def _not_computing(run: Run) -> float:
+    """Microseconds of a step in which its busiest rank does not compute; without end where nobody tells."""
+    balance = accounts(run)
+    if balance is None:
+        return math.inf
+    rest = np.nanmean(balance.time - balance.compute, axis=1)
+    return max(float(rest.min()), 0.0) if np.isfinite(rest).all() else math.inf
 
 
 def shortened(run: Run, found: Model, links: Iterable[Link]) -> dict[int, float]:
@@ -196,7 +210,9 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
         left = max(left, last.get(name, 0.0) * (1 - share))  # nothing is left to hide the last one
     mine = [found[rank] for rank in sorted(members) if rank in found]
     exposed = max(sum(e.transfer.get(use, 0.0) for use in (*gone, "unknown")) for e in mine)
-    return min(sum(gone.values()), max(exposed - left, 0.0)) + min(between, max(e.bubble for e in mine))
+    return min(sum(gone.values()), max(exposed - left, 0.0)) + min(
+        between, max(e.bubble + e.transfer.get("context", 0.0) for e in mine)
+    )
 
 
 def _is_told(run: Run, rank: int) -> bool:

@@ -11,7 +11,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, 
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import kernel_speeds
 from advisor.facts.cluster.replay import Change, gain, model
-from advisor.facts.collectives.exchanges import EXCHANGES, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
@@ -160,6 +160,10 @@ KINDS = (
          formula="replay of the step with every stage at the mean; without kernels (m−1) × largest + Σ of all stages' "
                  "work per micro-batch, now against balanced; the difference of largest and mean where m is unknown",
          needs=_NEEDS),
+    kind("stage.most_us", "us", "stage", "what the step gains at most: where stages hold several chunks of layers, the "
+         "replay does not know which chunk has too many",
+         formula="gain of the replay; for interleaved stages at least that of the schedule: (m−1) × largest + Σ of all "
+                 "stages' work per micro-batch, now against balanced", needs=_NEEDS),
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
          needs="collectives"),
@@ -200,6 +204,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     evened = _replayed(run)
     if evened is None:
         evened = _balanced(found, mean, micro)
+    most = max(evened, _balanced(found, mean, micro)) if is_interleaved(run) else evened
     for stage in found:
         subject = Subject("stage", str(stage.index), stage.ranks)
         yield from fact("stage.index", subject, stage.index)
@@ -224,6 +229,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             part = (stage.work - mean) / max(max(s.work for s in found) - mean, 1e-9)
             yield from fact("stage.saving_us", subject, evened * part, *sources, samples=n)
             yield from fact("stage.saving_share", subject, evened * part / step, *sources, samples=n)
+            yield from fact("stage.most_us", subject, most * part, *sources, samples=n)
 
 
 @computed
@@ -242,6 +248,21 @@ def _replayed(run: Run) -> float | None:
     if step is None or changes is None or not set(changes) <= set(step.chains):
         return None
     return gain(step, changes)
+
+
+def is_interleaved(run: Run) -> bool:
+    """Whether the last stage hands over to the first: then each holds several chunks of layers, and which of these has
+    too many the replay does not know. It makes all of a stage alike shorter, and what it gains is no bound."""
+    step, layout = model(run), partition(run)
+    last = (layout.pipeline or 1) - 1
+    if step is None or last < 2:
+        return False
+    ends = {0, last}
+    return any(
+        {layout.stage.get(rank) for rank in events} == ends
+        and all(kind_of(step.chains[rank].name[event]) in POINT_TO_POINT for rank, event in events.items())
+        for events in step.members
+    )
 
 
 def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:

@@ -45,6 +45,26 @@ def test_half_of_a_stage_being_slow_is_no_uneven_work_without_kernels(tmp_path):
     assert all(fact.value < 1.08 for fact in facts.of("stage.work_ratio").values())
 
 
+@pytest.mark.parametrize("virtual", [1, 2])
+def test_the_bound_for_interleaved_stages_is_the_schedules(tmp_path, virtual):
+    """Where a stage holds several chunks, the replay shortens all of them alike and gains too little for a bound."""
+    scenario = replace(
+        PIPELINE, pipeline=3, layers=4, micro_batches=6, virtual=virtual, faults=(Fault("stage_imbalance", 1, 0.5),)
+    )
+    facts, _ = facts_of(scenario, tmp_path)
+    stage = Subject("stage", "1", (2, 3))
+    most, replayed = facts.value("stage.most_us", stage), facts.value("stage.saving_us", stage)
+    work, mean = (
+        facts.value("stage.work_us", stage),
+        facts.value("stage.work_us", stage) / facts.value("stage.work_ratio", stage),
+    )
+    assert most >= replayed
+    if virtual > 1:
+        assert most >= 0.8 * (work - mean)
+    else:
+        assert most == replayed
+
+
 @pytest.mark.parametrize(("faults", "accused"), [
     ((Fault("stage_imbalance", 1, 1.0),), False), ((Fault("slow_compute", 2, 0.5),), True),
 ])  # fmt: skip
