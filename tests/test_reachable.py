@@ -285,12 +285,6 @@ def _sink_mode_off(folder: Path) -> None:
     simulated(folder, Fault("slow_data", 1, 0.6), data=4)
 
 
-@case("uneven-work")
-def _uneven_work(folder: Path) -> None:
-    """In each step another rank has more to compute."""
-    simulated(folder, Fault("uneven_work", 0, 0.5), data=8, steps=8)
-
-
 @case("pynative-mode")
 def _pynative(folder: Path) -> None:
     """Operators are launched one by one, each later than the device could have started it."""

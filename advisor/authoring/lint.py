@@ -140,7 +140,7 @@ class _Linter:
                 hint = "a word of your own has a prefix: acme/…"
                 self._unknown(("verdict",), f"there is no verdict {rule.verdict!r}", rule.verdict, words, hint)
             return
-        if word.direction != rule.direction.value:
+        if rule.direction.value not in (word.direction, *word.also):
             self.faults.add(("direction",), f"{rule.verdict} is a matter of {word.direction}")
         if rule.subject_kind not in word.subjects:
             kinds = " or ".join(word.subjects)

@@ -16,10 +16,15 @@ class VerdictWord:
     word: str
     direction: str
     subjects: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    """Directions that single rules of it may have instead, where the lost time lies there."""
 
 
 @lru_cache(maxsize=1)
 def verdict_words() -> dict[str, VerdictWord]:
     """The built-in verdicts by word."""
     data = read_document(resource("knowledge_base", "verdicts.yaml")).data
-    return {word: VerdictWord(word, entry["direction"], tuple(entry["subjects"])) for word, entry in data.items()}
+    return {
+        word: VerdictWord(word, entry["direction"], tuple(entry["subjects"]), tuple(entry.get("also", ())))
+        for word, entry in data.items()
+    }

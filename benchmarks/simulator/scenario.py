@@ -181,7 +181,7 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "small_packets": ("small-packets", ()),
         "redistribution": ("sharding-redistribution", ()),
         "data_stalls": ("data-processing-bottleneck", ("run",)),
-        "uneven_work": ("uneven-work", ("run",)),
+        "uneven_work": ("step-jitter", ("run",)),
         "host_stalls": ("host-dispatch-bound", ("run",)),
         "failing_card": ("slow-compute-rank", (str(where),)),
         "pauses": ("step-jitter", ("run",)),

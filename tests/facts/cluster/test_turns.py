@@ -17,7 +17,7 @@ from benchmarks.simulator import Fault, simulate, write_profile
 
 CAUSES = {"data_stalls": "data", "uneven_work": "compute", "host_stalls": "host"}
 VERDICTS = {
-    "data_stalls": "data-processing-bottleneck", "uneven_work": "uneven-work", "host_stalls": "host-dispatch-bound",
+    "data_stalls": "data-processing-bottleneck", "uneven_work": "step-jitter", "host_stalls": "host-dispatch-bound",
 }  # fmt: skip
 
 
