@@ -131,8 +131,15 @@ def test_a_rank_that_waits_longer_for_data_in_two_steps_may_have_had_two_bad_one
     assert is_partial(load_rules(strict=False).by_id["DATA040"], Subject("rank", "7", (7,)), facts) is rests
 
 
-@pytest.mark.parametrize(("told", "missing", "rests"), [(True, 0, False), (False, 0, True), (True, 2, True)])
-def test_what_a_group_is_for_is_surely_told_by_all_of_its_members_only(told: bool, missing: int, rests: bool) -> None:
-    """A reduction in every micro-batch may be one of activations, of a tensor group whose other member is absent."""
-    facts = FactSet([Fact("run.world_is_told", RUN, told), Fact("run.missing_ranks", RUN, missing)])
+@pytest.mark.parametrize(
+    ("told", "missing", "times", "rests"),
+    [(True, 0, 6, False), (False, 0, 6, True), (True, 2, 6, True), (False, 0, 1, False)],
+)
+def test_what_recurs_in_a_group_is_surely_told_by_all_of_its_members_only(
+    told: bool, missing: int, times: int, rests: bool
+) -> None:
+    """A reduction in every micro-batch may be one of activations, of a tensor group whose other member is absent; one a
+    step is not."""
+    values = {"run.world_is_told": told, "run.missing_ranks": missing, "allreduce.repeats": times}
+    facts = FactSet([Fact(name, RUN, value) for name, value in values.items()])
     assert is_partial(load_rules(strict=False).by_id["COMM022"], RUN, facts) is rests
