@@ -3,7 +3,8 @@
 A symptom under its cause is kept, without a saving of its own: what it costs is in the cause's, and a cause whose rule
 states none has it from its symptoms. A cause of little weight cannot account for a symptom of much: it must itself be
 of medium severity, or as severe as the symptom. And none accounts for more lost time than it loses: what is left of the
-symptom then stands by itself (`remainders`). Whom only a suspect would explain is a suspicion as well (`suspected`).
+symptom then stands by itself (`remainders`), and so does a cause that would save clearly more than it. Whom only a
+suspect would explain is a suspicion as well (`suspected`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of
 from advisor.engine.concluding.remainders import remainder
 from advisor.engine.concluding.suspected import is_suspect, suspected
-from advisor.knowledge.savings import standing_us
+from advisor.knowledge.savings import standing_us, unowned_part
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
 
 _Item = TypeVar("_Item")
@@ -111,6 +112,13 @@ def _outweighs(cause: Finding, symptom: Finding) -> bool:
     return cause.severity.rank >= min(Severity.MEDIUM.rank, symptom.severity.rank)
 
 
+def _stands_alone(cause: Finding, other: Finding, kind: str) -> bool:
+    """Whether the other finding is a cause that would save clearly more than this one: it is no symptom of it."""
+    if kind != "cause" or cause.saving is None or other.saving is None:
+        return False
+    return other.saving.us * unowned_part(weak=True) > cause.saving.us
+
+
 class _Symptoms:
     """Findings by verdict, identity and rank: what `related` allows, without trying every pair."""
 
@@ -184,6 +192,7 @@ def assign_roles(
                 if suspect and i != j and kinds.get(ordered[j].rule) == "symptom":
                     suspects.setdefault(j, {})[i] = None
                 fits = i != j and i not in causes[j] and _outweighs(cause, ordered[j])
+                fits = fits and not _stands_alone(cause, ordered[j], kinds.get(ordered[j].rule, "cause"))
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None
                     effects[i].append(j)

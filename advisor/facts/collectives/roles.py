@@ -121,7 +121,8 @@ def _tell_tensor_from_data(
     """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
     exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
     tensor-parallel; gradients leave forward without a collective. Where micro-batches follow one another, no pause is
-    as long as a step's forward, whatever is exchanged: what computation hides is no exchange of operators either."""
+    as long as a step's forward, whatever is exchanged: what computation hides is no exchange of operators either. Ranks
+    that gather in one communicator and reduce in another do both for one purpose: weights and their gradients, say."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -139,6 +140,10 @@ def _tell_tensor_from_data(
             silent = _silence(group, exchanges, computing)
             waited = hidden.get(group, 0.0) < HIDDEN_SHARE
             roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE and waited else "data"
+    reducing = {frozenset(groups[g]): roles[g] for g in unnamed if any(kinds[g][kind] for kind in REDUCTIONS)}
+    for group in unnamed:
+        if set(kinds[group]) == {"allgather"}:
+            roles[group] = reducing.get(frozenset(groups[group]), roles[group])
 
 
 def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:

@@ -94,3 +94,20 @@ def test_a_norm_over_all_stages_binds_no_weights():
         )  # fmt: skip
     roles = roles_of({**groups, **own}, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {})
     assert {roles[name] for name in ("01", "12", "23", "30")} == {"pipeline"}
+
+
+def test_weights_may_be_gathered_in_a_communicator_of_their_own():
+    """ZeRO-3 gathers each weight in forward and backward, and reduces gradients elsewhere, in backward only."""
+    gather, reduce = exchanges(layers("allgather", 0, 24000, 24)), exchanges(layers("reducescatter", 9000, 24000, 4))
+    both = replace(
+        gather, groups=("g", "r"), names=("allgather", "reducescatter"), kind=("allgather", "reducescatter"),
+        **{
+            name: np.concatenate((getattr(gather, name), getattr(reduce, name)))
+            for name in ("step", "ordinal", "start_ns", "elapsed_us", "transit_us", "booked_us", "size_bytes",
+                         "transport_us")
+        },
+        group=np.repeat([0, 1], [len(gather.name), len(reduce.name)]),
+        name=np.repeat([0, 1], [len(gather.name), len(reduce.name)]),
+    )  # fmt: skip
+    found = roles_of({"g": (0, 1), "r": (0, 1)}, {}, {0: both}, {0: COMPUTING_US}, "", {})
+    assert found == {"g": "data", "r": "data"}
