@@ -215,8 +215,12 @@ def differ(sizes: Floats) -> bool:
 def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
     """(α µs, bytes per µs) of time = α + size ÷ β with least absolute relative error, α not below 0.
 
-    Iteratively reweighted least squares; with one size only α is 0.
+    Iteratively reweighted least squares; with one size only α is 0. Times of next to nothing, as damaged tables hold
+    them, weigh more than a number can tell and are left out.
     """
+    with np.errstate(all="ignore"):
+        told = np.isfinite(1 / times) & np.isfinite(sizes / times) & np.isfinite(times / sizes)
+    sizes, times = sizes[told], times[told]
     if len(sizes) == 0:
         return 0.0, np.inf
     if not differ(sizes):
@@ -225,7 +229,10 @@ def fit(sizes: Floats, times: Floats) -> tuple[float, float]:
     alpha, slope = 0.0, float(np.median(times / sizes))
     for _ in range(30):
         design = np.stack([np.ones_like(sizes), sizes], axis=1) * weights[:, None]
-        solution, *_ = np.linalg.lstsq(design, times * weights, rcond=None)
+        try:
+            solution, *_ = np.linalg.lstsq(design, times * weights, rcond=None)
+        except np.linalg.LinAlgError:  # of damaged tables as well: numbers too far apart to be solved for
+            return 0.0, float(np.median(sizes / times))
         alpha, slope = float(solution[0]), float(solution[1])
         if alpha < 0 or slope <= 0:
             alpha, slope = max(min(alpha, float(times.min())), 0.0), float(np.median(times / sizes))

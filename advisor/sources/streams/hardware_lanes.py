@@ -5,7 +5,6 @@ Read in a pass of its own: there are a million tasks, and they are wanted only w
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Sequence
 from itertools import compress
@@ -24,6 +23,8 @@ DEVICE_BITS = 31
 has all of them set."""
 _AROUND = 1000
 """Bytes before and after a process's title within which the event lies that gives it."""
+_BLOCK = 1 << 24
+"""Bytes read at a time: a mapped file would count as memory in use."""
 
 Ints = npt.NDArray[np.int64]
 Lane = tuple[Ints, Ints]
@@ -55,15 +56,18 @@ def devices_in(path: Path) -> set[int]:
     """The devices whose tasks are in a timeline, by the numbers of their processes; empty of compressed files."""
     if path.suffix != ".json" or not path.is_file() or not path.stat().st_size:
         return set()
-    title, found = f'"{HARDWARE}"'.encode(), set()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        at = data.find(title)
-        while at >= 0:
-            for one in descriptions(data[max(0, at - _AROUND) : at + _AROUND]):
-                named = one.ph == "M" and one.name == "process_name" and one.args.get("name") == HARDWARE
-                if named and (device := device_of(one.pid)) is not None:
-                    found.add(device)
-            at = data.find(title, at + len(title))
+    title, found, kept = f'"{HARDWARE}"'.encode(), set(), b""
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            data = kept + block
+            at = data.find(title)
+            while at >= 0:
+                for one in descriptions(data[max(0, at - _AROUND) : at + _AROUND]):
+                    named = one.ph == "M" and one.name == "process_name" and one.args.get("name") == HARDWARE
+                    if named and (device := device_of(one.pid)) is not None:
+                        found.add(device)
+                at = data.find(title, at + len(title))
+            kept = data[-2 * _AROUND :]  # a title at the end is seen again, with what follows it
     return found
 
 

@@ -28,6 +28,13 @@ def test_fit_finds_latency_and_bandwidth(alpha, rate):
     assert speed == pytest.approx(rate, rel=1e-3)
 
 
+def test_times_that_no_machine_can_weigh_end_in_no_fault() -> None:
+    """Damaged tables hold times of next to nothing; what they weigh is beyond a number."""
+    sizes, times = np.array([1.0, 1e6, 2e6]), np.array([1e-320, 1.0, 2.0])
+    start, _ = fit(sizes, times)
+    assert start == pytest.approx(0.0, abs=1e-6)
+
+
 def test_slow_pair_is_told_from_its_cards(tmp_path):
     """One slow pair has a low ratio; the best links of its two cards are as fast as others."""
     facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_link", (1, 2), 4.0),)), tmp_path)
