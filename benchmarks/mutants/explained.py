@@ -49,7 +49,7 @@ EXPLAINED: tuple[Explanation, ...] = (
     ),
     Explanation(
         ("csv.odd_cell", "csv.odd_cells", "csv.decimal_comma", "csv.negative_column", "csv.extreme_cell"),
-        r"(ratio|cycles|time\(us\)|Dim|Num|[Ii]d|utilization)\W*$",
+        r"(ratio|cycles|time\(us\)|Dim|Num|[Ii]d|utilization)( negative)?\W*$",
         "a counter or number of kernels that most kernels do not have: read as not measured",
     ),
     Explanation(
@@ -75,6 +75,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         r"(CommAnalyzer|StepTraceTime|STEP_TIME)\w*\.(step|type|id|group_name|hccl_op_name|\w+_rank|transport_type)",
         "names and numbers of steps, groups, collectives and ranks: another name is a name, and what belongs to no "
         "known step is of another one",
+    ),
+    Explanation(
+        ("db.odd_values",), r"'' in one row of \d+ of CommAnalyzer\w+\.\w+",
+        "one time of many is empty: it was not measured",
     ),
     Explanation(
         ("db.odd_values",), r"(Shapes|DataTypes|Formats|opState|blockDim|blockNum|streamId|deviceId)\b",

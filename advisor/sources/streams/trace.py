@@ -33,6 +33,7 @@ from advisor.sources.streams.trace_events import (
     stream,
 )
 from advisor.sources.text.textfiles import why_unreadable
+from advisor.tables import LARGEST
 
 LONG_US = 100.0
 """Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
@@ -160,9 +161,9 @@ class _Process:
         """Complete events whose duration is none."""
 
     def add(self, events: Sequence[Event]) -> None:
-        """Takes complete events; one without a finite, non-negative duration counts as none."""
+        """Takes complete events; one without a duration that can be counts as none."""
         durations = np.array([*map(_DURATION, events)], np.float64)
-        usable = (durations >= 0) & (durations < math.inf)
+        usable = (durations >= 0) & (durations < LARGEST)
         if not usable.all():
             self.unusable += int((~usable).sum())
             events, durations = list(itertools.compress(events, usable.tolist())), durations[usable]
@@ -258,7 +259,7 @@ class _Collector:
         elif event.ph == "X":
             number, start = event.args.get("Iteration ID"), int(nanoseconds([event.ts or b"null"])[0])
             lasts = float(event.dur) if isinstance(event.dur, (int, float)) else math.nan
-            if number is not None and start >= 0 and 0 < lasts < math.inf:
+            if number is not None and start >= 0 and 0 < lasts < LARGEST:
                 self.iterations.append((str(event.tid), str(number), start, start + round(lasts * 1000)))
         elif event.ph == "M" and event.name == "process_name":
             self.processes[self.place[event.pid]].title = str(event.args.get("name", ""))

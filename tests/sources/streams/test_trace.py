@@ -209,3 +209,15 @@ def test_functions_called_by_one_name_are_counted_however_many_names_there_are(t
     assert trace is not None and not notes
     assert {name: trace.activities["Python", name].count for name in names} == dict.fromkeys(names, 100)
     assert trace.frequency[1].tolist() == [800.0]
+
+
+@pytest.mark.parametrize("duration", ['"1e19"', "-5", "1e300"])
+def test_a_duration_that_can_be_none_is_told_and_left_out(tmp_path: Path, duration: str) -> None:
+    """An event that lasts longer than any training would own every idle stretch of the file."""
+    events = [
+        f'{{"ph":"X","name":"a{i}","pid":1,"tid":1,"ts":"{1700000000000000 + i}.000","dur":{duration}}}'
+        for i in range(3)
+    ]
+    trace, notes = load(tmp_path / "trace_view.json", f"[{json.dumps(META)[1:-1]},{','.join(events)}]".encode())
+    assert trace is not None and not trace.host.start.size
+    assert any("no usable duration" in note for note in notes)
