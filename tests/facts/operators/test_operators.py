@@ -170,6 +170,12 @@ def test_ai_cpu_operators_are_found_with_their_dtypes(tmp_path: Path) -> None:
     assert kinds and all((kinds[o] == "aicpu") == (types[o] == "Index") for o in kinds)
 
 
+def test_calls_that_read_the_same_are_one_case() -> None:
+    """A mask of random bits is as long as its output: what it reads tells nothing of its work."""
+    bits = [Signature("DSAGenBitMask", "DSA", "", "1;;1;2", "INT64;UINT64", "ND;ND", size, "") for size in ("1", "64")]
+    assert slow_case(bits, [10, 10], [1000.0, 63000.0]) is None
+
+
 def test_the_slow_rank_is_explained_by_its_types(tmp_path: Path) -> None:
     """Every type of a rank that computes 25 % slower takes 25 % longer there."""
     result = measured(profile(tmp_path, ranks=2, slow_rank=1))
