@@ -94,11 +94,9 @@ def _number(value: float, unit: str, digits: int) -> str:
     if unit == "ratio":
         if digits == DIGITS and _NEARLY_ALL[0] <= value < _NEARLY_ALL[1]:
             return f">{NBSP}99{NBSP}%"
-        return (
-            f"{significant(value, digits)}{NBSP}×"
-            if abs(value) >= _TIMES
-            else f"{significant(100 * value, digits)}{NBSP}%"
-        )
+        if abs(value) >= _TIMES:
+            return f"{significant(value, digits)}{NBSP}×"
+        return f"{significant(100 * value, digits)}{NBSP}%"
     if unit == "us":
         return _scaled(value, _TIME, digits)
     if unit == "count":

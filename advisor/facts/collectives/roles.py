@@ -64,6 +64,8 @@ def _tell_rings_from_pipelines(
     """Ranks that send to each other and reduce the gradients of the same weights are no stages of a pipeline: they
     hold parts of one sequence, and each layer's keys and values go round (context parallelism)."""
     passing = [group for group, role in roles.items() if role == "pipeline" and group not in named]
+    if not passing:
+        return
     bound = [set(groups[group]) for group in weights_shared(groups, roles, exchanges)]
     for chain in joined(groups[group] for group in passing if groups[group]):
         if len(chain) > 1 and any(ranks.issuperset(chain) for ranks in bound):

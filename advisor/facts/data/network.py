@@ -236,11 +236,9 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     network = build_network(data, host, step, starved, own_known=data.mode != "sink" or device_seen)
     feeding = Feeding(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
     busy = {i: b for i, op in data.operations.items() if (b := feeding.busy_share(op)) is not None}
-    if any(op.work_us and i not in busy for i, op in data.operations.items()):
+    if data.untold or any(op.work_us and i not in busy for i, op in data.operations.items()):
         busy = {}  # the one whose workers nobody tells may be the busiest
     cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
-    if data.untold:
-        busy = {}
     if data.untold or any(op.cpu_cores is None for op in data.operations.values()):
         cpu = {}  # the one that nobody measured may be the hungriest
     return replace(

@@ -212,7 +212,7 @@ def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict
 def _expected(kernels: Kernels, chosen: npt.NDArray[np.bool_], order: list[int]) -> tuple[Floats, Floats]:
     """Per step: the kernels at the median of their type and shapes, and as measured. A larger batch raises both, a
     slower card only what is measured."""
-    shaped = np.array([bool(s.input_shapes.strip('";N/A')) for s in kernels.signatures])[kernels.signature]
+    shaped = kernels.shaped()
     if not (chosen & shaped).sum() > chosen.sum() / 2:
         return np.full(len(order), np.nan), np.full(len(order), np.nan)
     at = np.flatnonzero(chosen & shaped)

@@ -79,8 +79,7 @@ def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outli
 def _kinds_of(kernels: Kernels) -> Ints:
     """Number of each kernel's kind: calls of one kind have the same type, shapes and data types; where no shapes were
     recorded, nothing says that two operators of a type do the same, so the name counts as well."""
-    shaped = np.array([bool(s.input_shapes.strip('";N/A')) for s in kernels.signatures])[kernels.signature]
-    names = np.where(shaped, 0, kernels.name.astype(np.int64) + 1)
+    names = np.where(kernels.shaped(), 0, kernels.name.astype(np.int64) + 1)
     keys = kernels.signature.astype(np.int64) * (len(kernels.names) + 1) + names
     return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 

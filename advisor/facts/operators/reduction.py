@@ -264,7 +264,7 @@ def _row(
     first = signatures[int(np.argmax(times))]
     core_us: Counter[str] = Counter()
     float32 = known = aicpu = padding = memory = memory_idle = 0.0
-    limited: list[int] = []
+    limited: set[int] = set()
     worst_padding, padded = 0.0, None
     worst_float32, full = 0.0, None
     aicpu_dtypes: Counter[str] = Counter()
@@ -280,17 +280,16 @@ def _row(
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product = matmul(s)
-        if product is None and is_cube(s) and _other_unit_is_busier(kernels, member):
-            limited.append(member)
+        if product is None and not is_cube(s):
+            continue
+        _, busiest, own_mac = _pipes(kernels, [member])
+        moved = moved_bytes(s)
+        if _is_limited(product, moved, busiest, own_mac):
+            limited.add(member)
             memory += us
-            memory_idle += us * (1 - (_pipes(kernels, [member])[1] or 1.0))
+            memory_idle += us * (1 - (busiest or 1.0))
         if product is not None:
-            moved = moved_bytes(s)
-            if moved > product.balanced:
-                limited.append(member)
-                memory += us
-                memory_idle += us * (1 - (_pipes(kernels, [member])[1] or 1.0))
-            lost = us * _padding(kernels, member, product, moved)
+            lost = us * _padding(product, moved, busiest, own_mac)
             padding += lost
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
@@ -300,7 +299,7 @@ def _row(
     macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
     rest = [member for member in members if member not in limited]
     idle = [
-        us * (1 - mac) if member in rest and mac == mac else 0.0
+        us * (1 - mac) if member not in limited and mac == mac else 0.0
         for member, us, mac in zip(members, times, macs, strict=True)
     ]
     share = None
@@ -323,10 +322,11 @@ def _row(
     )  # fmt: skip
 
 
-def _other_unit_is_busier(kernels: Kernels, member: int) -> bool:
-    """Whether counters show another unit busier than the cube: where shapes do not tell the work, as of several experts
-    at once, that unit is the limit."""
-    _, busiest, mac = _pipes(kernels, [member])
+def _is_limited(product: MatMul | None, moved: float, busiest: float | None, mac: float | None) -> bool:
+    """Whether memory limits a multiplication by its shapes; where these do not tell the work, as of several experts at
+    once, whether counters show another unit busier than the cube."""
+    if product is not None:
+        return moved > product.balanced
     return busiest is not None and mac is not None and mac < busiest
 
 
@@ -349,10 +349,9 @@ def _place(timeline: Timeline, index: int) -> str:
     return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
 
 
-def _padding(kernels: Kernels, member: int, product: MatMul, moved: float) -> float:
+def _padding(product: MatMul, moved: float, busiest: float | None, mac: float | None) -> float:
     """Part of a multiplication's time that padding costs, as bytes and operations tell; no more than the cube unit's
     busy time pads, and nothing where counters show that another unit is busier."""
-    _, busiest, mac = _pipes(kernels, [member])
     told = product.padding(moved)
     if mac is None or busiest is None:
         return told

@@ -90,6 +90,11 @@ class Kernels:
     def __len__(self) -> int:
         return len(self.duration)
 
+    def shaped(self) -> npt.NDArray[np.bool_]:
+        """Of which kernels the input shapes are told."""
+        told: npt.NDArray[np.bool_] = np.array([bool(s.input_shapes.strip('";N/A')) for s in self.signatures])
+        return told[self.signature]
+
     def within(self, chosen: npt.NDArray[np.bool_]) -> Kernels:
         """These kernels alone. Counters of pipes stay those of all kernels of a signature: they are sums."""
         columns = ("start", "end", "duration", "signature", "name", "step", "stream", "block", "wait")

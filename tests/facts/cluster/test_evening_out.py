@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from meeting import meeting
 
 from advisor.facts.cluster.meetings import Model
-from advisor.facts.cluster.replay import Change, gain, play
+from advisor.facts.cluster.replay import Change, gain
 from advisor.facts.device.course import Chain
 
 ROUNDS = 4
@@ -35,18 +36,7 @@ def chain(hot: bool) -> Chain:
 @pytest.fixture
 def step() -> Model:
     chains = {rank: chain(hot=rank == 0) for rank in range(4)}
-    joint = {rank: [-1 if not name else 0 for name in c.name] for rank, c in chains.items()}
-    found = Model(chains, dict.fromkeys(chains, 0.0), joint)
-    for place, name in enumerate(chains[0].name):
-        if name:
-            for rank in chains:
-                joint[rank][place] = len(found.members)
-            found.members.append(dict.fromkeys(chains, place))
-            found.pure.append(1.0)
-            found.group.append("1")
-            found.absent.append(None)
-    found.baseline_us = play(found, {}) or 0.0
-    return found
+    return meeting(chains)
 
 
 def test_a_hot_expert_is_evened_out_where_its_work_lies(step, monkeypatch):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from meeting import meeting
 
 from advisor.facts.cluster import segments
 from advisor.facts.cluster.meetings import Model
-from advisor.facts.cluster.replay import play
 from advisor.facts.device.course import Chain
 
 RANKS = 5
@@ -32,18 +32,7 @@ def chain(work: list[float]) -> Chain:
 def step(work: list[list[float]]) -> Model:
     """Ranks that compute so long before each exchange; rows are ranks."""
     chains = {rank: chain(row) for rank, row in enumerate(work)}
-    joint = {rank: [-1] * len(c.name) for rank, c in chains.items()}
-    found = Model(chains, dict.fromkeys(chains, 0.0), joint)
-    for place, name in enumerate(chains[0].name):
-        if name:
-            for rank in chains:
-                joint[rank][place] = len(found.members)
-            found.members.append(dict.fromkeys(chains, place))
-            found.pure.append(1.0)
-            found.group.append("1")
-            found.absent.append(None)
-    found.baseline_us = play(found, {}) or 0.0
-    return found
+    return meeting(chains)
 
 
 def uneven(work: list[list[float]], patch: pytest.MonkeyPatch) -> segments.Uneven:
