@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.facts.collectives.accumulation import repetitions
@@ -29,6 +29,7 @@ def backward(buckets: list[float], micro_batches: int, compute: float) -> tuple[
     micro_batches=st.integers(2, 12),
     compute=st.floats(1e3, 1e6),
 )
+@example(buckets=[100 * MB + 1, MB, 100 * MB + 1], micro_batches=2, compute=1e3)
 def test_one_backward_after_another_reduces_as_often_as_there_are_micro_batches(buckets, micro_batches, compute):
     """However the gradients are cut into buckets, the repetitions are the micro-batches; one is no repetition."""
     assert repetitions(*backward(buckets, micro_batches, compute)) == micro_batches
