@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.basics.intervals import Intervals, complement, covered, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
+from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
