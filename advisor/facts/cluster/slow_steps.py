@@ -254,10 +254,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _owner(facts: FactSet, rank: int, extra_us: float) -> Value | None:
-    """What the rank's host did in its long idle stretches, where the longest of these makes most of a slow step."""
+    """What the rank's host did in its longest idle stretch, where this one makes most of a slow step."""
     subject = Subject("rank", str(rank), (rank,))
     longest = facts.number("timeline.longest_gap_us", subject) or 0.0
-    return facts.value("timeline.gap_owner", subject) if longest >= extra_us * MOST else None
+    return facts.value("timeline.longest_gap_owner", subject) if longest >= extra_us * MOST else None
 
 
 FAMILIES = (Family("slow_steps", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "timeline")),)
