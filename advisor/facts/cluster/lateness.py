@@ -68,7 +68,7 @@ def latenesses(run: Run) -> dict[int, Lateness]:
     usual = APART * _differing(speeds, layout.peers().values())
     row = {rank: i for i, rank in enumerate(balance.ranks)}
     above = {p: balance.part(p) - others_median(balance.part(p)) for p in ("data", "host")}
-    waiting = excess(balance.part("data"))
+    waiting, gaps = excess(balance.part("data")), np.nan_to_num(typical(balance.part("host")))
     found: dict[int, Lateness] = {}
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
@@ -78,6 +78,9 @@ def latenesses(run: Run) -> dict[int, Lateness]:
         # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
         first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
         starved = first and balance.data_known and all(waiting[r] > 0 for r in rows)
+        # what hosts leave between kernels does not depend on what a stage computes either
+        others = np.delete(gaps, rows)
+        starved = starved or (others.size > 0 and gaps[rows].min() > ALIKE * others.max())
         peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
         alone = len(rows) == 1 and not set(members) & set(balance.left_out)
         for r in rows:

@@ -76,6 +76,8 @@ KINDS = (
          "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
     kind("rank.uncompared_peers", "count", "rank",
          "ranks that do the same work, are not compared with it and not seen to arrive before it", needs=_NEEDS),
+    kind("rank.across_stages", "bool", "rank", "compared with the ranks of all stages, as its own has no other or is "
+         "late as a whole", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
          formula="share of the later steps in which they are late × (replay of the step with the cause at their peers' "
                  "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
@@ -105,6 +107,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry is None:
             continue
         yield from _facts_of(entry, balance.told_as(entry.cause), subject, step_us, sources, n)
+        yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if rank in idling:
