@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Mask
 from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, others_median, spread, typical
-from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
@@ -116,7 +115,7 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     }  # fmt: skip
 
 
-def _part(shown: npt.NDArray[np.bool_], of: Floats) -> Floats:
+def _part(shown: Mask, of: Floats) -> Floats:
     """Share of each row's known steps in which it is so."""
     return np.asarray(shown.sum(axis=1) / np.maximum(np.isfinite(of).sum(axis=1), 1))
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from advisor.basics.arrays import Floats, Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Floats, Ints, Timeline, sums, timeline_of
+from advisor.facts.device.kernel_time import Timeline, sums, timeline_of
 from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
 from advisor.facts.step.in_steps import in_steps
