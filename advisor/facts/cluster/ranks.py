@@ -51,8 +51,8 @@ KINDS = (
          "share of the steps in which its own work was above its peers' by half of the usual", needs=_NEEDS),
     kind("rank.in_turn_chance", "ratio", "rank",
          "how likely one of its peers were late in as many steps by chance, if all took turns",
-         formula="number of peers × chance of as many steps and more, at the rate at which all are late by half as much; "
-                 "0 where no other is, and without those that are late with it in every step", needs=_NEEDS),
+         formula="number of peers × chance of as many steps and more, at the rate at which all are late by half as "
+                 "much; 0 where no other is, and without those that are late with it in every step", needs=_NEEDS),
     kind("rank.lateness_deviation", "number", "rank", "lateness in robust standard deviations of its peers' own work",
          formula="excess ÷ (1.4826 × median absolute deviation of the peers' excesses)", needs=_NEEDS),
     kind("rank.kernel_speed_ratio", "number", "rank", "the same kernels take this many times as long as on other ranks",
