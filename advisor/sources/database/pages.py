@@ -56,11 +56,11 @@ class Cells(Enum):
     TEXT = "texts"
 
 
-_TYPES: dict[Cells, type] = {Cells.WHOLE: np.int64, Cells.DIGITS: np.int64, Cells.REAL: np.float64, Cells.TEXT: object}
+_TYPES: dict[Cells, type] = {cells: np.float64 if cells is Cells.REAL else np.int64 for cells in Cells}
 
 Columns = dict[str, npt.NDArray[Any]]
-"""Column -> its values: int64 with NOTHING where a cell is empty, of real numbers float64 with NaN, of texts objects
-with None."""
+"""Column -> its values: int64 with NOTHING where a cell is empty, of real numbers float64 with NaN, of texts their
+numbers in `Texts`."""
 
 
 class Unfit(Exception):
@@ -78,9 +78,10 @@ class _Layout:
 
 
 def read_blocks(
-    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]
+    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells], texts: Texts | None = None
 ) -> Iterator[Columns]:
-    """These columns of a table, in order of its rows, some hundred thousand rows at a time.
+    """These columns of a table, in order of its rows, some hundred thousand rows at a time; what `texts` the numbers of
+    texts stand for is added there.
 
     Raises Unfit, possibly after some blocks, where a cell holds anything else or the table is not stored plainly.
     """
@@ -89,7 +90,7 @@ def read_blocks(
     try:
         with path.open("rb") as stream:
             for page in _Pages(stream.fileno()).leaves(layout.root):
-                found = page.values(wanted, layout.row_number)
+                found = page.values(wanted, layout.row_number, Texts() if texts is None else texts)
                 yield {name: found[layout.columns[name]] for name in columns}
     except (IndexError, OSError, OverflowError) as error:
         raise Unfit(str(error)) from None
@@ -198,12 +199,17 @@ def _width(serial: int) -> int:
     return int(_WIDTHS[serial]) if serial < _FIRST_TEXT else (serial - _FIRST_TEXT) // 2
 
 
-class _Texts(dict[bytes, str]):
-    """Texts by the bytes that stand for them, as Python's sqlite3 is told to read them here."""
+class Texts(dict[bytes, int]):
+    """Numbers of texts by the bytes that stand for them; an empty cell is number 0."""
 
-    def __missing__(self, data: bytes) -> str:
-        text = self[data] = data.decode(errors="replace")
-        return text
+    def __init__(self) -> None:
+        self.told: list[str | None] = [None]
+        """Each text, as Python's sqlite3 is told to read it here."""
+
+    def __missing__(self, data: bytes) -> int:
+        number = self[data] = len(self.told)
+        self.told.append(data.decode(errors="replace"))
+        return number
 
 
 class _Leaves:
@@ -241,12 +247,13 @@ class _Leaves:
             more &= (word << 8 * place) < 0
         raise Unfit("a row number beyond any file")
 
-    def values(self, wanted: Mapping[int, Cells], row_number: int | None) -> dict[int, npt.NDArray[Any]]:
+    def values(self, wanted: Mapping[int, Cells], row_number: int | None, texts: Texts) -> dict[int, npt.NDArray[Any]]:
         """Place -> values of the wanted columns.
 
         Most rows begin as others do: headers that are the same say that the same kinds of values lie at the same
         places behind. Rows that are left when some headers were dealt with are read value by value.
         """
+        self._known = texts
         own = {row_number: self._numbers(self._number)[0]} if row_number in wanted else {}
         parts: list[tuple[Ints, dict[int, npt.NDArray[Any]]]] = []
         left = np.arange(len(self._record))
@@ -314,7 +321,7 @@ class _Leaves:
             serial, at = self._numbers(at)
             if place in wanted:
                 cells = wanted[place]
-                found = np.empty(len(rows), _TYPES[cells])
+                found: npt.NDArray[Any] = np.empty(len(rows), _TYPES[cells])
                 for kind in np.unique(serial).tolist():
                     mine = np.flatnonzero(serial == kind)
                     found[mine] = self._decode(
@@ -354,10 +361,10 @@ class _Leaves:
                 found |= self._data[at + place]
         return found.astype(np.float64) if real else found
 
-    def _texts(self, kind: int, at: Ints) -> npt.NDArray[np.object_]:
-        """Texts. A row mostly repeats what the row before says, so that a text is made only where it changes."""
+    def _texts(self, kind: int, at: Ints) -> Ints:
+        """Numbers of texts. A row mostly repeats what the row before says: only where it changes, it is looked up."""
         if kind == 0:
-            return np.full(len(at), None, object)
+            return np.zeros(len(at), np.int64)
         if kind <= _FIRST_TEXT or not kind % 2:
             raise Unfit("a number or bytes where a text is wanted")
         length = _width(kind)
@@ -365,9 +372,8 @@ class _Leaves:
         changes = np.ones(len(at), bool)
         changes[1:] = (letters[1:] != letters[:-1]).any(axis=1)
         rows = letters[changes].view(f"V{length}").ravel().tolist() if length else [b""]
-        texts = np.empty(len(rows), object)
-        texts[:] = [*map(_Texts().__getitem__, rows)]
-        found: npt.NDArray[np.object_] = texts[np.cumsum(changes) - 1]
+        numbers = np.fromiter(map(self._known.__getitem__, rows), np.int64, len(rows))
+        found: Ints = numbers[np.cumsum(changes) - 1]
         return found
 
     def _written(self, kind: int, at: Ints) -> Ints:
@@ -386,7 +392,8 @@ class _Leaves:
 
     def _word(self, at: Ints) -> Ints:
         """The eight bytes from these places on, as numbers."""
-        return self._words[at].astype(np.int64)
+        found: Ints = self._words[at].astype(np.int64)
+        return found
 
     def _numbers(self, at: Ints) -> tuple[Ints, Ints]:
         """(numbers of variable length that stand at these places, places behind them)."""
