@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from advisor.basics.arrays import Ints
 
 _WIDEST = 4
 """Numbers between least and largest, for each value, that a table may have."""

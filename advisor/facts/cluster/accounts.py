@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
-from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.limits import section
 from advisor.facts.step.alike import alike

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from advisor.basics.arrays import Floats
 
 
 def others_median(values: Floats) -> Floats:

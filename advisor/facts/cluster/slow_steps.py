@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.collectives.exchanges import EXCHANGES, Floats
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.step.apart import FEWEST, Mask, pattern_of, split
+from advisor.facts.step.apart import FEWEST, pattern_of, split
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject, Value

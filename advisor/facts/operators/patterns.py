@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.numbering import distinct, numbered
-from advisor.facts.device.kernel_time import Floats, Ints, Mask, Timeline, sums
+from advisor.facts.device.kernel_time import Timeline, sums
 from advisor.facts.operators.kinds import is_fetch, is_reduction, is_update, is_vector
 from advisor.facts.operators.work import LAUNCH_US
 from advisor.knowledge.measuring import limit

@@ -4,8 +4,8 @@ few things at once, and its table and its timeline are of one time."""
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Mask
 from advisor.basics.numbering import distinct
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
@@ -75,7 +75,7 @@ def _timeline(rank: Rank) -> str:
     return rank.tables["trace"].paths[0].name if rank.has("trace") else "the timeline"
 
 
-def tell_crowd(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> None:
+def tell_crowd(rank: Rank, kernels: Kernels, communication: Mask) -> None:
     """Notes kernels that would have to run many at once, more than a device has streams for: their durations or their
     starts are in another unit."""
     known = (kernels.start >= 0) & ~communication

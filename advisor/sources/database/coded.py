@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from advisor.basics.arrays import Ints
 
 
 @dataclass(frozen=True)

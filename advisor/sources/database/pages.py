@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.arrays import Ints
+
 NOTHING = np.iinfo(np.int64).min
 """Stands for an empty cell in a column of whole numbers."""
 
-Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 _MAGIC, _UTF_8 = b"SQLite format 3\x00", b"\x00\x00\x00\x01"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
 from advisor.sources.database.cells import are_times
 from advisor.sources.database.dbfile import Database
-from advisor.sources.database.pages import NOTHING, Cells, Ints, Unfit
+from advisor.sources.database.pages import NOTHING, Cells, Unfit
 
 Row = tuple[Any, Any, int, int, int, int]
 """(first code, second code, count, total, least, most), times in nanoseconds; most time first."""
@@ -47,7 +47,7 @@ def host_sums(database: Database) -> list[Row]:
         )
 
 
-def described(ids: Ints, tasks: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def described(ids: Ints, tasks: Ints) -> tuple[Ints, Ints]:
     """(places among the ids, places among the tasks) of the tasks whose id is there. Raises Unfit where one stands
     twice."""
     order = np.argsort(ids, kind="stable")

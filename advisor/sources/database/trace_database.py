@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import read_columns
@@ -17,7 +18,7 @@ from advisor.sources.database.dbfile import connect, distinct_steps, step_query
 from advisor.sources.database.kernel_database import texts_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.reference import Note
-from advisor.sources.streams.trace import LONG_US, RARE, Activity, Ints, Spans, Trace, short_name
+from advisor.sources.streams.trace import LONG_US, RARE, Activity, Spans, Trace, short_name
 from advisor.tables import LARGEST
 
 _LEVELS = {20000: "AscendCL", 15000: "Model", 10000: "Node", 5500: "HCCL", 5000: "Runtime"}

@@ -196,6 +196,20 @@ def test_a_stage_whose_ranks_fetch_in_time_starves_nobody(tmp_path):
     assert (facts.value("pipeline.first_wait_share", RUN) or 0.0) < 0.03
 
 
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_a_stage_whose_hosts_all_launch_late_is_found_although_no_rank_of_it_stands_out(tmp_path, stage):
+    """Gaps between kernels do not depend on what a stage computes: its ranks are compared with those of the others."""
+    scenario = replace(PIPELINE, pipeline=3)
+    first = scenario.data * stage
+    slow = replace(scenario, faults=(Fault("slow_host", first, 2.0), Fault("slow_host", first + 1, 2.0)))
+    facts, _ = facts_of(slow, tmp_path)
+    late = {s.ranks[0] for s, f in facts.of("rank.lateness_share").items() if f.value > 0.1}
+    assert late == {first, first + 1}
+    assert {facts.value("rank.late_cause", rank(r)) for r in late} == {"host"}
+    gained = simulate(slow).step_us - simulate(scenario).step_us
+    assert facts.value("rank.saving_us", rank(first)) == pytest.approx(gained, rel=0.25)
+
+
 def test_a_rank_with_more_work_is_not_a_slow_card(tmp_path):
     """Equal calls are as fast there: what it has more of is told, and no card is accused."""
     slow, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path / "slow")
