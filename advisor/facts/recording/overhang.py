@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.basics.arrays import Mask
+from advisor.basics.numbering import distinct
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
@@ -56,7 +57,7 @@ def tell_unlinked(rank: Rank, trace: Trace, kernels: Kernels) -> None:
         return
     low, high = max(known[0], trace.started.min()), min(known[-1], trace.started.max())
     inside = known[(known >= low) & (known <= high)]
-    links = np.unique(trace.started[(trace.started >= low) & (trace.started <= high)])
+    links = distinct(trace.started[(trace.started >= low) & (trace.started <= high)])
     if min(len(inside), len(links)) < limits["linked"] or len(links) < limits["linked_most"] * len(inside):
         return
     right = np.minimum(np.searchsorted(links, inside), len(links) - 1)

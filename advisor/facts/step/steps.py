@@ -142,8 +142,9 @@ def _without_cut_end(times: StepTimes) -> StepTimes:
 
 
 def _starts_late(times: StepTimes, typical: float) -> bool:
-    """Whether the wait before the first step is of another order than those before the others."""
-    gap = times.phases.get("start_gap", times.phases.get("interval"))
+    """Whether the wait before the first step is of another order than those before the others; where nothing tells
+    when its kernels begin, whether its idle time is: the device may be behind the marks of the host."""
+    gap = next((times.phases[name] for name in ("start_gap", "interval", "idle") if name in times.phases), None)
     if gap is None or not np.isfinite(gap[0]) or not np.isfinite(gap[1:]).any():
         return False
     limits, usual = section("warm_up"), float(np.nanmedian(gap[1:]))
