@@ -198,9 +198,9 @@ def read_transports(
     length = len(found["hccl_op_name"])
     cells = {column: found.get(column, [None] * length) for column in _MOVED}
     steps, names, groups, _ = _names(found, length)
-    quick = _moved(cells, steps, names, groups)
+    quick, file = _moved(cells, steps, names, groups), str(reference.paths[0])
     if quick is not None:
-        transports, packets = moved_frames(*quick, str(reference.paths[0]), note)
+        transports, packets = moved_frames(*quick, file, note)
         return {"transports": transports, "packets": packets}
     merged: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
     large: dict[tuple[Any, ...], Any] = {}
@@ -214,9 +214,8 @@ def read_transports(
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
     each: dict[str, list[Any]] = {column.name: [] for column in TABLES["packets"].columns}
     for key, given in merged.items():
-        sizes = packet_sizes((size, count, time) for size, count, time in given if size and count)
+        sizes = packet_sizes([entry for entry in given if entry[0] and entry[1]], file, note)
         add_transport(rows, each, key, large[key], sizes)
-    file = str(reference.paths[0])
     transports = frame("transports", rows, reference, None, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
     return {"transports": transports, "packets": packets_frame(each, file, note)}
 
