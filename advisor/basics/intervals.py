@@ -6,15 +6,15 @@ Intervals are half-open [start, end) in integer nanoseconds, given as two int64 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Times = npt.NDArray[np.int64]
-Intervals = tuple[Times, Times]
+from advisor.basics.arrays import Ints
+
+Intervals = tuple[Ints, Ints]
 
 EMPTY: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def union(start: Times, end: Times) -> Intervals:
+def union(start: Ints, end: Ints) -> Intervals:
     """Disjoint, sorted intervals that cover the same instants. Empty and reversed intervals cover nothing."""
     keep = end > start
     start, end = start[keep], end[keep]
@@ -70,7 +70,7 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     return intersect(a, complement(b, low, high))
 
 
-def covered(intervals: Intervals, until: Times) -> Times:
+def covered(intervals: Intervals, until: Ints) -> Ints:
     """How much of disjoint, sorted intervals lies before each of these instants, in nanoseconds."""
     start, end = intervals
     if start.size == 0:

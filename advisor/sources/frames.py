@@ -14,8 +14,8 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats
 from advisor.sources.reference import Note
 from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
 
@@ -180,7 +180,7 @@ def _texts(cells: Sequence[Any]) -> Any:
     return texts
 
 
-def numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+def numbers(cells: Sequence[Any]) -> Floats | None:
     """Cells that are all finite numbers, texts of such, or empty (NaN); None where any is something else."""
     if isinstance(cells, np.ndarray):
         found = np.asarray(cells, np.float64)
@@ -219,7 +219,7 @@ def _times(cells: Sequence[Any], scale: int) -> Any:
     return pd.array(times, dtype="Int64")
 
 
-def _nullable(numbers: npt.NDArray[np.float64]) -> Any:
+def _nullable(numbers: Floats) -> Any:
     import pandas as pd
 
     absent = np.isnan(numbers)

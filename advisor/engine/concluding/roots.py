@@ -189,7 +189,7 @@ def assign_roles(
         subjects = (members or {}).get(origin_of(cause), (cause.subject,))
         for verdict, relation in explains.get(cause.rule, ()):
             for j in sorted({place for each in subjects for place in symptoms.of(each, verdict, relation)}):
-                if suspect and i != j and kinds.get(ordered[j].rule) == "symptom":
+                if suspect and i != j:
                     suspects.setdefault(j, {})[i] = None
                 fits = i != j and i not in causes[j] and _outweighs(cause, ordered[j])
                 fits = fits and not _stands_alone(cause, ordered[j], kinds.get(ordered[j].rule, "cause"))

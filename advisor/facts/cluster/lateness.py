@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Mask
 from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.cluster.peers import excess, others_median, spread, typical
-from advisor.facts.collectives.exchanges import Floats
+from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
@@ -43,6 +42,8 @@ class Lateness:
     speed: float | None = None
     recurrence: float = 1.0
     """The same of the steps after the first recorded one, which may live on what was prepared before it."""
+    in_turn: float | None = None
+    """How likely one of its peers were late in as many steps if all took turns; None where steps are not told apart."""
     across: bool = False
     """Compared with the ranks of all stages, not of its own alone."""
 
@@ -69,7 +70,7 @@ def latenesses(run: Run) -> dict[int, Lateness]:
     usual = APART * _differing(speeds, layout.peers().values())
     row = {rank: i for i, rank in enumerate(balance.ranks)}
     above = {p: balance.part(p) - others_median(balance.part(p)) for p in ("data", "host")}
-    waiting = excess(balance.part("data"))
+    waiting, gaps = excess(balance.part("data")), np.nan_to_num(typical(balance.part("host")))
     found: dict[int, Lateness] = {}
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
@@ -79,13 +80,16 @@ def latenesses(run: Run) -> dict[int, Lateness]:
         # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
         first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
         starved = first and balance.data_known and all(waiting[r] > 0 for r in rows)
+        # what hosts leave between kernels does not depend on what a stage computes either
+        others = np.delete(gaps, rows)
+        starved = starved or (others.size > 0 and gaps[rows].min() > ALIKE * others.max())
         peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
         alone = len(rows) == 1 and not set(members) & set(balance.left_out)
         for r in rows:
             rank = balance.ranks[r]
             entry = peers.get(rank)
             if alone or slow_stage or starved:
-                other = _alone(balance, r, speeds.get(rank), {p: v[r] for p, v in above.items()})
+                other = _alone(balance, r, speeds.get(rank), above)
                 if entry is None or other.own_us > max(entry.own_us, 0.0):
                     entry = other
             if entry is not None:
@@ -107,25 +111,49 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
         balance.ranks[r]: Lateness(
             balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
             float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
-            speeds.get(balance.ranks[r]), float(again[i]),
+            speeds.get(balance.ranks[r]), float(again[i]), _in_turn(above, i, float(over[i])),
         )
         for i, r in enumerate(rows)
         if np.isfinite(over[i])
     }  # fmt: skip
 
 
-def _part(shown: npt.NDArray[np.bool_], of: Floats) -> Floats:
+def _part(shown: Mask, of: Floats) -> Floats:
     """Share of each row's known steps in which it is so."""
     return np.asarray(shown.sum(axis=1) / np.maximum(np.isfinite(of).sum(axis=1), 1))
+
+
+def _in_turn(above: Floats, row: int, usual: float) -> float | None:
+    """How likely chance makes one of all rows exceed half of what this one usually does in as many steps, where others
+    do as well and all of them may take turns; 0 where no other does. Those that are late with it in every step take no
+    turns. `above` is what each row has more of than the others in each step."""
+    known = np.isfinite(above).sum(axis=1)
+    if not known[row] or usual <= 0:
+        return None
+    counts = (above > usual / 2).sum(axis=1)
+    equals = (counts < known) | (counts[row] < known[row])
+    equals[row] = True
+    if counts[equals].sum() == counts[row]:
+        return 0.0
+    rate = float(counts[equals].sum() / known[equals].sum())
+    return min(len(above) * _at_least(int(counts[row]), int(known[row]), rate), 1.0)
+
+
+def _at_least(times: int, tries: int, rate: float) -> float:
+    """Chance of so many hits and more, each with this chance."""
+    factorials = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, tries + 1)))))  # of a thousand: as logarithms
+    hits = np.arange(times, tries + 1)
+    ways = factorials[tries] - factorials[hits] - factorials[tries - hits]
+    return float(np.exp(ways + hits * np.log(rate) + (tries - hits) * np.log1p(-rate)).sum())
 
 
 def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Floats]) -> Lateness:
     """A rank whose stage has no other, or is slow as a whole: the same kernels elsewhere, and the wait for data and the
     gaps between kernels of all ranks, which do not depend on what a stage computes. `above` is what it has more of
     these in each step."""
-    known = {p: over for p, over in above.items() if np.isfinite(over).any() and (p != "data" or balance.data_known)}
-    parts = {p: float(typical(over[None])[0]) for p, over in known.items()}
-    shown = {p: over > parts[p] / 2 for p, over in known.items()}
+    known = {p: v for p, v in above.items() if np.isfinite(v[row]).any() and (p != "data" or balance.data_known)}
+    parts = {p: float(typical(over[row : row + 1])[0]) for p, over in known.items()}
+    shown = {p: over[row] > parts[p] / 2 for p, over in known.items()}
     if speed is not None:
         parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
     own = sum(max(us, 0.0) for us in parts.values())
@@ -133,31 +161,10 @@ def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Fl
     if own <= 0:
         return entry
     late = shown.get(entry.cause, np.ones(1, bool))
-    return replace(entry, steadiness=float(late.mean()), recurrence=float((late[1:] if len(late) > 2 else late).mean()))
-
-
-@computed
-def kernel_speeds(run: Run) -> dict[int, float]:
-    """rank -> how much longer the same kernels (type and shapes) take than on the other ranks; 1 is equal.
-
-    Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
-    """
-    courses = run.each(COURSE)
-    ranks = sorted(courses)
-    keys = sorted({key for course in courses.values() for key in course.speed})
-    if len(ranks) < 2 or not keys:
-        return {}
-    durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
-    weights = np.array([[_weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
-    ratio = durations / others_median(durations)
-    found = {}
-    for i, rank in enumerate(ranks):
-        known = np.isfinite(ratio[i]) & (weights[i] > 0)
-        if known.any():
-            order = np.argsort(ratio[i, known])
-            mass = np.cumsum(weights[i, known][order])
-            found[rank] = float(ratio[i, known][order][np.searchsorted(mass, mass[-1] / 2)])
-    return found
+    return replace(
+        entry, steadiness=float(late.mean()), recurrence=float((late[1:] if len(late) > 2 else late).mean()),
+        in_turn=_in_turn(above[entry.cause], row, parts[entry.cause]) if entry.cause in known else None,
+    )  # fmt: skip
 
 
 def _differing(speeds: dict[int, float], stages: Iterable[Sequence[int]]) -> float:
@@ -165,10 +172,6 @@ def _differing(speeds: dict[int, float], stages: Iterable[Sequence[int]]) -> flo
     known = [[speeds[rank] for rank in members if rank in speeds] for members in stages]
     apart = [abs(speed / float(np.median(stage)) - 1) for stage in known if len(stage) > 1 for speed in stage]
     return float(np.median(apart)) if apart else 0.0
-
-
-def _weight(entry: tuple[float, float] | None) -> float:
-    return 0.0 if entry is None else entry[0] * entry[1]
 
 
 def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tuple[str, ...]:
@@ -180,10 +183,10 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
         return ()
     totals: dict[str, list[float]] = {}
     for key, entry in own.speed.items():
-        theirs = [_weight(p.speed[key]) for p in peers if key in p.speed]
+        theirs = [weight(p.speed[key]) for p in peers if key in p.speed]
         if theirs:
             total = totals.setdefault(key[0], [0.0, 0.0])
-            total[0] += _weight(entry)
+            total[0] += weight(entry)
             total[1] += float(np.median(theirs))
     ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
     return tuple(

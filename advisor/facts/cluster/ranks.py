@@ -49,6 +49,10 @@ KINDS = (
          needs=_NEEDS),
     kind("rank.lateness_steadiness", "ratio", "rank",
          "share of the steps in which its own work was above its peers' by half of the usual", needs=_NEEDS),
+    kind("rank.in_turn_chance", "ratio", "rank",
+         "how likely one of its peers were late in as many steps by chance, if all took turns",
+         formula="number of peers × chance of as many steps and more, at the rate at which all are late by half as "
+                 "much; 0 where no other is, and without those that are late with it in every step", needs=_NEEDS),
     kind("rank.lateness_deviation", "number", "rank", "lateness in robust standard deviations of its peers' own work",
          formula="excess ÷ (1.4826 × median absolute deviation of the peers' excesses)", needs=_NEEDS),
     kind("rank.kernel_speed_ratio", "number", "rank", "the same kernels take this many times as long as on other ranks",
@@ -76,6 +80,8 @@ KINDS = (
          "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
     kind("rank.uncompared_peers", "count", "rank",
          "ranks that do the same work, are not compared with it and not seen to arrive before it", needs=_NEEDS),
+    kind("rank.across_stages", "bool", "rank", "compared with the ranks of all stages, as its own has no other or is "
+         "late as a whole", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
          formula="share of the later steps in which they are late × (replay of the step with the cause at their peers' "
                  "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
@@ -105,6 +111,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry is None:
             continue
         yield from _facts_of(entry, balance.told_as(entry.cause), subject, step_us, sources, n)
+        yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if rank in idling:
@@ -145,6 +152,7 @@ def _facts_of(
     yield from fact("rank.lateness_share", subject, entry.late_us / step_us, *sources, samples=n)
     yield from fact("rank.late_cause", subject, cause if entry.late_us > 0 else "none", *sources, samples=n)
     yield from fact("rank.lateness_steadiness", subject, entry.steadiness, *sources, samples=n)
+    yield from fact("rank.in_turn_chance", subject, entry.in_turn, *sources, samples=n)
     if entry.noise_us:
         yield from fact("rank.lateness_deviation", subject, entry.own_us / entry.noise_us, *sources, samples=n)
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)

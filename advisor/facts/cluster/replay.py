@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Model, build
-from advisor.facts.collectives.exchanges import EXCHANGES, Floats, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Chain, reduce_course
 from advisor.facts.step.times import STEPS
@@ -218,7 +218,7 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
     return np.asarray(kept[places(chain)] * rest)
 
 
-def _awaited(chain: Chain) -> npt.NDArray[np.bool_]:
+def _awaited(chain: Chain) -> Mask:
     """The collectives that computing waits for: those in the background lie elsewhere on a slow rank than on others."""
     found = np.zeros(len(chain.name), bool)
     awaited = chain.after[[not name for name in chain.name]]
@@ -226,7 +226,7 @@ def _awaited(chain: Chain) -> npt.NDArray[np.bool_]:
     return found
 
 
-def places(chain: Chain) -> npt.NDArray[np.int64]:
+def places(chain: Chain) -> Ints:
     """For each event of the chain the block of computing that it lies in."""
     return np.cumsum(_awaited(chain))
 

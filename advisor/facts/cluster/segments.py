@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.peers import spread
 from advisor.facts.cluster.replay import Change, blocks, gain, model, places, sequence
-from advisor.facts.collectives.exchanges import EXCHANGES, Floats
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS

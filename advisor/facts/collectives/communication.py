@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
 from advisor.facts.collectives.exposure import exposed_of, exposures, joints, step_names
@@ -438,7 +439,7 @@ def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterato
         yield from fact("collective.large_bandwidth_bytes_per_s", subject, reached, *sources, samples=len(rates))
 
 
-def _sized(ex: Exchanges) -> npt.NDArray[np.bool_]:
+def _sized(ex: Exchanges) -> Mask:
     return np.asarray(np.isfinite(ex.size_bytes) & (ex.transport_us > 0))
 
 

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
 from advisor.model import Source
 from advisor.sources.base import Rank
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_OPERATIONS = 4096
 """Operations kept per rank; more are thinned to every 2nd, 4th, … of each group, the same ones on every rank."""
@@ -95,7 +93,7 @@ class Exchanges:
             return np.zeros(0, np.int64)
         return np.flatnonzero((self.group == self.groups.index(group)) & (code == words.index(kind)))
 
-    def rates(self, chosen: npt.NDArray[np.bool_]) -> Floats:
+    def rates(self, chosen: Mask) -> Floats:
         """Bytes per second of the chosen operations, whose transport times are above 0."""
         return self.size_bytes[chosen] / self.transport_us[chosen] * 1e6
 

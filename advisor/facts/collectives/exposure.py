@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Mask
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
@@ -131,7 +131,7 @@ class _Parts:
 
 
 def exposed_of(
-    run: Run, role: str, kind: str, waiting: bool = False, rows: Callable[[Joint], npt.NDArray[np.bool_]] | None = None
+    run: Run, role: str, kind: str, waiting: bool = False, rows: Callable[[Joint], Mask] | None = None
 ) -> float | None:
     """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
     exposed waiting, or of some `rows` only. None where kernels do not tell."""

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Mask
 from advisor.knowledge.measuring import limit
-
-Floats = npt.NDArray[np.float64]
 
 TOGETHER_US = limit("transfers", "together_us")
 """Ends of one transfer on two cards differ by less than this once their clocks are put together."""
@@ -87,7 +85,7 @@ def _match(one: Sequence[Handover], two: Sequence[Handover]) -> list[tuple[Hando
     return [(one[i], two[j]) for i, j in best[2]]
 
 
-def _nearest(one: Floats, two: Floats, fits: npt.NDArray[np.bool_]) -> tuple[list[tuple[int, int]], float]:
+def _nearest(one: Floats, two: Floats, fits: Mask) -> tuple[list[tuple[int, int]], float]:
     """Pairs of places, the nearest first, each place once; and the sum of their distances."""
     distance = np.where(fits, np.abs(one[:, None] - two[None, :]), np.inf)
     near = np.argwhere(distance <= TOGETHER_US)

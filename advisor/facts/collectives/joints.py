@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
-from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges, Floats, Ints
+from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
 from advisor.model import Source
 
 
@@ -66,7 +66,7 @@ class Joint:
         """Waiting of each rank for the last one at hand."""
         return self.elapsed_us - self.pure_us[:, None]
 
-    def in_steps(self, steps: set[str]) -> npt.NDArray[np.bool_]:
+    def in_steps(self, steps: set[str]) -> Mask:
         """Which operations lie in these steps."""
         return np.array([s in steps for s in self.steps], bool)
 

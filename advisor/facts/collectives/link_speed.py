@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints
 from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.collectives.exchanges import kind_of
 from advisor.facts.collectives.parallelism import partition
@@ -24,7 +25,6 @@ from advisor.sources.base import Rank
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 Key = tuple[int, int, str]
 """(source, destination, transport)"""
 
@@ -80,8 +80,8 @@ def reduce_links(rank: Rank) -> Links | None:
 class _Rows:
     """The table's columns as arrays: a rank has few links, and for each of them a frame would be sliced anew."""
 
-    source: npt.NDArray[np.int64]
-    destination: npt.NDArray[np.int64]
+    source: Ints
+    destination: Ints
     transport: npt.NDArray[Any]
     size: Floats
     us: Floats

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import Run
-from advisor.facts.collectives.exchanges import Floats
 from advisor.facts.collectives.exposure import exposed_of, joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
@@ -93,6 +92,6 @@ def _longest(transit_us: Floats) -> Floats:
     return longest
 
 
-def _rate(size_bytes: npt.NDArray[np.float64], lasts_us: npt.NDArray[np.float64]) -> float:
+def _rate(size_bytes: Floats, lasts_us: Floats) -> float:
     usable = lasts_us > 0
     return float(np.median(size_bytes[usable] / lasts_us[usable]) * 1e6) if usable.any() else 0.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Mask
 from advisor.basics.intervals import Intervals
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.collectives.exchanges import Exchanges, hash_small, reduce_exchanges
@@ -77,9 +77,6 @@ KINDS = (
     ),
     kind("link.rdma_longest_name", "text", "link", "that operation", needs="transports"),
 )
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

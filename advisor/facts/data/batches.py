@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats
 from advisor.facts.data.pauses import Pauses, find_pauses
 from advisor.facts.data.pipeline_tree import Queue, measure_queue
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 
-Series = npt.NDArray[np.float64]
 DRAIN_BATCHES = int(limit("queueing", "drained"))
 """Fewer batches than this in a row without a new one are chance, not a pipeline at rest."""
 
@@ -45,12 +44,12 @@ class BatchTimes:
     queue: Queue | None = None
 
 
-def _column(frame: Any, name: str) -> Series:
-    values: Series = frame[name].to_numpy(float, na_value=np.nan)
+def _column(frame: Any, name: str) -> Floats:
+    values: Floats = frame[name].to_numpy(float, na_value=np.nan)
     return values
 
 
-def _drained(sizes: Series) -> int:
+def _drained(sizes: Floats) -> int:
     """How many batches at the end found the queue smaller each time: nothing arrived."""
     count = 0
     for before, after in zip(sizes[-2::-1], sizes[:0:-1], strict=True):
@@ -106,14 +105,14 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     )  # fmt: skip
 
 
-def _participation(waits: Series) -> float | None:
+def _participation(waits: Floats) -> float | None:
     """(Σw)² ÷ (n Σw²): 1 where every batch waits alike, 1/k where every k-th carries all of it."""
     if waits.size == 0 or not waits.any():
         return None
     return float(waits.sum() ** 2 / (waits.size * (waits**2).sum()))
 
 
-def _jitter(intervals: Series) -> float | None:
+def _jitter(intervals: Floats) -> float | None:
     """(95th percentile − median) ÷ median, as for steps; five intervals at least."""
     if intervals.size < 5 or np.median(intervals) <= 0:
         return None

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.step.apart import Floats, pattern_of, split
+from advisor.basics.arrays import Floats
+from advisor.facts.step.apart import pattern_of, split
 from advisor.knowledge.measuring import limit
 
 LEAST = limit("pauses", "least")

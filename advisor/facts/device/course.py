@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import timeline_of
@@ -20,9 +20,6 @@ from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
 MOST_WORDS = 48
@@ -173,7 +170,7 @@ def reduce_course(rank: Rank) -> Course | None:
     )  # fmt: skip
 
 
-def _warm_up(kernels: Kernels, placed: npt.NDArray[np.bool_], order: list[int]) -> int | None:
+def _warm_up(kernels: Kernels, placed: Mask, order: list[int]) -> int | None:
     """The first step, where it is so much longer than the others that it is none of those that are judged."""
     ends = section("odd_ends")
     if len(order) < ends["steps"]:
@@ -183,10 +180,10 @@ def _warm_up(kernels: Kernels, placed: npt.NDArray[np.bool_], order: list[int]) 
     return order[0] if spans[0] > ends["longer_factor"] * np.median(spans[1:]) else None
 
 
-def _communication(kernels: Kernels) -> npt.NDArray[np.bool_]:
+def _communication(kernels: Kernels) -> Mask:
     by_signature = np.array([s.core in COMMUNICATION_CORES for s in kernels.signatures], bool)
     by_name = np.array([n.rpartition("/")[2].lower().startswith("hcom") for n in kernels.names], bool)
-    told: npt.NDArray[np.bool_] = by_signature[kernels.signature] | by_name[kernels.name]
+    told: Mask = by_signature[kernels.signature] | by_name[kernels.name]
     return told
 
 
@@ -196,7 +193,7 @@ def _once(kernels: Kernels, rows: Ints) -> Ints:
     return np.sort(rows[np.unique(same, axis=1, return_index=True)[1]])
 
 
-def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict[tuple[str, str], tuple[float, float]]:
+def _speeds(kernels: Kernels, chosen: Mask, steps: int) -> dict[tuple[str, str], tuple[float, float]]:
     """The most expensive signatures with their count a step and median duration."""
     signature, duration = kernels.signature[chosen], kernels.duration[chosen]
     totals = np.bincount(signature, weights=duration, minlength=len(kernels.signatures))
@@ -209,7 +206,7 @@ def _speeds(kernels: Kernels, chosen: npt.NDArray[np.bool_], steps: int) -> dict
     return found
 
 
-def _expected(kernels: Kernels, chosen: npt.NDArray[np.bool_], order: list[int]) -> tuple[Floats, Floats]:
+def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats, Floats]:
     """Per step: the kernels at the median of their type and shapes, and as measured. A larger batch raises both, a
     slower card only what is measured."""
     shaped = kernels.shaped()
@@ -247,9 +244,7 @@ def _alone(begin: Floats, ends: Floats, start: float, end: float) -> bool:
     return until <= before and (not before or float(ends[before - 1]) <= start + ROUNDING_US)
 
 
-def _chain(
-    kernels: Kernels, communication: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], step: str
-) -> Chain | None:
+def _chain(kernels: Kernels, communication: Mask, inside: Mask, step: str) -> Chain | None:
     """One step as segments and collectives; None where it has no collective, or too many."""
     talks = np.flatnonzero(inside & communication)
     work = np.flatnonzero(inside & ~communication)

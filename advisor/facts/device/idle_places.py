@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
 from advisor.basics.intervals import complement
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.device.kernel_time import Ints, Timeline, busy, timeline_of
+from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
 from advisor.facts.recording.limits import section
 from advisor.model import RUN, Fact, Source
 from advisor.sources.base import Rank

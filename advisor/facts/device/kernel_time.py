@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import EMPTY, Intervals, union
 from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
@@ -20,10 +20,6 @@ from advisor.facts.recording.windows import Placed, Windows, place
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _COMMUNICATION_CORES = frozenset(("HCCL", "COMMUNICATION"))
 _COMMUNICATION_NAME = re.compile(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.basics.intervals import Intervals, Times, subtract, union
+from advisor.basics.arrays import Ints
+from advisor.basics.intervals import Intervals, subtract, union
 
 
-def owned(begin: Times, end: Times, busy: Intervals, tolerance: int) -> Times:
+def owned(begin: Ints, end: Ints, busy: Intervals, tolerance: int) -> Ints:
     """Nanoseconds that each collective is exposed by itself; together they are the time in which nothing computes.
 
     In each stretch without computing the collective that ends last in it has its time first: what runs beside it could
@@ -35,7 +36,7 @@ def owned(begin: Times, end: Times, busy: Intervals, tolerance: int) -> Times:
     return found
 
 
-def _stretches(begin: Times, end: Times, busy: Intervals) -> Intervals:
+def _stretches(begin: Ints, end: Ints, busy: Intervals) -> Intervals:
     """The times in which some collective runs and nothing computes."""
     return subtract(union(begin, end), busy)
 

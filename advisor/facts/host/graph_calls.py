@@ -7,8 +7,9 @@ import re
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.basics.intervals import covered, union
-from advisor.facts.device.kernel_time import Floats, sums
+from advisor.facts.device.kernel_time import sums
 from advisor.sources.streams.trace import Trace
 
 _GRAPH = re.compile(r"(^|::)RunGraph($|::)")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Ints, timeline_of
+from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked

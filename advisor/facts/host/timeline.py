@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.basics.intervals import Intervals, complement, covered, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Floats, Timeline, busy, sums, timeline_of
+from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
+from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
 from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
@@ -122,7 +124,7 @@ KINDS = (
         formula="5th percentile weighted by time",
         needs="trace",
     ),
-    kind("timeline.core_mhz_highest", "mhz", "rank", "highest clock of the AI Core seen", needs="trace"),
+    kind("timeline.core_mhz_highest", "mhz", "rank", "highest clock of the AI Core seen or rated", needs="trace"),
     kind(
         "timeline.core_mhz_mean",
         "mhz",
@@ -318,8 +320,21 @@ def _clock(trace: Trace, running: Intervals) -> tuple[float, float, float] | Non
     return low, float(held.max()), float(np.average(held, weights=weight))
 
 
+def _clock_facts(run: Run) -> Iterator[Fact]:
+    """Of the AI Core's clock, as counters of the timeline or `msprof op` told it."""
+    alone = {rank: (found.clock, found.sources) for rank, found in run.each(ACCESS).items()}
+    for rank, (clock, sources) in (alone | {r: (i.clock, ()) for r, i in run.each(IDLE).items()}).items():
+        if clock is None:
+            continue
+        low, highest, mean = clock
+        named = {"": low, "_highest": highest, "_drop": 1 - mean / highest, "_mean": mean}
+        for name, value in named.items():
+            yield from fact(f"timeline.core_mhz{name}", Subject("rank", str(rank), (rank,)), value, *sources)
+
+
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank and of the run."""
+    yield from _clock_facts(run)
     found = run.each(IDLE)
     rows: dict[int, dict[str, float]] = {}
     parts: dict[int, float] = {}
@@ -356,12 +371,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         for name, value in row.items():
             yield from fact(name, subject, value, *idle.sources, samples=samples)
         yield from _gap_facts(subject, _steady_gaps(idle, per.chosen), idle.sources)
-        if idle.clock is not None:
-            low, highest, mean = idle.clock
-            yield from fact("timeline.core_mhz", subject, low)
-            yield from fact("timeline.core_mhz_highest", subject, highest)
-            yield from fact("timeline.core_mhz_drop", subject, 1 - mean / highest)
-            yield from fact("timeline.core_mhz_mean", subject, mean)
     if not rows:
         return
     first = next(iter(found.values()))
@@ -435,4 +444,4 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
         yield from fact("timeline.gap_owner_share", subject, share, *sources)
 
 
-FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=(STEPS,)),)
+FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=(STEPS, ACCESS)),)

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NEEDS = "operator_access"
 
@@ -44,6 +50,8 @@ class _Access:
 @dataclass(frozen=True)
 class Accesses:
     types: dict[str, _Access]
+    clock: tuple[float, float, float] | None
+    """Lowest clock of the launches, the highest of all clocks and ratings, and the mean clock, MHz."""
     sources: tuple[Source, ...]
 
 
@@ -68,7 +76,16 @@ def reduce(rank: Rank) -> Accesses | None:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
             if row["blocks"] == 1:
                 one.alone_us, one.timed_us = one.alone_us + float(row["slowest_us"]), one.timed_us + duration
-    return Accesses(types, (rank.source("operator_access", "read_kb", "write_kb"),))
+    return Accesses(types, _clock(frame), (rank.source("operator_access", "read_kb", "write_kb"),))
+
+
+def _clock(frame: pd.DataFrame) -> tuple[float, float, float] | None:
+    told = frame[["clock_mhz", "rated_mhz", "duration_us"]].dropna()
+    told = told[(told > 0).all(axis=1)]
+    if told.empty:
+        return None
+    mean = float(np.average(told["clock_mhz"], weights=told["duration_us"]))
+    return float(told["clock_mhz"].min()), float(told[["clock_mhz", "rated_mhz"]].to_numpy().max()), mean
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.device.kernel_time import Floats
+from advisor.basics.arrays import Floats
 from advisor.facts.operators.kinds import is_fused_gate, is_gate, is_halving, is_product
 from advisor.facts.operators.reduction import TypeRow
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Run, fact
-from advisor.facts.device.kernel_time import Floats
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import gates_of
 from advisor.facts.operators.kinds import (

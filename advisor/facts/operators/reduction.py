@@ -8,19 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.units import NBSP
 from advisor.facts.base import Reduction
-from advisor.facts.device.kernel_time import (
-    Floats,
-    Ints,
-    Mask,
-    Timeline,
-    alone_us,
-    only_us,
-    sums,
-    sweep,
-    timeline_of,
-)
+from advisor.facts.device.kernel_time import Timeline, alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
     dtypes,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.device.kernel_time import Mask, Timeline
+from advisor.basics.arrays import Mask
+from advisor.facts.device.kernel_time import Timeline
 from advisor.facts.operators.kinds import is_cube, is_update, is_vector
 from advisor.facts.recording.steady import find_repetition
 

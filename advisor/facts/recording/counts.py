@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Mask
 from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
@@ -73,7 +73,7 @@ def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float], share: f
         rank.note(place, text, ("kernels", "operator_types"))
 
 
-def lacks_computing(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> bool:
+def lacks_computing(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
     """Whether the kernels of the recorded steps compute clearly less than the step table says of the same steps: then
     rows are missing, and the table, which has seen them all, counts. The difference is noted once."""
     frame = rank.read("steps") if rank.has("steps") else None

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Ints
 from advisor.facts.recording.steady import find_repetition
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

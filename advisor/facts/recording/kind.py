@@ -139,9 +139,9 @@ def reduce(rank: Rank) -> Recording | None:
     cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole and not loads))
     told: dict[str, object] = {"cut": cut, "marks": marks, "loads": loads}
     told["framed"] = rank.has("steps")
-    told["kernels"] = 0 if every is None or cut else len(every.duration)
-    told["timed"] = rank.has("steps") or (timeline is not None and not cut)
     alone = every is not None and rank.tables["kernels"].reader == "kernels.opprof"
+    told["kernels"] = 0 if every is None or (cut and not alone) else len(every.duration)
+    told["timed"] = rank.has("steps") or (timeline is not None and not cut)
     names: set[str] = set()
     if every is not None:
         names = {*every.names, *(s.type for s in every.signatures)}

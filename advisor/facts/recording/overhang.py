@@ -4,8 +4,9 @@ few things at once, and its table and its timeline are of one time."""
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Mask
+from advisor.basics.numbering import distinct
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
@@ -73,7 +74,7 @@ def tell_unlinked(rank: Rank, trace: Trace, kernels: Kernels) -> None:
         return
     low, high = max(known[0], trace.started.min()), min(known[-1], trace.started.max())
     inside = known[(known >= low) & (known <= high)]
-    links = np.unique(trace.started[(trace.started >= low) & (trace.started <= high)])
+    links = distinct(trace.started[(trace.started >= low) & (trace.started <= high)])
     if min(len(inside), len(links)) < limits["linked"] or len(links) < limits["linked_most"] * len(inside):
         return
     right = np.minimum(np.searchsorted(links, inside), len(links) - 1)
@@ -91,7 +92,7 @@ def _timeline(rank: Rank) -> str:
     return rank.tables["trace"].paths[0].name if rank.has("trace") else "the timeline"
 
 
-def tell_crowd(rank: Rank, kernels: Kernels, communication: npt.NDArray[np.bool_]) -> None:
+def tell_crowd(rank: Rank, kernels: Kernels, communication: Mask) -> None:
     """Notes kernels that would have to run many at once, more than a device has streams for: their durations or their
     starts are in another unit."""
     known = (kernels.start >= 0) & ~communication

@@ -15,7 +15,7 @@ Sum = tuple[tuple[str, ...], tuple[str, ...]]
 _EQUAL: tuple[Sum, ...] = ((("communication_us",), ("overlapped_us", "exposed_us")),)
 """(parts of one side, parts of the other): equal in every row."""
 _AT_MOST: tuple[Sum, ...] = ((("overlapped_us",), ("computing_us",)),)
-"""(what, of what it is a part)."""
+"""(what, of what it is a part): of its row or, as writers count a collective whole where it begins, of later ones."""
 _WHOLE: Sum = (("stage_us", "bubble_us"), ("computing_us", "exposed_us", "free_us"))
 """torch_npu's stages are the whole step. MindSpore clips Stage to the step on the host, and its Bubble adds up what
 every receive lasts: receives that wait side by side, or reach into the next step, make more than the step has."""
@@ -87,7 +87,7 @@ def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...],
         one, other = _sum(frame, left), _sum(frame, right)
         if one is None or other is None or not np.nan_to_num(one).any():
             continue
-        excess = np.abs(one - other) if (left, right) in equal else one - other
+        excess = np.abs(one - other) if (left, right) in equal else _beyond_later(one - other)
         wrong = int((excess > share * np.fmax(np.abs(time), other)).sum())
         if wrong:
             headings = [" + ".join(rank.source(table, *side).columns) for side in (left, right)]
@@ -95,6 +95,11 @@ def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...],
             place = rank.relative(rank.tables[table].paths[0])
             text = f"{headings[0]} is {relation} {headings[1]} in {wrong} of {len(frame)} rows"
             rank.note(place, f"contradicts itself: {text}", (table,))
+
+
+def _beyond_later(excess: Any) -> Any:
+    """What of each row's excess the rows from it on do not make up for."""
+    return np.fmin(excess, np.cumsum(np.nan_to_num(excess)[::-1])[::-1])
 
 
 def _sum(frame: Any, columns: tuple[str, ...]) -> Any:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Ints, Mask
 from advisor.facts.recording.between import awaits_data
 from advisor.facts.recording.counts import types_of
 from advisor.facts.recording.iterations import iterations_of
@@ -20,9 +20,6 @@ from advisor.facts.recording.steady import Steady, find_steady
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels
 from advisor.sources.streams.rank_trace import load_trace
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NAMELESS = ("0", "")
 """How writers call the one row of a recording without steps."""

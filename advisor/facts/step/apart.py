@@ -6,12 +6,9 @@ They fall into two groups where a gap far wider than the spread of the faster on
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Mask
 from advisor.knowledge.measuring import limit
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 FEWEST = int(limit("slow_steps", "fewest"))
 """Fewer steps do not show which of them are usual."""

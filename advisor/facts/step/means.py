@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
@@ -14,7 +15,7 @@ from advisor.facts.recording.kind import RECORDING, recording_of
 from advisor.facts.step.alike import alike
 from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.steps import excluded_steps, reduce, steady
-from advisor.facts.step.times import STEPS, Series, StepTimes
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact, Subject
 
 _SCOPES = "run rank"
@@ -91,13 +92,13 @@ def _facts_of_rank(rank: int, times: StepTimes, has_steps: bool) -> Iterator[Fac
     yield from fact("step.preparing_us", subject, _median(times.phases.get("preparing")), *sources, samples=n)
 
 
-def _jitter(time: Series) -> float | None:
+def _jitter(time: Floats) -> float | None:
     if len(time) < 5 or np.median(time) <= 0:
         return None
     return float((np.percentile(time, 95) - np.median(time)) / np.median(time))
 
 
-def _median(values: Series | None) -> float | None:
+def _median(values: Floats | None) -> float | None:
     return None if values is None or not np.isfinite(values).any() else float(np.nanmedian(values))
 
 

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Mask
 from advisor.facts.device.course import Course
 from advisor.facts.recording.limits import section
-from advisor.facts.step.times import Series, StepTimes
+from advisor.facts.step.times import StepTimes
 
 
 def settle(
@@ -61,7 +61,7 @@ def settle(
     return found
 
 
-def _owned(one: StepTimes, gap: Series, holds_next: npt.NDArray[np.bool_], gap_from: str) -> StepTimes:
+def _owned(one: StepTimes, gap: Floats, holds_next: Mask, gap_from: str) -> StepTimes:
     """Every step with the wait before it; rows that hold the next step's wait hand it on."""
     added = gap.copy()
     handed = np.where(holds_next[:-1], gap[1:], 0.0)
@@ -102,7 +102,7 @@ def _inside(one: StepTimes, course: Course | None) -> StepTimes:
     return replace(one, phases=phases, time=one.time + added, gap_from="preparing" if kernels is None else "kernels")
 
 
-def _from_kernels(one: StepTimes, course: Course | None) -> Series | None:
+def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:
     """Idle from the end of the step before to the first kernel; None where the kernels are not those of these steps.
     A step that follows none is taken to wait as the others do."""
     limits = section("start_gap")
@@ -130,7 +130,7 @@ def _places(one: StepTimes, course: Course) -> list[int]:
     return [place.get(step, -1) for step in one.steps]
 
 
-def _holds_next(one: StepTimes, course: Course) -> npt.NDArray[np.bool_]:
+def _holds_next(one: StepTimes, course: Course) -> Mask:
     """Which rows reach to the first kernel of the step after them, rather than to their own last kernel."""
     result = np.zeros(len(one.steps), bool)
     told = np.zeros(len(one.steps), bool)
@@ -181,7 +181,7 @@ def _is_beside(times: list[StepTimes]) -> bool | None:
     return float(np.ptp(length + wait, axis=0).mean()) <= float(np.ptp(length, axis=0).mean())
 
 
-def _lengths(times: list[StepTimes]) -> tuple[Series, Series]:
+def _lengths(times: list[StepTimes]) -> tuple[Floats, Floats]:
     steps = [s for s in times[0].steps if all(s in t.steps for t in times)][1:]
     length = np.array([[t.time[t.steps.index(s)] for s in steps] for t in times])
     wait = np.nan_to_num(np.array([[t.phases["preparing"][t.steps.index(s)] for s in steps] for t in times]))

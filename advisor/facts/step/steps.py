@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
@@ -21,7 +22,7 @@ from advisor.facts.recording.sums import tell_phases, tell_sums
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import settle
 from advisor.facts.step.tail_collectives import exposed_in_tail
-from advisor.facts.step.times import STEPS, Series, StepTimes
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.base import Rank
 from advisor.tables import NUMBERED
@@ -34,9 +35,9 @@ def _in_order(frame: Any) -> Any:
     return frame.iloc[np.argsort([int(step) for step in frame["step"]], kind="stable")].reset_index(drop=True)
 
 
-def _rows(frame: Any, columns: dict[str, str], time: Series) -> tuple[Any, Series, dict[str, Series]]:
+def _rows(frame: Any, columns: dict[str, str], time: Floats) -> tuple[Any, Floats, dict[str, Floats]]:
     usable = np.isfinite(time) & (time > 0)
-    phases: dict[str, Series] = {}
+    phases: dict[str, Floats] = {}
     for phase, column in columns.items():
         if column in frame:
             values = frame[column].to_numpy(float, na_value=np.nan)[usable]
@@ -141,8 +142,9 @@ def _without_cut_end(times: StepTimes) -> StepTimes:
 
 
 def _starts_late(times: StepTimes, typical: float) -> bool:
-    """Whether the wait before the first step is of another order than those before the others."""
-    gap = times.phases.get("start_gap", times.phases.get("interval"))
+    """Whether the wait before the first step is of another order than those before the others; where nothing tells
+    when its kernels begin, whether its idle time is: the device may be behind the marks of the host."""
+    gap = next((times.phases[name] for name in ("start_gap", "interval", "idle") if name in times.phases), None)
     if gap is None or not np.isfinite(gap[0]) or not np.isfinite(gap[1:]).any():
         return False
     limits, usual = section("warm_up"), float(np.nanmedian(gap[1:]))

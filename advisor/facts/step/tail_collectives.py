@@ -6,15 +6,15 @@ import re
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.basics.intervals import clip, measure, union
-from advisor.facts.step.times import Series
 from advisor.sources.base import Rank
 
 _BETWEEN_STAGES = re.compile(r"(?i)^(?:receive|send)")
 """They hand activations on and wait for other stages, which is a pipeline's bubble rather than exposed exchange."""
 
 
-def exposed_in_tail(rank: Rank, steps: tuple[str, ...], backward_end_us: Series, end_us: Series) -> Series | None:
+def exposed_in_tail(rank: Rank, steps: tuple[str, ...], backward_end_us: Floats, end_us: Floats) -> Floats | None:
     """Per step, microseconds of the tail in which a collective ran: backward, which could hide it, is over by then.
     None where the trace holds no collectives."""
     frame = rank.read("step_collectives") if rank.has("step_collectives") else None

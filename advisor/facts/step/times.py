@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import Reduction
 from advisor.model import Source
-
-Series = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -25,8 +23,8 @@ class StepTimes:
     """
 
     steps: tuple[str, ...]
-    time: Series
-    phases: dict[str, Series]
+    time: Floats
+    phases: dict[str, Floats]
     table: str
     sources: tuple[Source, ...] = ()
     excluded: tuple[tuple[str, str, float], ...] = ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Ints, Mask
 from advisor.sources.database.dbfile import PLAIN_TABLES
 
 _LATEST = 1 << 62
@@ -24,6 +24,6 @@ def is_time(value: object) -> bool:
     return isinstance(value, int) and 0 <= value < _LATEST
 
 
-def are_times(values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def are_times(values: Ints) -> Mask:
     """The same of each."""
     return np.asarray((values >= 0) & (values < _LATEST))

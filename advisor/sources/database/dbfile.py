@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from advisor.sources.database.columns import keep_texts, read_columns
+import numpy.typing as npt
+
+from advisor.sources.database.coded import Coded
+from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
 from advisor.sources.database.pages import Cells, Columns
 from advisor.sources.database.rowchecks import odd_rows
 from advisor.sources.metadata import as_int
@@ -139,6 +142,10 @@ class Database:
     def columns(self, table: str, cells: Mapping[str, Cells]) -> Columns:
         """Columns of numbers, as `read_columns` gives them. Raises Unfit, also where names differ in case."""
         return read_columns(self._connection, self.path, table, cells)
+
+    def columns_with_texts(self, table: str, cells: Mapping[str, Cells]) -> dict[str, npt.NDArray[Any] | Coded]:
+        """The same with columns of texts among them."""
+        return read_with_texts(self._connection, self.path, table, cells)
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, parameters).fetchall()

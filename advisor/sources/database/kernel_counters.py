@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints
 from advisor.sources.database.cells import columns_of
-from advisor.sources.database.pages import NOTHING, Cells, Ints, read_blocks
+from advisor.sources.database.pages import NOTHING, Cells, read_blocks
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ _ROWS = 100_000
 class _Values:
     """The values of one counter by task: tasks sorted, each once."""
 
-    tasks: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
+    tasks: Ints
+    values: Floats
 
-    def of(self, tasks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def of(self, tasks: Ints) -> Floats:
         """The value of each task; NaN where there is none."""
         if not self.tasks.size:
             return np.full(tasks.size, np.nan)
@@ -108,7 +108,7 @@ def measured_at_once(connection: sqlite3.Connection, path: Path, strings: dict[i
     if not _has_counters(connection):
         return {}
     pipes = _Pipes(strings)
-    parts: dict[str, list[tuple[Ints, npt.NDArray[np.float64]]]] = {}
+    parts: dict[str, list[tuple[Ints, Floats]]] = {}
     wanted = {"globalTaskId": Cells.WHOLE, "name": Cells.WHOLE, "value": Cells.REAL}
     for block in read_blocks(connection, path, "TASK_PMU_INFO", wanted):
         task, name, value = block.values()
@@ -123,7 +123,7 @@ def measured_at_once(connection: sqlite3.Connection, path: Path, strings: dict[i
     }
 
 
-def _largest(tasks: Ints, values: npt.NDArray[np.float64]) -> _Values:
+def _largest(tasks: Ints, values: Floats) -> _Values:
     """Each task once, with the largest of its values."""
     if (np.diff(tasks) <= 0).any():
         order = np.lexsort((-values, tasks))

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
 from advisor.sources.database.dbfile import TEXTS, connect, distinct_steps, step_query, texts_by_id
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
-from advisor.sources.database.pages import NOTHING, Cells, Columns, Ints, Unfit
+from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described
 from advisor.sources.reference import Note
 from advisor.sources.streams.kernel_blocks import MARK

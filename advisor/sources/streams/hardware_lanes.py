@@ -11,8 +11,8 @@ from itertools import compress
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Ints
 from advisor.basics.intervals import union
 from advisor.sources.reference import nothing
 from advisor.sources.streams.tasks import orders_streams
@@ -27,7 +27,6 @@ _AROUND = 1000
 _BLOCK = 1 << 24
 """Bytes read at a time: a mapped file would count as memory in use."""
 
-Ints = npt.NDArray[np.int64]
 Lane = tuple[Ints, Ints]
 
 _COMMUNICATION = re.compile(r"^(hcom_|hccl|(all|reduce|broad|send|receive|batch)\w*__)", re.IGNORECASE)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.sources.base import Rank
 from advisor.sources.database.kernel_database import database_frames
 from advisor.sources.frames import LONGEST_STEP
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 _UNKNOWN = -1
 LARGEST_RATIO = 100.0
 """Counters of several cores may add up to more than one; nothing measured adds up to this."""
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,12 @@ class Kernels:
     def __len__(self) -> int:
         return len(self.duration)
 
-    def shaped(self) -> npt.NDArray[np.bool_]:
+    def shaped(self) -> Mask:
         """Of which kernels the input shapes are told."""
-        told: npt.NDArray[np.bool_] = np.array([bool(s.input_shapes.strip('";N/A')) for s in self.signatures])
+        told: Mask = np.array([bool(s.input_shapes.strip('";N/A')) for s in self.signatures])
         return told[self.signature]
 
-    def within(self, chosen: npt.NDArray[np.bool_]) -> Kernels:
+    def within(self, chosen: Mask) -> Kernels:
         """These kernels alone. Counters of pipes stay those of all kernels of a signature: they are sums."""
         columns = ("start", "end", "duration", "signature", "name", "step", "stream", "block", "wait")
         return replace(self, _operators=None, **{name: getattr(self, name)[chosen] for name in columns})
@@ -236,7 +234,7 @@ class _Collector:
 _VECTOR_PIPES = frozenset(("vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio"))
 
 
-def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floats, Floats, Mask]:
     """The part of each kernel's time in which its cube cores, and in which its vector cores worked, and where it uses
     both: only there a part is below 1. A cube core that starts, tells the vector cores to begin and ends was busy for
     nothing of the rest."""
@@ -246,7 +244,7 @@ def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floa
     return first, second, mixed
 
 
-def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
     """Which kernels, in order of start, repeat one of those with the same start: a device starts one kernel once."""
     repeated = np.zeros(len(start), dtype=bool)
     alike = np.zeros(len(start) + 1, dtype=bool)
@@ -263,9 +261,7 @@ def _again(start: Ints, *others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 _MIXED = {"MIX_AIC": 1, "MIX_AIV": 2}
 
 
-def _halves(
-    core: npt.NDArray[np.int8], start: Ints, duration: Floats, name: Ints, stream: Ints
-) -> npt.NDArray[np.bool_]:
+def _halves(core: npt.NDArray[np.int8], start: Ints, duration: Floats, name: Ints, stream: Ints) -> Mask:
     """Which kernels, in order of start, are the shorter half of one that uses both kinds of cores, where each kind has
     a row of its own: they bear one name, run on one stream and overlap."""
     half = np.zeros(len(core), bool)

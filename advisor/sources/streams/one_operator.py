@@ -80,6 +80,8 @@ class Launch:
     duration_us: float
     blocks: int | None
     rows: dict[str, list[Row]]
+    clock_mhz: float = math.nan
+    rated_mhz: float = math.nan
 
     @property
     def type(self) -> str:
@@ -114,7 +116,8 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
             continue
         dealt = _number(row.get("Block Dim") or row.get("Block Num"))
         name, kind = row.get("Op Name", "").strip(), row.get("Op Type", "").strip().lower()
-        yield Launch(name, _CORES.get(kind, ""), duration, blocks if dealt is None else int(dealt), rows)
+        clocks = (_number(row.get(f"{which} Freq")) or math.nan for which in ("Current", "Rated"))
+        yield Launch(name, _CORES.get(kind, ""), duration, blocks if dealt is None else int(dealt), rows, *clocks)
 
 
 def _most_telling(rows: Mapping[str, list[Row]]) -> list[Row]:
@@ -154,6 +157,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "name": launch.name, "type": launch.type, "core": launch.core,
                     "duration_us": launch.duration_us, "blocks": launch.blocks,
                     "slowest_us": max(times, default=math.nan),
+                    "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
                     "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints
 from advisor.sources.reference import Note
 from advisor.sources.streams.hardware_lanes import HARDWARE, device_of
 from advisor.sources.streams.trace_events import (
@@ -43,9 +43,6 @@ RARE = re.compile(r"malloc|(?<![a-z])free|rtFree|opCompile|CompileAndExecute", r
 
 _FLOW = "HostToDevice"
 _STEP = re.compile(r"(?:^|::)ProfilerStep#([0-9]+)$")
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass
@@ -87,7 +84,7 @@ class Trace:
     computing: tuple[Ints, Ints]
     communication: tuple[Ints, Ints]
     """The profiler's own lanes of the process Overlap Analysis."""
-    frequency: tuple[Ints, npt.NDArray[np.float64]]
+    frequency: tuple[Ints, Floats]
     """(time, MHz) of the AI Core."""
     events: int = 0
     cut: bool = False

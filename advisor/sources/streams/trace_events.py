@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Ints
 from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import detect_encoding, require_file
 
@@ -26,8 +26,6 @@ BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _NONE = msgspec.Raw(b"")
 _SPACE = b" \t\r\n"
-
-Ints = npt.NDArray[np.int64]
 
 
 class Event(msgspec.Struct, gc=False):
@@ -121,7 +119,7 @@ def nanoseconds(texts: Sequence[Any]) -> Ints:
             digits = np.concatenate((digits[:, :-4], digits[:, -3:]), axis=1) - 48
             if digits.shape[1] <= 19 and digits.max(initial=0) <= 9:
                 high, low = (digits.astype(np.float64) @ _PLACES[-digits.shape[1] :]).astype(np.int64).T
-                joined: npt.NDArray[np.int64] = high * 10**_LOW + low
+                joined: Ints = high * 10**_LOW + low
                 return joined
     return np.array([_exact(bytes(text)) for text in texts], np.int64)
 

@@ -15,13 +15,12 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from advisor.basics.arrays import Floats, Ints
 from advisor.sources.frames import to_step
 from advisor.sources.text.textfiles import LARGEST, require_file
 
 TOTAL = "Total Op Info"
-Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 _Number = float | None
 
@@ -90,12 +89,13 @@ class Listed:
 class Transports:
     """The transports that moved something, by the place of their operation; packets by the place of their transport."""
 
-    place: npt.NDArray[np.int64]
-    names: list[str]
+    place: Ints
+    names: Any
+    """Of each transport, a sequence of texts."""
     size_mb: Floats
     time_ms: Floats
     large: Floats
-    owner: npt.NDArray[np.int64]
+    owner: Ints
     packet_mb: Floats
     packets: Floats
     packet_ms: Floats

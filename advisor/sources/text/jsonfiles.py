@@ -198,7 +198,7 @@ def _transports(
 
 
 def moved_frames(
-    operations: Mapping[str, list[str]], moved: Transports, file: str, note: Note
+    operations: Mapping[str, Any], moved: Transports, file: str, note: Note
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     """(transports, packets) from columns without defects; `operations` says of each transport whose it is."""
     import numpy as np
@@ -216,7 +216,7 @@ def moved_frames(
         "small_packets": count * (1.0 - np.clip(moved.large, 0.0, 1.0)),
     }
     packets = {
-        "transport": [moved.names[i] for i in moved.owner.tolist()],
+        "transport": np.asarray(moved.names, object)[moved.owner],
         "size_bytes": moved.packet_mb,
         "count": moved.packets,
         "time_us": moved.packet_ms,

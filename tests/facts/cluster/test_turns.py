@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.facts.cluster.accounts import Accounts
+from advisor.facts.cluster.lateness import _in_turn
+from advisor.facts.cluster.peers import others_median
 from advisor.facts.cluster.turns import _gain, last_ones
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise
@@ -60,6 +62,29 @@ def test_the_gain_is_the_stalls_that_lengthen_steps(rows):
     balance = accounts(hit, "data")
     if np.median(hit) == 0:
         assert _gain(balance, {0: [0, 1, 2, 3, 4]}, "data") == pytest.approx(30 * (hit.max(axis=0) > 0).mean())
+
+
+def _chance(*late):
+    """Of the first of these ranks, each late by 30 in the steps that are marked."""
+    hit = np.array([[30.0 * (mark == "x") for mark in row] for row in late])
+    return _in_turn(hit - others_median(hit), 0, 30.0)
+
+
+def test_turns_are_told_from_one_late_rank_by_as_many_steps_as_that_takes():
+    """Where others are late in some steps, a few steps in which it is this one are chance; where nobody else is late,
+    or only those that are so in every step, or in many steps, they are not."""
+    assert _chance("xxxx", "....", "....", "....") == 0
+    assert _chance("xxxx", "xxxx", "....", "....") == 0
+    assert _chance("xxx.", "...x", "....", "....") > 0.01
+    assert _chance("xxxx", "x..x", ".xx.", "....") > 0.01
+    assert _chance("x" * 12, "x..x" * 3, ".xx." * 3, "." * 12) < 0.01
+
+
+def test_the_chance_of_turns_is_that_of_drawing_them():
+    """As often as all ranks are late, drawn again for each step, hits one of them so often."""
+    draws = np.random.default_rng(3).random((20000, 6)) < 8 / 24
+    hits = float((draws.sum(axis=1) >= 4).mean())
+    assert _chance("xxxx..", "x.....", "...x..", "...xx.") == pytest.approx(4 * hits, rel=0.2)
 
 
 def test_two_that_stall_together_are_not_ended_by_one(tmp_path):

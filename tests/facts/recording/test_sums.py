@@ -27,6 +27,21 @@ def test_receives_that_wait_side_by_side_are_no_contradiction(framework, told):
     assert len(notes) == told
 
 
+@pytest.mark.parametrize(("order", "told"), [((0, 1, 2), 0), ((2, 1, 0), 1)])
+def test_a_collective_may_overlap_what_later_steps_compute(order, told):
+    """Writers count a collective whole in the step in which it begins; behind the last step nothing computes."""
+    overlapped = np.array([44e3, 8e3, 0.0])[list(order)]
+    frame = pd.DataFrame({"computing_us": [30e3] * 3, "exposed_us": 50e3, "overlapped_us": overlapped})
+    notes = []
+    rank = SimpleNamespace(
+        framework="mindspore", has=lambda table: False, note=lambda *entry: notes.append(entry), relative=str,
+        tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
+        source=lambda table, *columns: Source(table, columns),
+    )  # fmt: skip
+    tell_sums(rank, frame, np.full(3, 80e3))
+    assert len(notes) == told
+
+
 @pytest.mark.parametrize(("computing", "told"), [(900.0, 0), (5000.0, 1)])
 def test_steps_compute_no_longer_than_all_kernels_take(computing, told):
     """The profiler's statistic sums every kernel of the recording, its shares those of the rows that were cut off; idle

@@ -48,6 +48,12 @@ def test_a_long_first_step_is_warm_up_and_a_short_last_one_incomplete():
     assert reasons == [("0", "warm-up"), ("4", "incomplete")]
 
 
+def test_a_device_behind_its_host_idles_in_the_first_step_only():
+    """Steps from mark to mark: the first one begins before any of the device's work, and says nothing of the others."""
+    late = StepTimes(("0", "1", "2"), np.full(3, 100.0), {"idle": np.array([80.0, 0.1, 0.1])}, "kernels")
+    assert steady(run_of(r0=late))[0].steps == ("1", "2")
+
+
 def test_two_steps_are_too_few_to_call_one_odd():
     """Nothing is excluded where nothing can be compared."""
     assert steady(run_of(r0=times([900, 100], [0, 0], [0, 0])))[0].steps == ("0", "1")

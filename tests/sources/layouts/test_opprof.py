@@ -187,3 +187,16 @@ def test_a_simulation_is_told_as_one(tmp_path: Path) -> None:
     both = load_profile([tmp_path])
     assert len(both.ranks) == 1
     assert not [p for p in both.problems if "simulator" in p.problem]
+
+
+@pytest.mark.parametrize(("current", "told"), [("1000", True), ("1800", False), ("NA", False)])
+def test_a_card_that_clocks_low_is_told_before_its_kernel(tmp_path: Path, current: str, told: bool) -> None:
+    """OpBasicInfo.csv: 1000 of 1800 MHz makes every time a slow card's; at its rating, or untold, nothing is said."""
+    folder = _launch(tmp_path, "add_custom", 75.0, [(72.0, 0.1, 0.9)] * 4)
+    (folder / "OpBasicInfo.csv").write_text(
+        "Op Name,Op Type,Task Duration(us),Block Dim,Mix Block Dim,Device Id,Pid,Current Freq,Rated Freq,\n"
+        f"add_custom,vector,75,4,NA,0,23456,{current},1800,\n"
+    )
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert (report.findings[0].rule == "COMP090") is told
+    assert any(finding.rule == "COMP090" for finding in report.findings) is told
