@@ -19,7 +19,7 @@ from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
-from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_unlinked
+from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
@@ -184,6 +184,7 @@ def reduce(rank: Rank) -> Idle | None:
     trace = load_trace(rank)
     if trace is not None:
         tell_overhang(rank, trace, timeline.kernels)
+        tell_steps(rank, trace)
         tell_apart(rank, trace, timeline.kernels)
         tell_unlinked(rank, trace, timeline.kernels)
     windows = timeline.windows
@@ -217,6 +218,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
     trace, lanes, found = load_trace(rank), device_lanes(rank), reduce_steps(rank)
     if trace is None or lanes is None or found is None or not found.steps:
         return None
+    tell_steps(rank, trace)
     rows = found.steps
     first, last = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("start_ns", "end_ns"))
     running = union(*(np.concatenate((lanes[0][at], lanes[1][at])) for at in (0, 1)))
