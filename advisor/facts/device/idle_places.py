@@ -15,7 +15,7 @@ from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import complement
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
-from advisor.facts.operators.operators import scale
+from advisor.facts.operators.operators import Scale, scale
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source
@@ -94,6 +94,12 @@ def _types_around(timeline: Timeline, names: Sequence[str], start: Ints, end: In
     return of[by_end[last]], of[known[first]]
 
 
+def _per_step(per: Scale, us: Floats) -> float:
+    """What lies at the place in a step. The last window may end before it, as no step's first kernel follows."""
+    followed = per.chosen.astype(bool) & (np.arange(us.size) < us.size - 1)
+    return per.per_step(us) if us[-1] > 0 or not followed.any() else float(us[followed].mean())
+
+
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Over all ranks: idle time together; the place is that of the rank whose idle time recurs most."""
     del facts
@@ -108,7 +114,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     same = {rank: one for rank, one in ranks.items() if (one.before, one.after) == (top.before, top.after)}
     recurring = sum(float(one.recurring_us.sum()) for one in same.values())
     count = sum(one.recurring for one in same.values())
-    per_step = [scale(run, rank, one.steps).per_step(one.recurring_us) for rank, one in same.items()]
+    per_step = [_per_step(scale(run, rank, one.steps), one.recurring_us) for rank, one in same.items()]
     yield from fact("timeline.recurring_share", RUN, recurring / idle, *sources)
     yield from fact("timeline.recurring_us", RUN, recurring / count, *sources)
     yield from fact("timeline.recurring_step_us", RUN, sum(per_step) / len(found), *sources)
