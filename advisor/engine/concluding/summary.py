@@ -8,7 +8,7 @@ from functools import reduce
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import standing_us, unowned_part
+from advisor.knowledge.savings import is_certain, standing_us, unowned_part
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -107,7 +107,7 @@ def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
     likely = top.confidence != Confidence.LOW and share >= terms()["named"]["value"]
     weak = likely and all(finding.severity.rank < Severity.MEDIUM.rank for finding in shown)
-    part = unowned_part(weak=weak) if top.saving is not None else 1.0
+    part = unowned_part(weak=weak, certain=is_certain(top)) if top.saving is not None else 1.0
     return bool(shown) and all(f.role != Role.SYMPTOM and part * _without_owner(f, loss) > share for f in shown)
 
 
@@ -130,7 +130,7 @@ def step_time(facts: FactSet) -> float | None:
 
 def leading(findings: Sequence[Finding]) -> Finding | None:
     """The root cause to start with: the largest saving among those of medium severity or more; time that nobody is
-    known to take stands behind."""
+    known to take stands behind, the further where a cause is certain."""
     roots = [
         f
         for f in findings
@@ -138,7 +138,8 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     ]
     if not roots:
         return None
-    return max(roots, key=lambda f: (standing_us(f), f.severity.rank, f.confidence.rank))
+    certain = any(map(is_certain, roots))
+    return max(roots, key=lambda f: (standing_us(f, certain=certain), f.severity.rank, f.confidence.rank))
 
 
 def _headline(top: Finding, step_us: float | None) -> Text:

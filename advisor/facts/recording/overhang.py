@@ -35,6 +35,23 @@ def tell_overhang(rank: Rank, trace: Trace, kernels: Kernels) -> None:
         rank.note(rank.relative(rank.tables["trace"].paths[0]), text, ("trace",))
 
 
+def tell_steps(rank: Rank, trace: Trace) -> None:
+    """Notes where the marks of most steps end long after the next one begins: a loop ends one step before the next."""
+    first: dict[str, tuple[int, int]] = {}
+    for step, begin, end in trace.steps:
+        first.setdefault(step, (begin, end))
+    limits, times = section("contradiction"), np.array(sorted(first.values())).reshape(-1, 2)
+    apart, lasts = np.diff(times[:, 0]), np.diff(times, axis=1)[:-1, 0]
+    if not rank.has("trace") or len(apart) < limits["compared"]:
+        return
+    if np.median(lasts / np.fmax(apart, 1)) > limits["one_job_factor"]:
+        text = (
+            f"contradicts itself: its steps last {show(float(np.median(lasts)) / 1000, 'us')} and begin "
+            f"{show(float(np.median(apart)) / 1000, 'us')} after each other"
+        )
+        rank.note(rank.relative(rank.tables["trace"].paths[0]), text, ("trace",))
+
+
 def tell_apart(rank: Rank, trace: Trace, kernels: Kernels) -> None:
     """Notes where the kernels of the table ran at another time than those of the timeline: none of its links meets them
     then, and both cannot be of one recording."""

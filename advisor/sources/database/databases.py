@@ -205,9 +205,9 @@ def read_transports(
     told = {column: cell if isinstance(cell := cells[column], Coded) else Coded.of(cell)
             for column, kind in _MOVED.items() if kind is Cells.TEXT}  # fmt: skip
     operations = _named(told)
-    quick = _moved(cells, operations, told["transport_type"])
+    quick, file = _moved(cells, operations, told["transport_type"]), str(reference.paths[0])
     if quick is not None:
-        transports, packets = moved_frames(*quick, str(reference.paths[0]), note)
+        transports, packets = moved_frames(*quick, file, note)
         return {"transports": transports, "packets": packets}
     steps, names, groups = (column.everything() for column in operations)
     cells = cells | {"transport_type": told["transport_type"].everything()}
@@ -223,9 +223,8 @@ def read_transports(
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
     each: dict[str, list[Any]] = {column.name: [] for column in TABLES["packets"].columns}
     for key, given in merged.items():
-        sizes = packet_sizes((size, count, time) for size, count, time in given if size and count)
+        sizes = packet_sizes([entry for entry in given if entry[0] and entry[1]], file, note)
         add_transport(rows, each, key, large[key], sizes)
-    file = str(reference.paths[0])
     transports = frame("transports", rows, reference, None, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
     return {"transports": transports, "packets": packets_frame(each, file, note)}
 
