@@ -15,7 +15,7 @@ KINDS = (
     kind("run.world_size", "count", "run", "ranks that took part in the training",
          formula="metadata, communication groups or links; at least the ranks at hand, and two where they communicate"),
     kind("run.world_is_told", "bool", "run", "that number was read somewhere; else more may have taken part"),
-    kind("run.world_is_stated", "bool", "run", "a file gives that number as such; communication groups and the ranks at "
+    kind("run.world_is_stated", "bool", "run", "a file gives that number as such; communication groups and ranks at "
          "hand show how many there were at least"),
     kind("run.missing_ranks", "count", "run", "ranks that took part and left no files here"),
     kind("run.framework", "text", "run", "mindspore, pytorch or unknown"),
