@@ -15,7 +15,7 @@ from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import complement
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
-from advisor.facts.operators.operators import Scale, scale
+from advisor.facts.operators.operators import scale
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source
@@ -45,7 +45,7 @@ class Places:
     """In the longest few."""
     steps: tuple[str, ...]
     recurring_us: Floats
-    """In the stretches at the place where most recurs, in each step."""
+    """In the stretches at the place where most recurs, in each step; NaN where the recording ends before it."""
     recurring: int
     before: str
     after: str
@@ -75,9 +75,13 @@ def reduce(rank: Rank) -> Places | None:
     pair = before * len(names) + after
     us = np.bincount(pair, length)
     top = int(us.argmax())
+    here = pair == top
+    recurring = sums(step[here], length[here], len(windows.names))
+    if len(recurring) > 1 and (end[here] >= windows.end[step[here]]).all():
+        recurring[-1] = np.nan  # it lies between two steps, and none follows the last one
     return Places(
-        float(length.sum()), longest, windows.names, sums(step[pair == top], length[pair == top], len(windows.names)),
-        int((pair == top).sum()), names[top // len(names)], names[top % len(names)],
+        float(length.sum()), longest, windows.names, recurring, int(here.sum()),
+        names[top // len(names)], names[top % len(names)],
         (rank.source("kernels", "start_ns", "duration_us", "type"),),
     )  # fmt: skip
 
@@ -94,12 +98,6 @@ def _types_around(timeline: Timeline, names: Sequence[str], start: Ints, end: In
     return of[by_end[last]], of[known[first]]
 
 
-def _per_step(per: Scale, us: Floats) -> float:
-    """What lies at the place in a step. The last window may end before it, as no step's first kernel follows."""
-    followed = per.chosen.astype(bool) & (np.arange(us.size) < us.size - 1)
-    return per.per_step(us) if us[-1] > 0 or not followed.any() else float(us[followed].mean())
-
-
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Over all ranks: idle time together; the place is that of the rank whose idle time recurs most."""
     del facts
@@ -110,11 +108,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     sources = found[0].sources
     yield from fact("timeline.concentrated_share", RUN, sum(one.longest_us for one in found) / idle, *sources)
-    top = max(found, key=lambda one: float(one.recurring_us.sum()))
+    top = max(found, key=lambda one: float(np.nansum(one.recurring_us)))
     same = {rank: one for rank, one in ranks.items() if (one.before, one.after) == (top.before, top.after)}
-    recurring = sum(float(one.recurring_us.sum()) for one in same.values())
+    recurring = sum(float(np.nansum(one.recurring_us)) for one in same.values())
     count = sum(one.recurring for one in same.values())
-    per_step = [_per_step(scale(run, rank, one.steps), one.recurring_us) for rank, one in same.items()]
+    per_step = [
+        scale(run, rank, one.steps).per_step(np.nan_to_num(one.recurring_us, nan=float(np.nanmean(one.recurring_us))))
+        for rank, one in same.items()
+    ]
     yield from fact("timeline.recurring_share", RUN, recurring / idle, *sources)
     yield from fact("timeline.recurring_us", RUN, recurring / count, *sources)
     yield from fact("timeline.recurring_step_us", RUN, sum(per_step) / len(found), *sources)

@@ -41,7 +41,7 @@ def reduce(rank: Rank) -> Operators | None:
 
 
 @dataclass(frozen=True)
-class Scale:
+class _Scale:
     """Which of a rank's steps count, and how many they are."""
 
     chosen: Floats
@@ -53,20 +53,20 @@ class Scale:
         return float(usable.sum() / self.steps) if usable.size else float("nan")
 
 
-def scale(run: Run, rank: int, steps: tuple[str, ...]) -> Scale:
+def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
     """The steady steps among those of a reduction; all where the names do not meet."""
     times = steady(run).get(rank)
     if times is not None and len(steps) == 1 and times.recorded > 1:
-        return Scale(np.ones(1), float(times.recorded))  # sums over the whole profile
+        return _Scale(np.ones(1), float(times.recorded))  # sums over the whole profile
     names = set(times.steps) if times is not None else set()
     chosen = np.array([float(step in names) for step in steps])
     if not chosen.any():
         chosen = np.ones(len(steps))
-    return Scale(chosen, float(chosen.sum()))
+    return _Scale(chosen, float(chosen.sum()))
 
 
-def _scale_of(run: Run, rank: int, found: Operators) -> Scale:
-    return Scale(np.ones(1), 1.0) if found.averaged else scale(run, rank, found.steps)
+def _scale_of(run: Run, rank: int, found: Operators) -> _Scale:
+    return _Scale(np.ones(1), 1.0) if found.averaged else scale(run, rank, found.steps)
 
 
 def time_by_type(run: Run, rank: int) -> dict[str, float]:
@@ -99,7 +99,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _type_facts(
-    found: dict[int, Operators], scales: dict[int, Scale], step_us: float | None, timed_us: float | None
+    found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None, timed_us: float | None
 ) -> Iterator[Fact]:
     """`step_us` where all kernels of the step are at hand, `timed_us` wherever anything tells how long it lasts."""
     compute = {r: scales[r].per_step(o.compute_us) for r, o in found.items()}
@@ -235,7 +235,7 @@ def _category(row: TypeRow, found: Operators) -> str:
     return "" if lost else "vector"
 
 
-def _operator_facts(found: dict[int, Operators], scales: dict[int, Scale], step_us: float | None) -> Iterator[Fact]:
+def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
     rows: dict[str, list[tuple[int, float, int, str]]] = {}
     for rank, o in found.items():
         steps = 1.0 if o.averaged else max(float(len(o.steps)), scales[rank].steps)
@@ -285,7 +285,7 @@ def _kind_of(subject: Subject, type_name: str, found: Operators) -> Iterator[Fac
 
 
 def _run_facts(
-    found: dict[int, Operators], scales: dict[int, Scale], step_us: float | None, facts: FactSet
+    found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None, facts: FactSet
 ) -> Iterator[Fact]:
     rows: dict[int, dict[str, float]] = {}
     for rank, o in found.items():
@@ -324,7 +324,7 @@ def _unfused_attention(o: Operators) -> list[str]:
     return sorted(between, key=lambda name: -float(o.types[name].total_us.sum()))
 
 
-def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
+def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
     compute = per.per_step(o.compute_us)
     yield "operators.compute_us", compute
     for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
