@@ -229,6 +229,15 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operators.update_passes",
+        "number",
+        "run",
+        "how often the update reads or writes a tensor as large as all weights",
+        formula="elements of all inputs and outputs of its kernels ÷ elements that one of its operations writes, "
+        "median over operator types",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.memory_bound_share",
         "ratio",
         _TYPE,

@@ -305,6 +305,7 @@ def _run_facts(
         yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
         yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
         yield from fact("operators.update_chain", RUN, first.update_chain or None, *first.sources)
+        yield from fact("operators.update_passes", RUN, first.update_passes, *first.sources)
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
     if (gates := gates_of(first.types)) is not None:
         yield from fact("operators.gate_types", RUN, " → ".join(gates.types), *first.sources)
