@@ -142,7 +142,7 @@ def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
     lost: dict[str, set[str]] = defaultdict(set)
     usable = set()
     for rank in run.profile.ranks:
-        told = {problem.file for problem in rank.problems if not problem.doubted}  # read, if not believed
+        told = {problem.file for problem in rank.problems}
         for table, reference in rank.tables.items():
             damaged[table] |= {rank.relative(path) for path in reference.paths} & told
             gone = {problem.file for problem in rank.problems if table in problem.lost}

@@ -150,7 +150,8 @@ def mcp(folder: Path, draw: Random) -> tuple[str | None, list[str]]:
         path.write_text(messages[place])
         done.append(f"{place} {_damage(path, draw)}")
         if path.is_file() and path.stat().st_size < 1 << 24:
-            messages[place] = path.read_bytes().decode("utf-8", "surrogateescape")
+            with contextlib.suppress(OSError):  # a link to what nobody can read
+                messages[place] = path.read_bytes().decode("utf-8", "surrogateescape")
     last = json.dumps({"jsonrpc": "2.0", "id": _LAST, "method": "tools/list"})
     lines = "\n".join([*messages, last]) + "\n"
     command = [sys.executable, "-m", "advisor", "mcp", "--root", str(folder / "root"), "-q"]

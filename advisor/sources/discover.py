@@ -204,7 +204,7 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
             unknown.append(rank)
     merged: list[Rank] = []
     for number in sorted(known):
-        captures = sorted(known[number], key=ascend.started, reverse=True)
+        captures = sorted(sorted(known[number], key=_length_of_name), key=ascend.started, reverse=True)
         parts = [other for other in captures[1:] if other.root == captures[0].root]
         older = [other for other in captures[1:] if other.root != captures[0].root]
         for other in parts:
@@ -232,10 +232,10 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
 
 
 def _without_copies(ranks: Sequence[Rank], profile: Profile) -> list[Rank]:
-    """The ranks without those whose files repeat an earlier one's byte for byte: a copy is no second rank."""
+    """The ranks without those whose files repeat another one's byte for byte: a copy is no second rank."""
     kept: dict[tuple[tuple[str, int], ...], list[Rank]] = {}
     result = []
-    for rank in ranks:
+    for rank in sorted(ranks, key=_length_of_name):
         try:
             files = sorted({path for ref in rank.tables.values() for path in ref.paths})
             key = ((rank.device or "", 0), *((path.name, path.stat().st_size) for path in files))
@@ -249,7 +249,13 @@ def _without_copies(ranks: Sequence[Rank], profile: Profile) -> list[Rank]:
             continue
         text = f"holds the same files as {_relative(copied.root, copied.base)}: a copy, left out"
         profile.problems.append(Problem(_relative(rank.root, rank.base), text))
-    return result
+    chosen = {id(rank) for rank in result}
+    return [rank for rank in ranks if id(rank) in chosen]
+
+
+def _length_of_name(rank: Rank) -> int:
+    """Of its folder: whoever copies one adds to its name, which tells the host otherwise."""
+    return len(rank.root.name)
 
 
 def _equal_files(files: Sequence[Path], other: Rank) -> bool:
@@ -317,6 +323,7 @@ def _summarise(profile: Profile) -> None:
         size, closed = resolve_groups(ranks, profile.groups, max(sizes))
         sizes.append(size)
         profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
+        profile.world_is_stated = any(rank.info.get("world_size") or rank.info.get("rank_size") for rank in ranks)
         profile.world_is_told = _is_closed(ranks) or closed or stated_size or sizes[-1] > sizes[0]
     for number, members in enumerate(stages):
         profile.groups[f"stage {number}"] = members

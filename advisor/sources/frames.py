@@ -27,17 +27,18 @@ _INT64 = 1 << 63
 _ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
 _SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us", "stage_us"))
 """Columns the profiler itself computes as a difference, so that a negative value is no defect."""
-_MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations")
+_MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations", "share")
 
 _REASONS = {
     "text": "not numbers",
     "not finite": "NaN or infinite",
-    "negative": "negative, which no time, size or count can be",
+    "negative": "negative, which no time, size, count or share can be",
     "rounded": "rounded to less than a microsecond allows (a spreadsheet saved the file?)",
     "too large": "too large for a time, size or count",
     "long": f"longer than {LONGEST_TEXT} characters; only their beginning was used",
 }
-
+_DAMAGE = ("text", "not finite", "negative", "too large")
+"""Reasons no profiler gives: something damaged such a file, and its other rows may be damaged as well."""
 
 LONGEST_STEP = 64
 """Characters of a step's name at most: what is longer is damage."""
@@ -299,7 +300,8 @@ def build_frame(
         for reason, count in defects.items():
             shown = f", first {str(first)[:40]!r}" if reason == "text" else ""
             end = "" if reason == "long" else "; left out"
-            note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}")
+            doubted = (table.name,) if reason in _DAMAGE else ()
+            note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}", doubted)
     import pandas as pd
 
     frame: pd.DataFrame = pd.DataFrame(result)

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.sources.reference import Doubting, Note, Reader, TableRef
+from advisor.sources.reference import Note, Reader, TableRef
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def reader(name: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def read_table(reference: TableRef, columns: Sequence[str] | None, note: Doubting) -> pd.DataFrame | None:
+def read_table(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Reads one canonical table. What a damaged file still holds is kept; every defect becomes a note."""
     return read_tables(reference, columns, note)[reference.table]
 
 
-def read_tables(reference: TableRef, columns: Sequence[str] | None, note: Doubting) -> dict[str, pd.DataFrame | None]:
+def read_tables(reference: TableRef, columns: Sequence[str] | None, note: Note) -> dict[str, pd.DataFrame | None]:
     """Reads one canonical table, and with it those that the same reading gives."""
     import_module(_MODULES[reference.reader.partition(".")[0]])
     name = str(reference.paths[0])

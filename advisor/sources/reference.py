@@ -10,21 +10,38 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pandas as pd
 
-Note = Callable[[str, str], None]
-"""note(file, problem): how what is wrong with input is told."""
 
-
-class Doubting(Protocol):
-    """A `Note` that can be told what is in doubt as well: what readers are given."""
+class Note(Protocol):
+    """How readers tell what is wrong with their input: the file, the problem."""
 
     def __call__(self, file: str, problem: str, doubted: tuple[str, ...] = (), /) -> None:
         """`doubted` are the tables that cannot be relied on because of it."""
 
 
+def nothing(file: str, problem: str, doubted: tuple[str, ...] = (), /) -> None:
+    """A `Note` for those who look at a file that another reader reads as well and tells of."""
+
+
+class Notes:
+    """A `Note` that keeps what it is told, for whoever knows later whom it concerns."""
+
+    def __init__(self) -> None:
+        self._told: list[tuple[str, str, tuple[str, ...]]] = []
+
+    def __call__(self, file: str, problem: str, doubted: tuple[str, ...] = (), /) -> None:
+        """Keeps it."""
+        self._told.append((file, problem, doubted))
+
+    def tell(self, note: Note, *, doubting: bool = True) -> None:
+        """Passes all of it on, with or without what is in doubt because of it."""
+        for file, problem, doubted in self._told:
+            note(file, problem, doubted if doubting else ())
+
+
 Frames = dict[str, "pd.DataFrame | None"]
 """Table -> canonical frame, None where nothing of it was readable."""
 
-Reader = Callable[["TableRef", "Sequence[str] | None", Doubting], "pd.DataFrame | Frames | None"]
+Reader = Callable[["TableRef", "Sequence[str] | None", Note], "pd.DataFrame | Frames | None"]
 """read(reference, wanted columns or None for all, note) -> canonical frame, or None where nothing was readable; the
 frames of several tables, with all their columns, where one reading of a file gives them all."""
 

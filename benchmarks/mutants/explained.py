@@ -57,7 +57,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a step may have any name; this one is a step of its own, without kernels",
     ),
     Explanation(
-        ("csv.extreme_cell",), r": (-1|-1e-300) in one row of Overlapped$",
+        ("csv.extreme_cell",), r": -[-\d.e]+ in one row of Overlapped$",
         "the profiler computes it as a difference, which rounding makes negative; the sum that it breaks is broken by "
         "less than a fiftieth of the step", quiet=True,
     ),
@@ -90,7 +90,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a table that only some levels of detail and versions fill",
     ),
     Explanation(
-        ("json.wrapped", "json.top"), r"profiler_metadata",
+        ("json.wrapped", "json.top"), r"profiler_(metadata|info)",
         "programs write entries of their own into this file: unknown ones are theirs",
     ),
     Explanation(

@@ -15,7 +15,7 @@ STEP_HEADING = "Step,Computing,Communication(Not Overlapped),Overlapped,Communic
 class Notes(list):
     """Collects (file, problem) pairs; `text` is all problems in one."""
 
-    def __call__(self, file: str, problem: str) -> None:
+    def __call__(self, file: str, problem: str, doubted: tuple[str, ...] = ()) -> None:
         self.append((file, problem))
 
     @property

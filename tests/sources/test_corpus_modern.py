@@ -53,7 +53,7 @@ def test_phases_computed_from_tasks_equal_the_step_table():
     for rank in load_profile([CORPUS / "pt-db-ddp-alexnet-level1"]).ranks:
         (path,) = rank.tables["kernels"].paths
         with open_database(path) as database:
-            computed = steps_from_tasks(database, lambda file, problem: None)
+            computed = steps_from_tasks(database, lambda *_: None)
         stated = rank.read("steps").iloc[0]
         for column in ("computing_us", "exposed_us", "overlapped_us", "free_us", "preparing_us"):
             assert computed[column][0] == pytest.approx(stated[column], abs=0.01)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,33 @@ def test_of_several_captures_of_a_rank_the_newest_counts_and_the_others_are_name
     profile = load_profile([tmp_path])
     assert [rank.root.name for rank in profile.ranks] == ["a_1_20250301000000000_ascend_pt"]
     assert "a_1_20250101000000000_ascend_pt" in problems(profile)
+
+
+@pytest.mark.parametrize("rank", [0, None])
+def test_of_a_folder_and_its_copy_the_copy_is_left_out(make_rank, tmp_path, rank):
+    """A backup adds to the name, and the folder's name tells the host."""
+    own = make_rank("node7_12_20250101000000000_ascend_pt", rank)
+    shutil.copytree(own, tmp_path / f"backup_{own.name}")
+    profile = load_profile([tmp_path])
+    assert [found.root.name for found in profile.ranks] == [own.name]
+    assert f"backup_{own.name}" in problems(profile) or any("backup_" in p.file for p in profile.problems)
+
+
+def test_a_closed_device_folder_of_an_older_export_is_told(tmp_path, monkeypatch):
+    """What cannot be opened is no raw data that somebody has to parse."""
+    device = tmp_path / "PROF_000001_20250101000000000_AB" / "device_0"
+    device.mkdir(parents=True)
+    scan = os.scandir
+
+    def closed(path):
+        if Path(path) == device:
+            raise PermissionError
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    profile = load_profile([tmp_path])
+    told = [p for rank in profile.ranks for p in rank.problems if "permission denied" in p.problem]
+    assert told and told[0].file.endswith("device_0") and not any(rank.unparsed for rank in profile.ranks)
 
 
 def test_a_folder_called_like_a_file_is_no_capture(tmp_path):

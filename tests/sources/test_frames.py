@@ -35,7 +35,7 @@ def told(data: dict, monkeypatch: pytest.MonkeyPatch, whole: bool) -> tuple[pd.D
     with monkeypatch.context() as patch:
         if not whole:
             patch.setattr(frames, "_whole", lambda *_: None)
-        frame = build_frame(TABLE, data, None, lambda file, text: notes.append((file, text)), "f")
+        frame = build_frame(TABLE, data, None, lambda file, text, *_: notes.append((file, text)), "f")
     return frame, notes
 
 

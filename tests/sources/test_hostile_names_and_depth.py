@@ -30,7 +30,7 @@ def test_deep_arguments_cost_one_event(depth: int, tmp_path: Path) -> None:
     path = tmp_path / "trace_view.json"
     path.write_text("[" + ",".join([plain] * 3 + [plain[:-1] + f',"args":{deep}}}'] + [plain] * 3) + "]")
     told: list[str] = []
-    events = [event for block, _ in stream(path, lambda place, text: told.append(text)) for event in block]
+    events = [event for block, _ in stream(path, lambda place, text, *_: told.append(text)) for event in block]
     assert len(events) == 6 and "left out" in told[0]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
+from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.limits import section
 from advisor.facts.step.alike import alike
@@ -80,7 +82,7 @@ def accounts(run: Run) -> Accounts | None:
         computing = table("fp_bp")
     interval = table("interval")
     fetching = _of_courses(courses, ranks, steps, "fetching_us")
-    awaiting = _of_courses(courses, ranks, steps, "awaiting_us")
+    awaiting = beyond_work(_of_courses(courses, ranks, steps, "awaiting_us"), ranks, kernel_speeds(run))
     if np.nansum(awaiting) > 0:
         computing, exposed = computing - np.nan_to_num(awaiting), np.nan_to_num(exposed) + np.nan_to_num(awaiting)
     if np.isfinite(interval).any():
@@ -95,6 +97,16 @@ def accounts(run: Run) -> Accounts | None:
         computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out)
+
+
+def beyond_work(fused: Floats, ranks: list[int], speeds: Mapping[int, float]) -> Floats:
+    """What kernels that compute and communicate in one wait for others: what they take beyond the rank that has least
+    of them. That much a card takes by itself, and a slow one longer."""
+    if not np.nansum(fused) > 0:
+        return fused
+    alone = np.where(np.isfinite(fused).all(axis=0), np.min(np.nan_to_num(fused), axis=0), 0.0)
+    own = alone * np.array([[max(speeds.get(rank, 1.0), 1.0)] for rank in ranks])
+    return np.asarray(np.maximum(fused - own, 0.0))
 
 
 def _phase(times: StepTimes, phase: str, steps: list[str]) -> Floats:

@@ -15,7 +15,7 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.cluster.peers import excess, others_median, spread, typical
+from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
@@ -71,7 +71,7 @@ def latenesses(run: Run) -> dict[int, Lateness]:
     row = {rank: i for i, rank in enumerate(balance.ranks)}
     above = {p: balance.part(p) - others_median(balance.part(p)) for p in ("data", "host")}
     above["compute"] = _slower(run, balance, speeds)
-    waiting = excess(balance.part("data"))
+    waiting, gaps = excess(balance.part("data")), np.nan_to_num(typical(balance.part("host")))
     found: dict[int, Lateness] = {}
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
@@ -81,6 +81,9 @@ def latenesses(run: Run) -> dict[int, Lateness]:
         # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
         first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
         starved = first and balance.data_known and all(waiting[r] > 0 for r in rows)
+        # what hosts leave between kernels does not depend on what a stage computes either
+        others = np.delete(gaps, rows)
+        starved = starved or (others.size > 0 and gaps[rows].min() > ALIKE * others.max())
         peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
         alone = len(rows) == 1 and not set(members) & set(balance.left_out)
         for r in rows:
@@ -175,39 +178,11 @@ def _slower(run: Run, balance: Accounts, speeds: dict[int, float]) -> Floats:
     return np.asarray(balance.compute * (1 - 1 / times))
 
 
-@computed
-def kernel_speeds(run: Run) -> dict[int, float]:
-    """rank -> how much longer the same kernels (type and shapes) take than on the other ranks; 1 is equal.
-
-    Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
-    """
-    courses = run.each(COURSE)
-    ranks = sorted(courses)
-    keys = sorted({key for course in courses.values() for key in course.speed})
-    if len(ranks) < 2 or not keys:
-        return {}
-    durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
-    weights = np.array([[_weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
-    ratio = durations / others_median(durations)
-    found = {}
-    for i, rank in enumerate(ranks):
-        known = np.isfinite(ratio[i]) & (weights[i] > 0)
-        if known.any():
-            order = np.argsort(ratio[i, known])
-            mass = np.cumsum(weights[i, known][order])
-            found[rank] = float(ratio[i, known][order][np.searchsorted(mass, mass[-1] / 2)])
-    return found
-
-
 def _differing(speeds: dict[int, float], stages: Iterable[Sequence[int]]) -> float:
     """How far a rank's kernels usually are from the median of its stage, as a share."""
     known = [[speeds[rank] for rank in members if rank in speeds] for members in stages]
     apart = [abs(speed / float(np.median(stage)) - 1) for stage in known if len(stage) > 1 for speed in stage]
     return float(np.median(apart)) if apart else 0.0
-
-
-def _weight(entry: tuple[float, float] | None) -> float:
-    return 0.0 if entry is None else entry[0] * entry[1]
 
 
 def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tuple[str, ...]:
@@ -219,10 +194,10 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
         return ()
     totals: dict[str, list[float]] = {}
     for key, entry in own.speed.items():
-        theirs = [_weight(p.speed[key]) for p in peers if key in p.speed]
+        theirs = [weight(p.speed[key]) for p in peers if key in p.speed]
         if theirs:
             total = totals.setdefault(key[0], [0.0, 0.0])
-            total[0] += _weight(entry)
+            total[0] += weight(entry)
             total[1] += float(np.median(theirs))
     ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
     return tuple(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.basics.arrays import Floats
+from advisor.facts.base import Run, computed
+from advisor.facts.device.course import COURSE
 
 
 def others_median(values: Floats) -> Floats:
@@ -58,3 +60,32 @@ def spread(values: Floats) -> float | None:
     if len(known) < 3:
         return None
     return float(1.4826 * np.median(np.abs(known - np.median(known))))
+
+
+@computed
+def kernel_speeds(run: Run) -> dict[int, float]:
+    """rank -> how much longer the same kernels (type and shapes) take than on the other ranks; 1 is equal.
+
+    Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
+    """
+    courses = run.each(COURSE)
+    ranks = sorted(courses)
+    keys = sorted({key for course in courses.values() for key in course.speed})
+    if len(ranks) < 2 or not keys:
+        return {}
+    durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
+    weights = np.array([[weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
+    ratio = durations / others_median(durations)
+    found = {}
+    for i, rank in enumerate(ranks):
+        known = np.isfinite(ratio[i]) & (weights[i] > 0)
+        if known.any():
+            order = np.argsort(ratio[i, known])
+            mass = np.cumsum(weights[i, known][order])
+            found[rank] = float(ratio[i, known][order][np.searchsorted(mass, mass[-1] / 2)])
+    return found
+
+
+def weight(entry: tuple[float, float] | None) -> float:
+    """Microseconds a step of a signature's kernels: (kernels a step, microseconds each); 0 where there are none."""
+    return 0.0 if entry is None else entry[0] * entry[1]

@@ -75,11 +75,15 @@ KINDS = (
          "one cause", needs=_NEEDS),
     kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
+    kind("rank.alike_least_us", "us", "rank", "what the one of these that is late least has more than its peers of the "
+         "part that makes them late, per step", needs=_NEEDS),
     kind("rank.work_is_alike", "bool", "rank",
          "those it is compared with surely do the same work: the partition is told, or kernels are compared one by "
          "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
     kind("rank.uncompared_peers", "count", "rank",
          "ranks that do the same work, are not compared with it and not seen to arrive before it", needs=_NEEDS),
+    kind("rank.across_stages", "bool", "rank", "compared with the ranks of all stages, as its own has no other or is "
+         "late as a whole", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
          formula="share of the later steps in which they are late × (replay of the step with the cause at their peers' "
                  "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
@@ -109,6 +113,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry is None:
             continue
         yield from _facts_of(entry, balance.told_as(entry.cause), subject, step_us, sources, n)
+        yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if rank in idling:
@@ -131,6 +136,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.work_is_alike", subject, alike_work, *sources)
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
+            least = min(late[r].parts.get(entry.cause, np.nan) for r in group)
+            yield from fact("rank.alike_least_us", subject, least, *sources)
             yield from fact("rank.alike", subject, group, *sources)
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)

@@ -10,7 +10,8 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import joint_gain
-from advisor.facts.cluster.lateness import ALIKE, Lateness, kernel_speeds, latenesses
+from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
+from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.course import COURSE

@@ -8,7 +8,8 @@ half of what the step grew by have caused it: the others wait for them in collec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -193,7 +194,7 @@ KINDS = (
          "ones), start (idle before the first kernel), host (idle between kernels), communication, or mixed",
          needs=_NEEDS),
     kind("step.slow_owner", "text", "run",
-         "what the host of the one rank that causes them does in its long idle stretches", needs="trace"),
+         "what the hosts of the ranks that cause them do in their long idle stretches", needs="trace"),
     kind("step.slow_ranks", "text", "run", "ranks that cause most of the slow steps", needs=_NEEDS),
     kind("step.slow_kernel_ratio", "number", "run", "the same kernels take this many times as long in slow steps",
          formula="Σ measured ÷ Σ at the median of type and shapes, slow steps against usual ones", needs="kernels"),
@@ -237,9 +238,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         "step.slow_period": found.period, "step.slow_origin": found.origin, "step.slow_part": found.part,
         "step.slow_ranks": ", ".join(map(str, found.ranks)) or None, "step.slow_kernel_ratio": found.kernel_ratio,
     }  # fmt: skip
-    alone = balance.ranks if len(balance.ranks) == 1 else found.ranks
-    if len(alone) == 1:
-        values["step.slow_owner"] = _owner(facts, alone[0], float(found.extra.mean()))
+    late = balance.ranks if found.origin == "all" or len(balance.ranks) == 1 else found.ranks
+    values["step.slow_owner"] = owner_of(facts, late, float(found.extra.mean()))
     for name, value in values.items():
         yield from fact(name, RUN, value, *sources, samples=n)
     for rank in found.ranks:
@@ -249,11 +249,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.slow_steps_part", subject, found.parts[rank], *own, samples=n)
 
 
-def _owner(facts: FactSet, rank: int, extra_us: float) -> Value | None:
-    """What the rank's host did in its long idle stretches, where the longest of these makes most of a slow step."""
-    subject = Subject("rank", str(rank), (rank,))
-    longest = facts.number("timeline.longest_gap_us", subject) or 0.0
-    return facts.value("timeline.gap_owner", subject) if longest >= extra_us * MOST else None
+def owner_of(facts: FactSet, ranks: Sequence[int], extra_us: float) -> Value | None:
+    """What the hosts of these ranks did in their longest idle stretches, where these make most of a slow step and most
+    of the ranks with a timeline did the same."""
+    did: list[Value | None] = []
+    for rank in ranks:
+        subject = Subject("rank", str(rank), (rank,))
+        longest = facts.number("timeline.longest_gap_us", subject)
+        if longest is not None and facts.get("timeline.gap_owner_share", subject) is not None:
+            did.append(facts.value("timeline.longest_gap_owner", subject) if longest >= extra_us * MOST else None)
+    name, count = Counter(did).most_common(1)[0] if did else (None, 0)
+    return name if count > MOST * len(did) else None
 
 
 FAMILIES = (Family("slow_steps", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "timeline")),)

@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
-from advisor.facts.cluster.lateness import kernel_speeds
+from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.replay import Change, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names

@@ -58,8 +58,8 @@ def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
     return [found[step] for step in sorted(found)]
 
 
-def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str, *, wholly: bool = False) -> float:
-    """What the mean step gains where no rank has more of the cause than is usual in its stage, or `wholly` none of it.
+def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str) -> float:
+    """What the mean step gains where no rank has more of the cause than is usual in its stage; of waits for data, none.
     A stage lasts as long as the work of the rank that has most of it, and a step is longer by what the stage loses that
     loses most."""
     gains = [np.zeros(len(balance.steps))]
@@ -68,7 +68,7 @@ def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str, *, wholly:
         if len(rows) > 1 and balance.synchronous(rows):
             own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
             part = balance.part(cause)[rows]
-            usual = 0.0 if wholly or cause == "data" else float(np.nanmedian(part))
+            usual = 0.0 if cause == "data" else float(np.nanmedian(part))
             mended = own - np.maximum(part - usual, 0.0)
             known = np.isfinite(own).any(axis=0)
             gain = np.zeros(len(balance.steps))
@@ -96,7 +96,6 @@ KINDS = (
     kind("lateness.data_free_us", "us", "run", "what the mean step gains where no rank waits for data: what all "
          "wait, and what they lose waiting for the one that waits longest",
          formula="mean over steps of the largest own work now and without it", needs=_NEEDS),
-    kind("lateness.host_free_us", "us", "run", "the same where no rank idles between its kernels", needs=_NEEDS),
     kind("lateness.saving_us", "us", "run", "what the mean step gains where nobody has more of the cause than usual",
          formula="mean over steps of the largest own work now and with the cause at the median of all ranks and steps, "
                  "waits for data at 0",
@@ -121,10 +120,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("lateness.step_count", RUN, n, *sources, samples=n)
     yield from fact("lateness.wait_us", RUN, total / n, *sources, samples=n)
     yield from fact("lateness.wait_share", RUN, total / n / length, *sources, samples=n)
-    for cause in ("data", "host") if balance.data_known else ():
-        yield from fact(
-            f"lateness.{cause}_free_us", RUN, _gain(balance, peers, cause, wholly=True), *sources, samples=n
-        )
+    if balance.data_known:
+        yield from fact("lateness.data_free_us", RUN, _gain(balance, peers, "data"), *sources, samples=n)
     if total <= 0:
         return
     by_cause: dict[str, float] = defaultdict(float)

@@ -43,7 +43,7 @@ class DataPipeline:
     sources: tuple[Source, ...] = ()
     op_sources: tuple[Source, ...] = ()
     untold: frozenset[int] = frozenset()
-    """Operations that other files measure and the pipeline's own tree lacks: any of them may be the busiest."""
+    """Operations whose place or work is not known: any of them may be the busiest."""
 
     @property
     def shared_queues(self) -> dict[str, Queue]:

@@ -153,10 +153,18 @@ def read_cpu(rank: Rank) -> dict[int, float]:
 
 
 def untold_operations(rank: Rank) -> frozenset[int]:
-    """Operations whose time or processor use was measured and of which no tree tells, although there is one."""
+    """Operations of which not all is known that says who is busiest: their time or processor use was measured and the
+    tree that there is lacks them, or dataset.csv tells what they waited for and not what they worked."""
     frame = next((f for t in ("pipeline_ops", "pipeline_summary") if (f := rank.read(t)) is not None), None)
     known = set() if frame is None else set(frame["op_id"].dropna().astype(int))
-    return frozenset({*read_work(rank)[0], *read_cpu(rank)} - known) if known else frozenset()
+    worked = {*read_work(rank)[0]}
+    lacked = {*worked, *read_cpu(rank)} - known if known else set()
+    named = {
+        int(match["id"])
+        for row in _records(rank.read("dataset_stages"))
+        if (match := _NAME.match(str(row["operation"]).strip())) and match["type"] not in ROOTS
+    }
+    return frozenset(lacked | (named - worked if worked else set()))
 
 
 def _records(frame: Any) -> Iterator[Mapping[str, Any]]:

@@ -77,7 +77,13 @@ KINDS = (
         "idle time per step before kernels that the host had launched in time",
         needs="trace",
     ),
-    kind("dispatch.launch_interval_us", "us", _BOTH, "median time from one launch to the next", needs="trace"),
+    kind(
+        "dispatch.launch_interval_us",
+        "us",
+        _BOTH,
+        "median time from the launch before to that of a starved kernel; of all kernels where none is starved",
+        needs="trace",
+    ),
     kind("dispatch.kernel_us", "us", _BOTH, "mean duration of a launched kernel", needs="trace"),
     kind("dispatch.starved_steps", "text", "run", "steps in which most kernels are starved", needs="trace"),
     kind("dispatch.linked_count", "count", _BOTH, "kernels with a link to their launch", needs="trace"),
@@ -130,11 +136,13 @@ def reduce(rank: Rank) -> Launches | None:
     before = np.where(before < 0, kernels.start[index], before)
     gap = np.maximum(kernels.start[index] - before, 0) / 1000
     lead = (kernels.start[index] - launched) / 1000
-    interval = np.diff(np.sort(launched)) / 1000
+    in_turn = np.argsort(launched, kind="stable")
+    interval = np.diff(launched[in_turn]) / 1000
     near = lead <= UNDER_WAY * float(np.median(interval)) if interval.size else np.zeros(lead.size, bool)
     dry = ((launched >= before) | near) & (gap > 0)
     stall = dry & (gap > STALL_US)
     starved = dry & ~stall
+    late = interval[starved[in_turn][1:]]
     step = timeline.windows.of[index]
     steps = len(timeline.windows.names)
     return Launches(
@@ -147,7 +155,7 @@ def reduce(rank: Rank) -> Launches | None:
         sums(step[~dry], gap[~dry], steps),
         np.array([np.median(lead[step == i]) if (step == i).any() else np.nan for i in range(steps)]),
         (float(np.percentile(lead, 10)), float(np.median(lead)), float(np.percentile(lead, 90))),
-        float(np.median(interval)) if interval.size else None,
+        float(np.median(late if late.size else interval)) if interval.size else None,
         float(kernels.duration[index].mean()),
         _mode(trace),
         _covered(timeline.windows.end, trace),

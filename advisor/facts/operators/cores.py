@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,7 @@ def core_clock(rank: Rank) -> tuple[int, int]:
 
 def _device(rank: Rank) -> dict[str, Any]:
     for path in sorted(rank.root.glob("PROF_*/device_*/info.json*")):
-        document = load_json(path, lambda file, text: rank.note(rank.relative(Path(file)), text))
+        document = load_json(path, rank.note_path)
         devices = document.get("DeviceInfo") if isinstance(document, dict) else None
         for device in devices if isinstance(devices, list) else ():
             if isinstance(device, dict):

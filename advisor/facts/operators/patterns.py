@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.basics.numbering import distinct, numbered
 from advisor.facts.device.kernel_time import Timeline, sums
 from advisor.facts.operators.kinds import is_fetch, is_reduction, is_update, is_vector
 from advisor.facts.operators.work import LAUNCH_US
@@ -82,7 +83,7 @@ def _kinds_of(kernels: Kernels) -> Ints:
     recorded, nothing says that two operators of a type do the same, so the name counts as well."""
     names = np.where(kernels.shaped(), 0, kernels.name.astype(np.int64) + 1)
     keys = kernels.signature.astype(np.int64) * (len(kernels.names) + 1) + names
-    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    return numbered(keys)[1]
 
 
 def _recurring(timeline: Timeline, kind: Ints, far: Mask, calls: Ints) -> Mask:
@@ -90,8 +91,8 @@ def _recurring(timeline: Timeline, kind: Ints, far: Mask, calls: Ints) -> Mask:
     such a kernel computes depends on its data, as attention does on its mask."""
     many = np.bincount(kind[far], minlength=calls.size)
     steps = len(timeline.windows.names)
-    with_long = np.bincount(np.unique(kind[far] * steps + timeline.windows.of[far]) // steps, minlength=calls.size)
-    with_any = np.bincount(np.unique(kind * steps + timeline.windows.of) // steps, minlength=calls.size)
+    with_long = np.bincount(distinct(kind[far] * steps + timeline.windows.of[far]) // steps, minlength=calls.size)
+    with_any = np.bincount(distinct(kind * steps + timeline.windows.of) // steps, minlength=calls.size)
     often = (with_any > 1) & (with_long > MODE_STEPS * with_any)
     recurring: Mask = (many > 1) & (often | (many > MODE_CALLS * calls))
     return recurring
@@ -172,7 +173,7 @@ def changing_operators(kernels: Kernels, main: Mask) -> tuple[float | None, tupl
     if not nodes.any():
         return None, ()
     size = len(kernels.signatures)
-    pairs = np.unique(operator * size + kernels.signature[main])
+    pairs = distinct(operator * size + kernels.signature[main])
     variants = np.bincount(pairs // size, minlength=len(names))
     total = np.bincount(operator, kernels.duration[main], len(names))
     many = [i for i in np.argsort(-total, kind="stable").tolist() if variants[i] > 1 and nodes[i]][: MOST // 2]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.basics.arrays import Mask
+from advisor.basics.numbering import distinct
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
@@ -34,6 +35,23 @@ def tell_overhang(rank: Rank, trace: Trace, kernels: Kernels) -> None:
         rank.note(rank.relative(rank.tables["trace"].paths[0]), text, ("trace",))
 
 
+def tell_steps(rank: Rank, trace: Trace) -> None:
+    """Notes where the marks of most steps end long after the next one begins: a loop ends one step before the next."""
+    first: dict[str, tuple[int, int]] = {}
+    for step, begin, end in trace.steps:
+        first.setdefault(step, (begin, end))
+    limits, times = section("contradiction"), np.array(sorted(first.values())).reshape(-1, 2)
+    apart, lasts = np.diff(times[:, 0]), np.diff(times, axis=1)[:-1, 0]
+    if not rank.has("trace") or len(apart) < limits["compared"]:
+        return
+    if np.median(lasts / np.fmax(apart, 1)) > limits["one_job_factor"]:
+        text = (
+            f"contradicts itself: its steps last {show(float(np.median(lasts)) / 1000, 'us')} and begin "
+            f"{show(float(np.median(apart)) / 1000, 'us')} after each other"
+        )
+        rank.note(rank.relative(rank.tables["trace"].paths[0]), text, ("trace",))
+
+
 def tell_apart(rank: Rank, trace: Trace, kernels: Kernels) -> None:
     """Notes where the kernels of the table ran at another time than those of the timeline: none of its links meets them
     then, and both cannot be of one recording."""
@@ -56,7 +74,7 @@ def tell_unlinked(rank: Rank, trace: Trace, kernels: Kernels) -> None:
         return
     low, high = max(known[0], trace.started.min()), min(known[-1], trace.started.max())
     inside = known[(known >= low) & (known <= high)]
-    links = np.unique(trace.started[(trace.started >= low) & (trace.started <= high)])
+    links = distinct(trace.started[(trace.started >= low) & (trace.started <= high)])
     if min(len(inside), len(links)) < limits["linked"] or len(links) < limits["linked_most"] * len(inside):
         return
     right = np.minimum(np.searchsorted(links, inside), len(links) - 1)

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from advisor.sources.database.pages import Cells, Columns, Unfit, read_blocks
+from advisor.sources.database.coded import Coded
+from advisor.sources.database.pages import Cells, Columns, Texts, Unfit, read_blocks
 
 _TOGETHER: Mapping[str, Mapping[str, Cells]] = {
     "TASK": dict.fromkeys(("startNs", "endNs", "globalTaskId", "streamId", "connectionId"), Cells.WHOLE),
@@ -61,8 +63,20 @@ def read_columns(connection: sqlite3.Connection, path: Path, table: str, columns
     return {name: kept[name] for name in columns}
 
 
-def _decoded(connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]) -> Columns:
-    blocks = list(read_blocks(connection, path, table, columns))
+def read_with_texts(
+    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]
+) -> dict[str, npt.NDArray[Any] | Coded]:
+    """The same with texts among the columns, which nobody else asks for. Raises Unfit."""
+    texts = Texts()
+    found = _decoded(connection, path, table, columns, texts)
+    return {name: Coded(found[name], texts.told) if cells is Cells.TEXT else found[name]
+            for name, cells in columns.items()}  # fmt: skip
+
+
+def _decoded(
+    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells], texts: Texts | None = None
+) -> Columns:
+    blocks = list(read_blocks(connection, path, table, columns, texts))
     found = {name: np.concatenate([block[name] for block in blocks]) for name in columns}
     for cells in found.values():
         cells.flags.writeable = False

@@ -7,13 +7,18 @@ numbers into STRING_IDS. Ends of databases differ by version, so every column is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from advisor.basics.numbering import numbered
 from advisor.sources.database import databasememory  # noqa: F401  (it registers its readers)
+from advisor.sources.database.coded import Coded
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
-from advisor.sources.database.distinct import at_once
+from advisor.sources.database.distinct import at_once, may_repeat
 from advisor.sources.database.pages import Cells
 from advisor.sources.database.sums import host_sums, operator_sums
 from advisor.sources.frames import numbers, to_step
@@ -197,11 +202,15 @@ def read_transports(
         )
     length = len(found["hccl_op_name"])
     cells = {column: found.get(column, [None] * length) for column in _MOVED}
-    steps, names, groups, _ = _names(found, length)
-    quick = _moved(cells, steps, names, groups)
+    told = {column: cell if isinstance(cell := cells[column], Coded) else Coded.of(cell)
+            for column, kind in _MOVED.items() if kind is Cells.TEXT}  # fmt: skip
+    operations = _named(told)
+    quick, file = _moved(cells, operations, told["transport_type"]), str(reference.paths[0])
     if quick is not None:
-        transports, packets = moved_frames(*quick, str(reference.paths[0]), note)
+        transports, packets = moved_frames(*quick, file, note)
         return {"transports": transports, "packets": packets}
+    steps, names, groups = (column.everything() for column in operations)
+    cells = cells | {"transport_type": told["transport_type"].everything()}
     merged: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
     large: dict[tuple[Any, ...], Any] = {}
     for i in range(length):
@@ -214,47 +223,58 @@ def read_transports(
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
     each: dict[str, list[Any]] = {column.name: [] for column in TABLES["packets"].columns}
     for key, given in merged.items():
-        sizes = packet_sizes((size, count, time) for size, count, time in given if size and count)
+        sizes = packet_sizes([entry for entry in given if entry[0] and entry[1]], file, note)
         add_transport(rows, each, key, large[key], sizes)
-    file = str(reference.paths[0])
     transports = frame("transports", rows, reference, None, note, {"size_bytes": 1e6, "time_us": US_PER_MS})
     return {"transports": transports, "packets": packets_frame(each, file, note)}
 
 
-def _moved(
-    cells: Mapping[str, Sequence[Any]], steps: list[str], names: list[str], groups: list[str]
-) -> tuple[dict[str, list[str]], Transports] | None:
-    """Transports as columns; None where a cell is neither a number nor empty."""
-    import numpy as np
+def _named(told: Mapping[str, Coded]) -> tuple[Coded, Coded, Coded]:
+    """(steps, names, groups) of rows; older databases put the group into the name."""
+    split = told["hccl_op_name"].each(lambda name: split_operation(str(name)))
+    names, own = split.each(itemgetter(0)), split.each(itemgetter(1))
+    groups = told["group_name"].each(lambda group: "" if group is None else str(group))
+    pairs, both = numbered(own.codes + len(own.told) * groups.codes)
+    either = [groups.told[pair // len(own.told)] or own.told[pair % len(own.told)] for pair in pairs.tolist()]
+    return told["step"].each(to_step), names, Coded(both, either).each(str)
 
+
+def _moved(
+    cells: Mapping[str, Sequence[Any]], operations: tuple[Coded, Coded, Coded], transport: Coded
+) -> tuple[Mapping[str, Any], Transports] | None:
+    """Transports as columns; None where a cell is neither a number nor empty."""
     size, time, large, packet, count, lasts = (
         numbers(cells[column])
         for column in ("transit_size", "transit_time", "large_packet_ratio", "package_size", "count", "total_duration")
     )
     if size is None or time is None or large is None or packet is None or count is None or lasts is None:
         return None
-    totals = np.fromiter((name == TOTAL for name in names), bool, len(names))
-    moved = ~totals & ((np.nan_to_num(size) != 0) | (np.nan_to_num(time) != 0))
+    totals = operations[1].each(lambda name: name == TOTAL)
+    moved = ~np.array([bool(told) for told in totals.told], bool)[totals.codes]
+    moved &= (np.nan_to_num(size) != 0) | (np.nan_to_num(time) != 0)
     chosen = np.flatnonzero(moved)
-    columns = [np.asarray(column, object)[chosen] for column in (steps, names, groups, cells["transport_type"])]
+    columns = [column.codes[chosen] for column in (*operations, transport)]
     columns += [np.nan_to_num(column[chosen], nan=-np.inf) for column in (size, time)]  # unknown is like unknown
     new = np.ones(len(chosen), bool)  # packets of one transport mostly follow each other
     new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-    places: dict[tuple[Any, ...], int] = {}
-    keys = zip(*(column[new].tolist() for column in columns), strict=True)
-    numbered = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
-    owner = numbered[np.cumsum(new) - 1]
-    first = np.zeros(len(places), np.int64)
+    columns = [column[new] for column in columns]
+    place = np.arange(int(new.sum()))
+    if may_repeat(columns):
+        places: dict[tuple[Any, ...], int] = {}
+        keys = zip(*(column.tolist() for column in columns), strict=True)
+        place = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+    owner = place[np.cumsum(new) - 1]
+    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
     first[owner[::-1]] = chosen[::-1]
-    ratio = np.full(len(places), np.nan)
+    ratio = np.full(len(first), np.nan)
     told = np.isfinite(large[moved])
     ratio[owner[told][::-1]] = large[moved][told][::-1]
     whole = (np.nan_to_num(packet[moved]) != 0) & (np.nan_to_num(count[moved]) != 0) & np.isfinite(lasts[moved])
     order = np.argsort(owner[whole], kind="stable")
     packets = (column[moved][whole][order] for column in (packet, count, lasts))
-    operations = {"step": [k[0] for k in places], "name": [k[1] for k in places], "group": [k[2] for k in places]}
-    transports = [key[3] for key in places]
-    return operations, Transports(first, transports, size[first], time[first], ratio, owner[whole][order], *packets)
+    columns_of = dict(zip(("step", "name", "group"), (column.at(first) for column in operations), strict=True))
+    kinds = transport.at(first)
+    return columns_of, Transports(first, kinds, size[first], time[first], ratio, owner[whole][order], *packets)
 
 
 @reader("db.links")

@@ -40,6 +40,12 @@ _MOST_DIGITS = 19
 """Of a number of 64 bits; with so many the first is no nine."""
 _LONGEST_NUMBER = 7
 """Bytes of a length or row number at most: longer ones are negative or beyond any file."""
+_LONGEST_HEADER = 127
+"""Bytes of a header whose length is one byte."""
+_HEADERS = 16
+"""Different headers that are looked for among the rows of some pages; each costs a walk through those left."""
+_FEW = 3
+"""Bytes that are cheaper to fetch one by one than as one number of eight."""
 
 
 class Cells(Enum):
@@ -51,9 +57,11 @@ class Cells(Enum):
     TEXT = "texts"
 
 
+_TYPES: dict[Cells, type] = {cells: np.float64 if cells is Cells.REAL else np.int64 for cells in Cells}
+
 Columns = dict[str, npt.NDArray[Any]]
-"""Column -> its values: int64 with NOTHING where a cell is empty, of real numbers float64 with NaN, of texts objects
-with None."""
+"""Column -> its values: int64 with NOTHING where a cell is empty, of real numbers float64 with NaN, of texts their
+numbers in `Texts`."""
 
 
 class Unfit(Exception):
@@ -71,9 +79,10 @@ class _Layout:
 
 
 def read_blocks(
-    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]
+    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells], texts: Texts | None = None
 ) -> Iterator[Columns]:
-    """These columns of a table, in order of its rows, some hundred thousand rows at a time.
+    """These columns of a table, in order of its rows, some hundred thousand rows at a time; what `texts` the numbers of
+    texts stand for is added there.
 
     Raises Unfit, possibly after some blocks, where a cell holds anything else or the table is not stored plainly.
     """
@@ -82,7 +91,7 @@ def read_blocks(
     try:
         with path.open("rb") as stream:
             for page in _Pages(stream.fileno()).leaves(layout.root):
-                found = dict(page.values(wanted, layout.row_number))
+                found = page.values(wanted, layout.row_number, Texts() if texts is None else texts)
                 yield {name: found[layout.columns[name]] for name in columns}
     except (IndexError, OSError, OverflowError) as error:
         raise Unfit(str(error)) from None
@@ -127,7 +136,7 @@ class _Pages:
         self.count = os.fstat(file).st_size // self.size
 
     def read(self, numbers: Sequence[int]) -> Bytes:
-        """These pages one after the other, and eight bytes that are nobody's. Raises Unfit where one does not exist."""
+        """These pages one after the other, and some bytes that are nobody's. Raises Unfit where one does not exist."""
         if not numbers or min(numbers) < 2 or max(numbers) > self.count:
             raise Unfit("a page that does not exist")  # or the first, which is no table's but the schema's
         parts, start = [], 0
@@ -139,7 +148,7 @@ class _Pages:
                     raise Unfit("a file that ends in the middle")
                 parts.append(part)
                 start = place
-        return np.frombuffer(b"".join([*parts, bytes(8)]), np.uint8)
+        return np.frombuffer(b"".join([*parts, bytes(_LONGEST_HEADER + 8)]), np.uint8)
 
     def leaves(self, root: int) -> Iterator[_Leaves]:
         """The pages with the table's rows, in order, some at a time."""
@@ -173,12 +182,35 @@ class _Pages:
         return children
 
 
-class _Texts(dict[bytes, str]):
-    """Texts by the bytes that stand for them, as Python's sqlite3 is told to read them here."""
+def _serials(header: bytes) -> list[int]:
+    """The serial types that a record's header says, one a column."""
+    found, value = [], 0
+    for byte in header[1:]:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            found.append(value)
+            value = 0
+    if header[-1] >= 0x80 and len(header) > 1:
+        raise Unfit("a header that ends in the middle")
+    return found
 
-    def __missing__(self, data: bytes) -> str:
-        text = self[data] = data.decode(errors="replace")
-        return text
+
+def _width(serial: int) -> int:
+    """Bytes of a value of this serial type."""
+    return int(_WIDTHS[serial]) if serial < _FIRST_TEXT else (serial - _FIRST_TEXT) // 2
+
+
+class Texts(dict[bytes, int]):
+    """Numbers of texts by the bytes that stand for them; an empty cell is number 0."""
+
+    def __init__(self) -> None:
+        self.told: list[str | None] = [None]
+        """Each text, as Python's sqlite3 is told to read it here."""
+
+    def __missing__(self, data: bytes) -> int:
+        number = self[data] = len(self.told)
+        self.told.append(data.decode(errors="replace"))
+        return number
 
 
 class _Leaves:
@@ -192,90 +224,180 @@ class _Leaves:
         if (data[base] != _LEAF).any():
             raise Unfit("leaves at different depths")
         counts = data[base + 3].astype(np.int64) << 8 | data[base + 4]
-        if counts.max() * 2 + 8 > file.usable:
+        most = int(counts.max())
+        if most * 2 + 8 > file.usable:
             raise Unfit("more cells than a page holds")
-        of = np.repeat(base, counts)
-        nth = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-        pointer = of + 8 + 2 * nth
-        cell = of + (data[pointer].astype(np.int64) << 8 | data[pointer + 1])
-        length, cell = self._numbers(cell)
-        self.rows, record = self._numbers(cell)
-        if (length > file.usable - 35).any() or (record + length > of + file.usable).any():
+        pointers = data[: pages * file.size].reshape(pages, -1)[:, 8 : 8 + 2 * most].view(">u2")
+        cell = (pointers + base[:, None])[np.arange(most) < counts[:, None]]
+        self._length, self._number, self._record = self._starts(cell)
+        end = np.repeat(base + file.usable, counts)
+        if (self._length > file.usable - 35).any() or (self._record + self._length > end).any():
             raise Unfit("rows over several pages")
-        header, self._serials = self._numbers(record)
-        self._values, self._ends = record + header, record + length
+
+    def _starts(self, cell: Ints) -> tuple[Ints, Ints, Ints]:
+        """(lengths of the records, places of the rows' numbers, places of the records) in these cells."""
+        word = self._word(cell)
+        if (word < 0).any():
+            length, number = self._numbers(cell)
+            return length, number, self._numbers(number)[1]
+        record, more = cell + 2, (word << 8) < 0
+        for place in range(2, 9):
+            if not more.any():
+                return word >> 56, cell + 1, record
+            record += more
+            more &= (word << 8 * place) < 0
+        raise Unfit("a row number beyond any file")
+
+    def values(self, wanted: Mapping[int, Cells], row_number: int | None, texts: Texts) -> dict[int, npt.NDArray[Any]]:
+        """Place -> values of the wanted columns.
+
+        Most rows begin as others do: headers that are the same say that the same kinds of values lie at the same
+        places behind. Rows that are left when some headers were dealt with are read value by value.
+        """
+        self._known = texts
+        own = {row_number: self._numbers(self._number)[0]} if row_number in wanted else {}
+        parts: list[tuple[Ints, dict[int, npt.NDArray[Any]]]] = []
+        left = np.arange(len(self._record))
+        while left.size and len(parts) < _HEADERS and (header := self._header(int(left[0]))):
+            alike = self._alike(left, header)
+            mine, left = (left, left[:0]) if alike.all() else (left[alike], left[~alike])
+            parts.append((mine, dict(self._alike_values(mine, header, wanted, own))))
+        if left.size or not parts:
+            parts.append((left, dict(self._any_values(left, wanted, own))))
+        if len(parts) == 1:
+            return parts[0][1]
+        found = {place: np.empty(len(self._record), cells.dtype) for place, cells in parts[0][1].items()}
+        for mine, part in parts:
+            for place, cells in part.items():
+                found[place][mine] = cells
+        return found
+
+    def _header(self, row: int) -> bytes:
+        """The header of a row's record; nothing where it is a long one."""
+        start = int(self._record[row])
+        size = int(self._data[start])
+        return (
+            self._data[start : start + size].tobytes() if 0 < size <= min(_LONGEST_HEADER, self._length[row]) else b""
+        )
+
+    def _alike(self, rows: Ints, header: bytes) -> npt.NDArray[np.bool_]:
+        """Which of the rows have this header."""
+        record = self._record[rows]
+        alike = np.ones(len(rows), bool)
+        for place in range(0, len(header), 8):
+            part = header[place : place + 8]
+            told = int.from_bytes(part.ljust(8, b"\0"), "big", signed=True)
+            alike &= (self._word(record + place) & (-1 << 8 * (8 - len(part)))) == told
+        return alike
+
+    def _alike_values(
+        self, rows: Ints, header: bytes, wanted: Mapping[int, Cells], own: Mapping[int | None, Ints]
+    ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """(place, values) of the wanted columns of rows with the same header."""
+        serials = _serials(header)
+        if max(wanted) >= len(serials):
+            raise Unfit("records of different widths")
+        at = self._record[rows] + len(header)
+        if (self._length[rows] != len(header) + sum(map(_width, serials))).any():
+            raise Unfit("a record that does not fit its header")
+        behind = 0
+        for place, serial in enumerate(serials):
+            if place in wanted:
+                mine = own[place][rows] if place in own else None
+                yield place, self._decode(serial, at + behind, wanted[place], mine)
+            behind += _width(serial)
+
+    def _any_values(
+        self, rows: Ints, wanted: Mapping[int, Cells], own: Mapping[int | None, Ints]
+    ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """The same of rows with any headers."""
+        record, length = self._record[rows], self._length[rows]
+        header, at = self._numbers(record)
+        value, end = record + header, record + header
         if (header > length).any():
             raise Unfit("a header longer than its record")
-
-    def values(self, wanted: Mapping[int, Cells], row_number: int | None) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """(place, values) of the wanted columns."""
-        at, value, end = self._serials, self._values, self._values
         for place in range(max(wanted) + 1):
             if (at >= end).any():
                 raise Unfit("records of different widths")
             serial, at = self._numbers(at)
             if place in wanted:
-                yield place, self._decode(serial, value, wanted[place], self.rows if place == row_number else None)
+                cells = wanted[place]
+                found: npt.NDArray[Any] = np.empty(len(rows), _TYPES[cells])
+                for kind in np.unique(serial).tolist():
+                    mine = np.flatnonzero(serial == kind)
+                    found[mine] = self._decode(
+                        kind, value[mine], cells, own[place][rows][mine] if place in own else None
+                    )
+                yield place, found
             value = value + np.where(serial < _FIRST_TEXT, _WIDTHS[np.minimum(serial, 11)], (serial - 12) // 2)
         last = at == end  # with the last column, a record ends
-        if (at > end).any() or (value > self._ends).any() or (last & (value != self._ends)).any():
+        if (at > end).any() or (value > record + length).any() or (last & (value != record + length)).any():
             raise Unfit("a record that does not fit its header")
 
-    def _decode(self, serial: Ints, at: Ints, cells: Cells, rows: Ints | None) -> npt.NDArray[Any]:
+    def _decode(self, kind: int, at: Ints, cells: Cells, rows: Ints | None) -> npt.NDArray[Any]:
+        """Values of one serial type at these places; `rows` are what the row's number is left out for."""
         if cells is Cells.TEXT:
-            return self._texts(serial, at)
+            return self._texts(kind, at)
         real = cells is Cells.REAL
-        if serial.max(initial=0) > (_FIRST_TEXT + 1 + 2 * _MOST_DIGITS if cells is Cells.DIGITS else _ONE):
-            raise Unfit("a text where a number is wanted")
-        kinds = np.flatnonzero(np.bincount(serial)).tolist()
-        found: npt.NDArray[Any] = np.zeros(len(serial), np.float64 if real else np.int64)
-        for kind in kinds:
-            mine = slice(None) if len(kinds) == 1 else np.flatnonzero(serial == kind)
-            if kind > _ONE:
-                found[mine] = self._written(at[mine], kind)
-            elif kind == 0:
-                found[mine] = rows[mine] if rows is not None else np.nan if real else NOTHING
-            elif kind == _REAL:
-                if not real:
-                    raise Unfit("a fraction where a whole number is wanted")
-                found[mine] = self._words[at[mine]].astype(np.int64).view(np.float64)
-            elif kind == _ONE:
-                found[mine] = 1
-            elif kind != _ZERO:
-                found[mine] = self._words[at[mine]].astype(np.int64) >> (64 - 8 * int(_WIDTHS[kind]))
+        if kind > _ONE:
+            if cells is not Cells.DIGITS:
+                raise Unfit("a text where a number is wanted")
+            return self._written(kind, at)
+        if kind == _REAL:
+            if not real:
+                raise Unfit("a fraction where a whole number is wanted")
+            return self._word(at).view(np.float64)
+        if kind == 0:
+            nothing = np.nan if real else NOTHING
+            return rows if rows is not None else np.full(len(at), nothing, _TYPES[cells])
+        if kind in (_ZERO, _ONE):
+            return np.full(len(at), kind == _ONE, _TYPES[cells])
+        width = _width(kind)
+        if width > _FEW:
+            found = self._word(at) >> (64 - 8 * width)
+        else:
+            found = self._data[at].view(np.int8).astype(np.int64)
+            for place in range(1, width):
+                found <<= 8
+                found |= self._data[at + place]
+        return found.astype(np.float64) if real else found
+
+    def _texts(self, kind: int, at: Ints) -> Ints:
+        """Numbers of texts. A row mostly repeats what the row before says: only where it changes, it is looked up."""
+        if kind == 0:
+            return np.zeros(len(at), np.int64)
+        if kind <= _FIRST_TEXT or not kind % 2:
+            raise Unfit("a number or bytes where a text is wanted")
+        length = _width(kind)
+        changes = np.zeros(len(at), bool)
+        changes[:1] = True
+        for place in range(0, length, 8):
+            word = self._word(at + place) >> 8 * max(place + 8 - length, 0)
+            changes[1:] |= word[1:] != word[:-1]
+        letters = self._data[at[changes][:, None] + np.arange(length)]
+        rows = letters.view(f"V{length}").ravel().tolist() if length else [b""] * len(letters)
+        numbers = np.fromiter(map(self._known.__getitem__, rows), np.int64, len(rows))
+        found: Ints = numbers[np.cumsum(changes) - 1]
         return found
 
-    def _texts(self, serial: Ints, at: Ints) -> npt.NDArray[np.object_]:
-        """Texts. A row mostly repeats what the row before says, so that a text is made only where it changes."""
-        found: npt.NDArray[np.object_] = np.full(len(serial), None, object)
-        known = _Texts()
-        for kind in np.unique(serial).tolist():
-            if kind == 0:
-                continue
-            if kind <= _FIRST_TEXT or not kind % 2:
-                raise Unfit("a number or bytes where a text is wanted")
-            mine, length = np.flatnonzero(serial == kind), (kind - _FIRST_TEXT) // 2
-            letters = self._data[at[mine][:, None] + np.arange(length)]
-            changes = np.ones(len(mine), bool)
-            changes[1:] = (letters[1:] != letters[:-1]).any(axis=1)
-            rows = letters[changes].view(f"V{length}").ravel().tolist() if length else [b""]
-            texts = np.empty(len(rows), object)
-            texts[:] = [*map(known.__getitem__, rows)]
-            found[mine] = texts[np.cumsum(changes) - 1]
-        return found
-
-    def _written(self, at: Ints, kind: int) -> Ints:
+    def _written(self, kind: int, at: Ints) -> Ints:
         """Numbers written as texts of this kind's length."""
-        length = (kind - _FIRST_TEXT) // 2
-        digits = self._data[at[:, None] + np.arange(length)] - np.uint8(ord("0"))
-        if (
-            not kind % 2
-            or not length
-            or digits.max(initial=0) > 9
-            or (length == _MOST_DIGITS and digits[:, 0].max() > 8)
-        ):
+        length = _width(kind)
+        found = np.zeros(len(at), np.int64)
+        if not kind % 2 or not 0 < length <= _MOST_DIGITS:
             raise Unfit("a text that is no number")
-        return np.asarray(digits.astype(np.int64) @ (10 ** np.arange(length - 1, -1, -1)), np.int64)
+        for place in range(length):
+            digit = self._data[at + place] - np.uint8(ord("0"))
+            if digit.max(initial=0) > (8 if length == _MOST_DIGITS and not place else 9):
+                raise Unfit("a text that is no number")
+            found *= 10
+            found += digit
+        return found
+
+    def _word(self, at: Ints) -> Ints:
+        """The eight bytes from these places on, as numbers."""
+        found: Ints = self._words[at].astype(np.int64)
+        return found
 
     def _numbers(self, at: Ints) -> tuple[Ints, Ints]:
         """(numbers of variable length that stand at these places, places behind them)."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints
+from advisor.basics.numbering import numbered
 from advisor.sources.database.cells import are_times
 from advisor.sources.database.dbfile import Database
 from advisor.sources.database.pages import NOTHING, Cells, Unfit
@@ -67,9 +68,9 @@ def _sums(first: Ints, second: Ints, start: Ints, end: Ints) -> list[Row]:
     length = (end - start)[usable]
     if float(length.sum(dtype=np.float64)) > 1 << 62:
         raise Unfit("a sum that a whole number does not hold")
-    seconds, which = np.unique(second[usable], return_inverse=True)
-    firsts, kind = np.unique(first[usable], return_inverse=True)
-    codes, place = np.unique(kind * len(seconds) + which, return_inverse=True)
+    seconds, which = numbered(second[usable])
+    firsts, kind = numbered(first[usable])
+    codes, place = numbered(kind * len(seconds) + which)
     order = np.argsort(place, kind="stable")
     bounds = np.searchsorted(place[order], np.arange(len(codes)))
     length = length[order]

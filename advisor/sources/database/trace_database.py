@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints
+from advisor.basics.numbering import numbered
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import read_columns
 from advisor.sources.database.dbfile import connect, distinct_steps, step_query
@@ -110,9 +111,11 @@ def _plain_calls(connection: sqlite3.Connection, path: Path, table: str, levels:
 
 def _numbered(name: Ints, level: Ints) -> tuple[Ints, list[tuple[int, int]]]:
     """(place of each pair among the different ones, those in order of their first appearance)."""
-    levels, kind = np.unique(level, return_inverse=True)
-    _, which = np.unique(name, return_inverse=True)
-    _, first, code = np.unique(which * len(levels) + kind, return_index=True, return_inverse=True)
+    levels, kind = numbered(level)
+    _, which = numbered(name)
+    pairs, code = numbered(which * len(levels) + kind)
+    first = np.empty(len(pairs), np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))

@@ -12,7 +12,7 @@ from advisor.sources.base import Rank
 from advisor.sources.database.dbfile import find_database_tables
 from advisor.sources.folders import Judgement, Listing, is_folder, list_folder
 from advisor.sources.metadata import INFO_ENTRY, METADATA_ENTRY, Metadata, add_metadata, as_int, read_metadata
-from advisor.sources.reference import TableRef
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text import tablefiles
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -54,7 +54,7 @@ def build_rank(listing: Listing, base: Path) -> Rank:
     """One rank from its folder: identity from the most reliable source there is, tables by file name."""
     root = listing.path
     rank = Rank(0, root, base=base, rank_known=False)
-    note = noter(rank)
+    note = rank.note_path
     output = list_folder(root / OUTPUT) if is_folder(root / OUTPUT) else Listing(root / OUTPUT)
     if output.problem:
         note(str(output.path), output.problem)
@@ -88,14 +88,7 @@ def first_of(infos: list[Path], metadatas: list[Path]) -> dict[str, Path]:
     return {name: paths[0] for name, paths in ((INFO_ENTRY, infos), (METADATA_ENTRY, metadatas)) if paths}
 
 
-def noter(rank: Rank) -> Callable[[str, str], None]:
-    """note(file, problem) into the rank's own list, with files named as the user knows them."""
-    return lambda file, text: rank.note(rank.relative(Path(file)), text)
-
-
-def add_databases(
-    rank: Rank, paths: list[Path], metadata: Metadata, note: Callable[[str, str], None]
-) -> dict[str, Any]:
+def add_databases(rank: Rank, paths: list[Path], metadata: Metadata, note: Note) -> dict[str, Any]:
     """Tables that only the databases hold (a text file of the same table wins), and who they say they are."""
     found, identity = find_database_tables(paths, note)
     for table, ref in found.items():

@@ -17,7 +17,7 @@ from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.metadata import add_group, as_int, ranks_of
 from advisor.sources.readers import reader
-from advisor.sources.reference import Note, TableRef
+from advisor.sources.reference import Note, Notes, TableRef, nothing
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 
@@ -47,11 +47,7 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     """Every rank the analysis names."""
     steps = _file(listing, STEPS, "csv")
     communication, matrix = _file(listing, COMMUNICATION, "json"), _file(listing, MATRIX, "json")
-    notes: list[tuple[str, str]] = []
-
-    def note(file: str, problem: str) -> None:
-        notes.append((file, problem))
-
+    note = Notes()
     ranks: set[int] = set()
     stages: list[tuple[int, ...]] = []
     with_steps: set[int] = set()
@@ -86,9 +82,8 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
             rank.tables["links"] = TableRef("links", (matrix,), "cluster.links", options)
         rank.info = {"group_names": names, "stages": stages}
         result.append(rank)
-    for file, problem in notes:
-        for rank in result[:1]:
-            rank.note(rank.relative(Path(file)), problem)
+    for rank in result[:1]:
+        note.tell(rank.note_path)
     return result
 
 
@@ -104,7 +99,7 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
     stages: set[tuple[int, ...]] = set()
     try:
         require_file(path)
-        rows = list(read_rows(path, lambda file, text: None))
+        rows = list(read_rows(path, nothing))
     except OSError as error:
         note(str(path), why_unreadable(error))
         return ranks, []
@@ -170,9 +165,9 @@ def read_groups(
 
 
 @lru_cache(maxsize=4)
-def _cached(path: Path, changed: int) -> tuple[Any, tuple[tuple[str, str], ...]]:
-    notes: list[tuple[str, str]] = []
-    return load_json(path, lambda file, text: notes.append((file, text))), tuple(notes)
+def _cached(path: Path, changed: int) -> tuple[Any, Notes]:
+    notes = Notes()
+    return load_json(path, notes), notes
 
 
 def _load(path: Path, note: Note) -> Any:
@@ -182,8 +177,7 @@ def _load(path: Path, note: Note) -> Any:
     except OSError as error:
         note(str(path), why_unreadable(error))
         return None
-    for file, text in notes:
-        note(file, text)
+    notes.tell(note)
     return data
 
 
@@ -199,7 +193,7 @@ def _operations(data: Any) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
 @lru_cache(maxsize=2)
 def _steps_of(
     path: Path, changed: int, columns: tuple[str, ...] | None
-) -> tuple[pd.DataFrame | None, dict[int, list[int]], tuple[tuple[str, str], ...]]:
+) -> tuple[pd.DataFrame | None, dict[int, list[int]], Notes]:
     """(the steps of all ranks, places of each rank's rows, notes)."""
     from advisor.sources.text.csvfiles import read_file
     from advisor.tables import TABLES, Column, Table
@@ -209,16 +203,16 @@ def _steps_of(
     extended = Table(
         "steps", steps.meaning, (*steps.columns, Column("kind", "str", ("Type",)), Column("index", "str", ("Index",)))
     )
-    notes: list[tuple[str, str]] = []
+    notes = Notes()
     wanted = None if columns is None else (*columns, "kind", "index")
-    frame = read_file(extended, path, wanted, lambda file, text: notes.append((file, text)))
+    frame = read_file(extended, path, wanted, notes)
     if frame is None:
-        return None, {}, tuple(notes)
+        return None, {}, notes
     rows: dict[int, list[int]] = {}
     for place, (kind, index) in enumerate(zip(frame["kind"], frame["index"], strict=True)):
         if str(kind).lower() == "rank" and (rank := as_int(index)) is not None:
             rows.setdefault(rank, []).append(place)
-    return frame.drop(columns=["kind", "index"]), rows, tuple(notes)
+    return frame.drop(columns=["kind", "index"]), rows, notes
 
 
 @reader("cluster.steps")
@@ -232,11 +226,12 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     except OSError as error:
         note(str(path), why_unreadable(error))
         return None
-    for file, text in notes:
-        note(file, text)
     if every is None:
+        notes.tell(note)
         return None
     frame = every.iloc[rows.get(reference.options["rank"], [])]
+    lacks = frame.loc[:, every.notna().any()].isna().any(axis=None)
+    notes.tell(note, doubting=bool(lacks))  # what other ranks lost is not in doubt here
     again = frame.duplicated()
     if again.any():
         note(str(reference.paths[0]), f"{int(again.sum())} rows of rank {reference.options['rank']} stand there twice; "
@@ -252,7 +247,7 @@ Steps = dict[str, dict[str, dict[str, Any]]]
 
 
 @lru_cache(maxsize=2)
-def _talks(path: Path, changed: int) -> tuple[dict[str, Steps], tuple[tuple[str, str], ...]]:
+def _talks(path: Path, changed: int) -> tuple[dict[str, Steps], Notes]:
     """(cluster_communication.json taken apart by ranks, notes)."""
     data, notes = _cached(path, changed)
     found: dict[str, Steps] = {}
@@ -263,7 +258,7 @@ def _talks(path: Path, changed: int) -> tuple[dict[str, Steps], tuple[tuple[str,
 
 
 @lru_cache(maxsize=2)
-def _moves(path: Path, changed: int) -> tuple[dict[str, Steps], tuple[tuple[str, str], ...]]:
+def _moves(path: Path, changed: int) -> tuple[dict[str, Steps], Notes]:
     """(cluster_communication_matrix.json taken apart by the ranks where links start, notes)."""
     data, notes = _cached(path, changed)
     found: dict[str, Steps] = {}
@@ -279,7 +274,7 @@ def _section(steps: Steps, group: str, step: str) -> dict[str, Any]:
 
 
 def _own(
-    taken_apart: Callable[[Path, int], tuple[dict[str, Steps], tuple[tuple[str, str], ...]]],
+    taken_apart: Callable[[Path, int], tuple[dict[str, Steps], Notes]],
     reference: TableRef, note: Note,
 ) -> Steps:  # fmt: skip
     """This rank's part of a file that is read and taken apart once a process."""
@@ -289,8 +284,7 @@ def _own(
     except OSError as error:
         note(str(path), why_unreadable(error))
         return {}
-    for file, text in notes:
-        note(file, text)
+    notes.tell(note)
     return found.get(str(reference.options["rank"]), {})
 
 

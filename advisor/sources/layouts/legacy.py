@@ -187,7 +187,7 @@ def _read_info(rank: Rank, files: Files, folder: Path) -> None:
 
     def load(path: Path) -> dict[str, Any]:
         try:
-            document = load_json(path, lambda file, problem: rank.note(rank.relative(Path(file)), problem))
+            document = load_json(path, rank.note_path)
         except OSError as error:
             rank.note(rank.relative(path), f"cannot be opened: {error.strerror}")
             return {}

@@ -54,7 +54,7 @@ def _recordings(files: Sequence[Path]) -> list[list[Path]]:
 def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:
     """One rank from these files of one folder; metadata is looked for beside them and one level up."""
     rank = Rank(0, folder, base=base, rank_known=False)
-    note = ascend.noter(rank)
+    note = rank.note_path
     rank.tables = tablefiles.find_tables(files, loose=True)
     databases = [path for path in files if path.suffix.lower() == ".db"]
     metadata = _metadata_near(folder, rank)
@@ -73,7 +73,7 @@ def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:
 
 
 def _metadata_near(folder: Path, rank: Rank) -> Metadata:
-    note = ascend.noter(rank)
+    note = rank.note_path
     places = [list_folder(folder)]
     if folder.name == ascend.OUTPUT:
         places.append(list_folder(folder.parent))

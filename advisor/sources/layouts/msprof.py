@@ -16,6 +16,7 @@ from advisor.sources.text import tablefiles
 
 OUTPUT = "mindstudio_profiler_output"
 _RECORDING = r"PROF_.+|OPPROF_.+|.+_ascend_(?:ms|pt)"
+_DEVICE = r"device_[0-9]+"
 
 
 def judge(listing: Listing) -> Judgement:
@@ -35,12 +36,14 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     """Each device in this folder as a rank. A PROF_* folder that nothing exported is raw data."""
     if not judge(listing).recognised:
         return []
-    root = listing.path
+    root, devices = listing.path, listing.find_folders(_DEVICE)
+    closed = [device for each in devices if (device := list_folder(each)).problem]
     if older := _older(listing, base):
+        _tell(older[0], closed)
         return older
     export = list_folder(root / OUTPUT) if OUTPUT in listing.folders else listing
     rank = Rank(0, root, base=base, rank_known=False, layout="msprof")
-    note = ascend.noter(rank)
+    note = rank.note_path
     if export.problem:
         note(str(export.path), export.problem)
     rank.tables = tablefiles.find_tables(export.path / name for name in export.files)
@@ -48,14 +51,20 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     metadata = Metadata()
     identity = ascend.add_databases(rank, databases, metadata, note)
     ascend.add_identity(rank, metadata, identity, databases)
-    devices = listing.find_folders(r"device_[0-9]+")
     rank.device = rank.device or (devices[0].name.partition("_")[2] if devices else None)
     if not rank.tables:
-        rank.unparsed = (root,)
+        rank.unparsed = () if closed else (root,)
+    _tell(rank, closed)
     ranks = split_devices(rank)
     for one in ranks:
         ascend.link_ranks(one)
     return ranks
+
+
+def _tell(rank: Rank, closed: list[Listing]) -> None:
+    """What an older msprof exported lies in these folders, if anything."""
+    for folder in closed:
+        rank.note_path(str(folder.path), folder.problem)
 
 
 def _older(listing: Listing, base: Path) -> list[Rank]:
@@ -63,7 +72,7 @@ def _older(listing: Listing, base: Path) -> list[Rank]:
     if listing.name == OUTPUT or OUTPUT in listing.folders:
         return []
     ranks = []
-    for folder in listing.find_folders(r"device_[0-9]+"):
+    for folder in listing.find_folders(_DEVICE):
         timeline, summary = list_folder(folder / "timeline"), list_folder(folder / "summary")
         rank = Rank(0, folder, base=base, rank_known=False, layout="msprof", device=folder.name.partition("_")[2])
         rank.tables = tablefiles.find_tables(summary.path / name for name in summary.files)

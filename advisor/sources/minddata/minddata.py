@@ -7,6 +7,7 @@ of them: they keep operations without a queue, and MindSpore's analysis of them 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from advisor.sources.minddata.hostfiles import (
 from advisor.sources.minddata.hoststages import find_host_stages
 from advisor.sources.minddata.minddata_samples import MOST_OPERATIONS
 from advisor.sources.readers import reader
-from advisor.sources.reference import Doubting, Note, TableRef
+from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.csvfiles import read_file
 from advisor.tables import TABLES
 
@@ -95,7 +96,7 @@ def _choose(listing: Sequence[Path], stem: str, endings: Sequence[str], rank: in
 
 
 @reader("minddata.pipeline_ops")
-def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Doubting) -> pd.DataFrame | None:
+def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Operations with their output queue's samples, from pipeline_profiling json or minddata_pipeline_raw csv."""
     for path in reference.paths:
         if path.suffix == ".json":
@@ -123,7 +124,7 @@ UNTOLD = -1
 _RAW_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
 
 
-def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Doubting) -> None:
+def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> None:
     """Notes what operations lack although the profiler writes it for each of them."""
     for column, what in (("workers", "number of workers"), ("type", "type")):
         lost = sum(not row[column] for row in rows)
@@ -142,6 +143,12 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Doubting) ->
     lost = sum(row["unlinked"] for row in rows)
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have children that are no operations' numbers", _OPERATIONS)
+    fed = Counter(child for row in rows for child in row["children"])
+    own = {row["op_id"] for row in rows if row["op_id"] in row["children"]}
+    twice = sorted({child for child, times in fed.items() if times > 1 and child != UNTOLD} | own)
+    if twice:
+        shown = ", ".join(map(str, twice[:8]))
+        note(str(path), f"gives operations to several others, or to themselves ({shown}): no tree", _OPERATIONS)
     gone = {child for row in rows for child in row["children"]} - {row["op_id"] for row in rows} - {UNTOLD}
     if gone:
         shown = ", ".join(map(str, sorted(gone)[:8]))
@@ -154,7 +161,7 @@ def _is_overfull(row: Mapping[str, Any]) -> bool:
     return max((*samples, row["queue_average"] or 0.0)) > (row["queue_capacity"] or float("inf"))
 
 
-def _ops_of_json(document: Any, path: Path, note: Doubting) -> list[dict[str, Any]]:
+def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
     if not isinstance(document, dict) or not isinstance(document.get("op_info"), list):
         return []
     interval = to_known(document.get("sampling_interval"))
@@ -226,7 +233,7 @@ def _link(rows: list[dict[str, Any]]) -> None:
 
 
 @reader("minddata.pipeline_summary")
-def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, note: Doubting) -> pd.DataFrame | None:
+def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """MindSpore's own figures and verdict: a dictionary of lists, or a csv with one key per row and no header."""
     for path in reference.paths:
         if path.suffix == ".json":
@@ -278,6 +285,6 @@ def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note
         return None
     usable = frame["count"].notna() & frame["avg_us"].notna() & (frame["count"] >= 0) & (frame["avg_us"] >= 0)
     if not usable.all():
-        note(str(path), "rows without a number of occurrences or a time were left out")
+        note(str(path), "rows without a number of occurrences or a time were left out", (table.name,))
     records = frame[usable].astype(object).where(frame[usable].notna(), None).to_dict("records")
     return canonical_frame("dataset_stages", records, columns) if records else None

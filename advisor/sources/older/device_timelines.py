@@ -172,6 +172,8 @@ def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     if lost := sum(event.get("ph") == "X" and _times(event) is None for event in usable):
         note(str(path), f"{lost} of its {len(usable)} events have no usable duration and were left out")
     rows = list(_collectives(usable) if match[1] == "hccl" else _tasks(usable))
+    if match[1] != "hccl" and not rows and any(event.get("ph") == "X" for event in usable):
+        note(str(path), "holds no task of a type that computes")
     if rows:
         schema = {
             "name": pl.String, "type": pl.String, "core": pl.String, "stream": pl.String, "start_ns": pl.Int64,

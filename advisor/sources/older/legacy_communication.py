@@ -29,7 +29,7 @@ from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.older.legacy_files import assemble, finite, read_sheet, texts
 from advisor.sources.older.legacy_steps import read_step_sheet, split_label
 from advisor.sources.readers import reader
-from advisor.sources.reference import Note, TableRef
+from advisor.sources.reference import Note, TableRef, nothing
 from advisor.sources.text.csvfiles import read_rows
 from advisor.sources.text.textfiles import TooLarge
 
@@ -222,7 +222,7 @@ def _neighbour(position: int, rank: int, stages: Sequence[tuple[int, ...]], plac
 
 def file_ids(path: Path) -> set[int]:
     """The ids that this rank may have in the first step's links; empty where the file does not tell."""
-    rows = read_rows(path, lambda file, problem: None)
+    rows = read_rows(path, nothing)
     try:
         header, first = next(rows, None), next(rows, None)
     except (OSError, TooLarge, csv.Error):

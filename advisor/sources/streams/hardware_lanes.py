@@ -14,6 +14,7 @@ import numpy as np
 
 from advisor.basics.arrays import Ints
 from advisor.basics.intervals import union
+from advisor.sources.reference import nothing
 from advisor.sources.streams.tasks import orders_streams
 from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
 
@@ -77,7 +78,7 @@ def hardware_lanes(paths: Sequence[Path], device: int | None = None) -> tuple[La
     waiting: list[Event] = []
     for path in paths:
         try:
-            for events, block in stream(path, lambda file, text: None):  # the first pass told what is wrong with it
+            for events, block in stream(path, nothing):  # the first pass told what is wrong with it
                 named = {
                     one.pid for one in descriptions(block)
                     if one.ph == "M" and one.name == "process_name" and one.args.get("name") == HARDWARE

@@ -245,12 +245,17 @@ def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floa
 
 
 def _again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
-    """Which kernels, in order of start, repeat the one before them: a device starts one kernel once."""
-    same = np.zeros(len(start), dtype=bool)
-    same[1:] = (start[1:] == start[:-1]) & (start[1:] >= 0)
-    for column in others:
-        same[1:] &= column[1:] == column[:-1]
-    return same
+    """Which kernels, in order of start, repeat one of those with the same start: a device starts one kernel once."""
+    repeated = np.zeros(len(start), dtype=bool)
+    alike = np.zeros(len(start) + 1, dtype=bool)
+    alike[1:-1] = (start[1:] == start[:-1]) & (start[1:] >= 0)
+    places = np.flatnonzero(alike[1:] | alike[:-1])
+    if places.size:
+        columns = [column[places] for column in (*others, start)]
+        order = np.lexsort(columns)
+        same = [column[order][1:] == column[order][:-1] for column in columns]
+        repeated[places[order[1:][np.all(same, axis=0)]]] = True
+    return repeated
 
 
 _MIXED = {"MIX_AIC": 1, "MIX_AIV": 2}

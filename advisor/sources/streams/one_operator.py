@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from advisor.sources.folders import file_paths
 from advisor.sources.readers import reader
-from advisor.sources.reference import Note, TableRef
+from advisor.sources.reference import Note, TableRef, nothing
 from advisor.sources.text.textfiles import read_text
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
 
     rows = []
     for path in reference.paths:
-        for launch in read_launches(path, _nothing):
+        for launch in read_launches(path, nothing):
             memory, cache = launch.rows.get(MEMORY, []), launch.rows.get(CACHE, [])
             times = [time for each in launch.rows.values() for row in each if (time := _time(row)) > 0]
             per_core = _times_by_core(_most_telling(launch.rows))
@@ -175,14 +175,10 @@ def types_in(path: Path) -> set[str]:
     """The operators that a main file stands for, by name, without reading what lies beside it; empty where nothing
     tells them."""
     if kind_of(path.name) != BASIC:
-        return {launch.type for launch in read_launches(path, _nothing)}
-    rows = _rows(path, _nothing)
+        return {launch.type for launch in read_launches(path, nothing)}
+    rows = _rows(path, nothing)
     timed = [row for row in rows if _number(row.get("Task Duration(us)")) is not None]
     return {type_of(row.get("Op Name", "").strip()) for row in timed}
-
-
-def _nothing(file: str, text: str) -> None:
-    """For those who ask what a file is: the kernels' reader tells what is wrong with it."""
 
 
 def _beside(path: Path) -> dict[str, Path]:

@@ -90,7 +90,8 @@ class Transports:
     """The transports that moved something, by the place of their operation; packets by the place of their transport."""
 
     place: Ints
-    names: list[str]
+    names: Any
+    """Of each transport, a sequence of texts."""
     size_mb: Floats
     time_ms: Floats
     large: Floats

@@ -7,7 +7,7 @@ MB in these files are 10⁶ bytes (2.064384 MB are 2 064 384 bytes in the databa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,8 +136,8 @@ def _found_transports(listed: Listed, file: str, note: Note) -> tuple[pd.DataFra
             if not number(size) and not number(time):
                 continue
             distribution = entry.get("Size Distribution")
-            pairs = list(distribution.items()) if isinstance(distribution, dict) else []
-            found = packet_sizes((key, *_pair(value)) for key, value in pairs)
+            pairs = distribution.items() if isinstance(distribution, dict) else [(distribution, distribution)]
+            found = packet_sizes([(key, *_pair(value)) for key, value in pairs], file, note)
             name, group = split_operation(key)
             large = entry.get("Large Packet Ratio")
             add_transport(rows, packets, (step, name, group, transport, size, time), large, found)
@@ -153,16 +153,18 @@ def packets_frame(packets: dict[str, Any], file: str, note: Note) -> pd.DataFram
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    return (value[0], value[1]) if isinstance(value, list) and len(value) > 1 else (None, None)
+    return (value[0], value[1]) if isinstance(value, list) and len(value) > 1 else (value, value)
 
 
-def packet_sizes(entries: Iterator[tuple[Any, Any, Any]]) -> list[tuple[float, float, float]]:
-    """(MB, count, ms) of each packet size; entries with a hole are left out."""
+def packet_sizes(entries: Sequence[tuple[Any, Any, Any]], file: str, note: Note) -> list[tuple[float, float, float]]:
+    """(MB, count, ms) of each packet size; entries with a hole are left out, and those with anything else are told."""
     packets = []
-    for size, count, time in entries:
-        numbers = (number(size), number(count), number(time))
-        if numbers[0] is not None and numbers[1] is not None and numbers[2] is not None:
-            packets.append((numbers[0], numbers[1], numbers[2]))
+    for entry in entries:
+        size, count, time = map(number, entry)
+        if size is not None and count is not None and time is not None:
+            packets.append((size, count, time))
+        elif any(given is not None and known is None for given, known in zip(entry, (size, count, time), strict=True)):
+            note(file, "tells sizes, numbers or times of packets that are no numbers; left out", ("packets",))
     return packets
 
 
@@ -196,7 +198,7 @@ def _transports(
 
 
 def moved_frames(
-    operations: Mapping[str, list[str]], moved: Transports, file: str, note: Note
+    operations: Mapping[str, Any], moved: Transports, file: str, note: Note
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     """(transports, packets) from columns without defects; `operations` says of each transport whose it is."""
     import numpy as np
@@ -214,7 +216,7 @@ def moved_frames(
         "small_packets": count * (1.0 - np.clip(moved.large, 0.0, 1.0)),
     }
     packets = {
-        "transport": [moved.names[i] for i in moved.owner.tolist()],
+        "transport": np.asarray(moved.names, object)[moved.owner],
         "size_bytes": moved.packet_mb,
         "count": moved.packets,
         "time_us": moved.packet_ms,
@@ -233,15 +235,18 @@ def links_frame(
     world_size: int = 0,
 ) -> pd.DataFrame | None:
     """One row per operation, step and link. With `rank` the numbers are those inside a group and are made global."""
-    entries = []
+    entries, odd = [], 0
     listed = _operations(data, file, note)
     for step, operation, content in zip(listed.steps, listed.keys, listed.contents, strict=True):
         for key, link in content.items():
             match = _LINK.fullmatch(key)
+            odd += match is not None and not isinstance(link, dict)
             if match and isinstance(link, dict):
                 fields = (link.get("Transport Type"), link.get("Transit Size(MB)"), link.get("Transit Time(ms)"))
                 ends = int(match.group(1)), int(match.group(2))
                 entries.append((step, *split_operation(operation), ends, *fields))
+    if odd:
+        note(file, f"tells nothing usable of {odd} links; they were left out", ("links",))
     return place_links(entries, file, columns, note, rank=rank, groups=groups, world_size=world_size)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from clusters import PIPELINE, SMALL, facts_of
 
+from advisor.facts.cluster.accounts import beyond_work
 from advisor.facts.cluster.lateness import extra_work, type_speeds
 from advisor.facts.device.course import Course
 from advisor.model import RUN, Subject
@@ -196,6 +197,20 @@ def test_a_stage_whose_ranks_fetch_in_time_starves_nobody(tmp_path):
     assert (facts.value("pipeline.first_wait_share", RUN) or 0.0) < 0.03
 
 
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_a_stage_whose_hosts_all_launch_late_is_found_although_no_rank_of_it_stands_out(tmp_path, stage):
+    """Gaps between kernels do not depend on what a stage computes: its ranks are compared with those of the others."""
+    scenario = replace(PIPELINE, pipeline=3)
+    first = scenario.data * stage
+    slow = replace(scenario, faults=(Fault("slow_host", first, 2.0), Fault("slow_host", first + 1, 2.0)))
+    facts, _ = facts_of(slow, tmp_path)
+    late = {s.ranks[0] for s, f in facts.of("rank.lateness_share").items() if f.value > 0.1}
+    assert late == {first, first + 1}
+    assert {facts.value("rank.late_cause", rank(r)) for r in late} == {"host"}
+    gained = simulate(slow).step_us - simulate(scenario).step_us
+    assert facts.value("rank.saving_us", rank(first)) == pytest.approx(gained, rel=0.25)
+
+
 def test_a_rank_with_more_work_is_not_a_slow_card(tmp_path):
     """Equal calls are as fast there: what it has more of is told, and no card is accused."""
     slow, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path / "slow")
@@ -260,3 +275,16 @@ def test_a_slow_card_holds_up_every_collective_however_short_the_work_between_th
     gained = simulate(scenario).step_us - simulate(base).step_us
     assert facts.value("replay.error_share", RUN) < 0.05
     assert facts.value("rank.saving_us", rank(1)) == pytest.approx(gained, rel=0.2)
+
+
+def test_what_a_slow_card_takes_inside_fused_exchanges_is_its_own_work():
+    """The same card takes 1.3 times as long in kernels that communicate as well; its partners wait in them for it."""
+    fused = np.array([[20.0, 20.0], [21.0, 20.0], [26.0, 26.0], [36.0, 35.0]])
+    waiting = beyond_work(fused, [0, 1, 2, 3], {0: 1.0, 1: 0.99, 2: 1.3, 3: 1.0})
+    assert waiting.tolist() == [[0, 0], [1, 0], [0, 0], [16, 15]]
+
+
+def test_fused_exchanges_of_ranks_without_any_are_all_waiting():
+    """Where one rank has none of them, or is not told, nobody knows what of the others' is work."""
+    assert beyond_work(np.array([[20.0], [0.0]]), [0, 1], {}).tolist() == [[20], [0]]
+    assert beyond_work(np.array([[20.0], [np.nan]]), [0, 1], {})[0] == 20

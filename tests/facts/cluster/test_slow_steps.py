@@ -8,8 +8,9 @@ from clusters import SMALL, facts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.cluster.slow_steps import listing, pattern_of, split
-from advisor.model import RUN, Subject
+from advisor.facts.base import FactSet
+from advisor.facts.cluster.slow_steps import listing, owner_of, pattern_of, split
+from advisor.model import RUN, Fact, Subject
 from benchmarks.simulator import Fault, Scenario, simulate
 
 LONG = replace(SMALL, layers=2, steps=15)
@@ -121,3 +122,24 @@ def test_step_time_agrees_with_its_shares(tmp_path):
     whole = sum(facts.value(f"step.{part}_us", RUN) for part in parts)
     assert whole == pytest.approx(facts.value("step.time_us", RUN), rel=1e-6)
     assert facts.value("step.median_us", RUN) < 0.8 * facts.value("step.time_us", RUN)
+
+
+@pytest.mark.parametrize(
+    ("owners", "longest", "told"),
+    [
+        (("save", "save", "save", "load"), 180_000, "save"),  # all pause for the same
+        (("save", "save", "load", "load"), 180_000, None),  # for two things
+        (("save", None, None, None), 180_000, None),  # what most do is not recorded
+        (("save", "save", "save", "save"), 20_000, None),  # which is not what makes the step slow
+    ],
+)
+def test_what_all_hosts_do_in_slow_steps_is_named_where_most_do_it(owners, longest, told):
+    """A checkpoint that every rank writes owns the slow step as well as one that a single rank writes."""
+    facts = FactSet()
+    for number, owner in enumerate(owners):
+        subject = Subject("rank", str(number), (number,))
+        share = 0.9 if owner else 0.0
+        for name, value in (("longest_gap_us", longest), ("longest_gap_owner", owner), ("gap_owner_share", share)):
+            if value is not None:
+                facts.add(Fact(f"timeline.{name}", subject, value, 1, ()))
+    assert owner_of(facts, range(4), 185_000) == told

@@ -14,6 +14,7 @@ from advisor.facts.data.pipeline_tree import (
     measure_queue,
     read_tree,
     starvation_rise,
+    untold_operations,
     walk_from_sources,
 )
 
@@ -130,3 +131,13 @@ def test_an_operation_whose_samples_are_lost_still_stands_between_its_neighbours
     tree = read_tree(rank)
     assert tree[0].inputs == (1,)
     assert starvation_rise(tree[0]) is None
+
+
+def test_an_operation_without_its_own_work_may_be_the_busiest() -> None:
+    """A row lost from dataset.csv leaves an operation with its waits alone: nobody knows then who works most."""
+    line = [(0, "Batch", 2, EMPTY, (1,)), (1, "Map", 2, EMPTY, (2,)), (2, "Generator", 1, FULL, ())]
+    work = [("GeneratorOp(ID:2)", "__next__", 9, 5.0), ("MapOp(ID:1)", "WorkerProcess", 9, 5.0)]
+    waits = [("BatchOp(ID:0)", "GetFromPreviousOp", 9, 5.0), ("DataQueueOp(ID:3)", "WaitForAscend", 9, 5.0)]
+    own = [("BatchOp(ID:0)", "WorkerProcess", 9, 50.0)]
+    assert untold_operations(FakeRank(line, [*work, *waits])) == {0}  # type: ignore[arg-type]
+    assert untold_operations(FakeRank(line, [*work, *waits, *own])) == frozenset()  # type: ignore[arg-type]

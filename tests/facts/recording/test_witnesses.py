@@ -76,6 +76,21 @@ def test_what_cannot_be_true_leads_to_nothing_certain(corruption: str, slow_rank
     assert all("intact copy" in " ".join(d.en for d in f.doubts) for f in report.findings if f.saving)
 
 
+@pytest.mark.parametrize("cell", ["٣", "abc", "inf", "-1", "1e300"])
+def test_a_damaged_cell_leaves_nothing_of_its_table_certain(cell: str, slow_rank: Path, tmp_path: Path) -> None:
+    """What wrote one cell that no profiler writes may have written the others: the steps that are left are a guess."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    for path in sorted((tmp_path / "profile").rglob(STEPS)):
+        rows = load(path)
+        rows[1][rows[0].index("Free")] = cell
+        store(path, rows)
+    report = _report(tmp_path / "profile")
+    assert any(p.problem.startswith("1 of 3 values of Free are") for p in report.problems)
+    told = [f for f in report.findings if f.saving]
+    assert told and all(f.confidence == Confidence.LOW for f in told)
+    assert all("intact copy" in " ".join(d.en for d in f.doubts) for f in told)
+
+
 def test_collectives_of_another_rank_are_told(slow_rank: Path, tmp_path: Path) -> None:
     """A communication.json that lies with another rank's kernels names other starts for the same collectives."""
     shutil.copytree(slow_rank, tmp_path / "profile")
@@ -189,6 +204,24 @@ def test_host_events_in_another_unit_lead_to_nothing_certain(tmp_path: Path) -> 
     assert any(p.file.endswith("trace_view.json") and "behind the last start" in p.problem for p in report.problems)
     blamed = [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
     assert all(f.confidence == Confidence.LOW for f in blamed)
+
+
+def test_steps_of_a_timeline_end_before_the_next_begins(tmp_path: Path) -> None:
+    """A timeline alone whose durations are in another unit would show a device that idles most of its steps."""
+    write_profile(simulate(Scenario(steps=4, layers=2, framework="pytorch")), tmp_path / "whole", trace=True)
+    path = tmp_path / "run" / "trace_view.json"
+    path.parent.mkdir()
+    events = json.loads(next((tmp_path / "whole").rglob("trace_view.json")).read_text())
+    path.write_text(json.dumps(events))
+    assert not any("begin" in p.problem for p in _report(tmp_path / "run").problems)
+    for event in events:
+        if "dur" in event:
+            event["dur"] *= 1000
+    path.write_text(json.dumps(events))
+    report = _report(tmp_path / "run")
+    assert any("its steps last" in p.problem and "after each other" in p.problem for p in report.problems)
+    assert report.summary.direction != "healthy"
+    assert all(f.confidence == Confidence.LOW for f in report.findings if f.direction.value != "evidence")
 
 
 @pytest.mark.parametrize(("heading", "factor"), [("Duration(us)", 1000), ("Start Time(us)", 0.001)])

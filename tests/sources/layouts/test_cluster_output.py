@@ -84,3 +84,14 @@ def test_each_file_is_decoded_once_for_all_ranks(cluster, monkeypatch):
         assert len(rank.read("collectives")) == 5
         assert rank.read("steps")["computing_us"].tolist() == [10 + rank.rank]
     assert sorted(looked_at) == ["_operations", "read_file"]
+
+
+def test_a_damaged_cell_of_one_rank_leaves_the_others_certain(cluster):
+    """All ranks stand in one table; what one of them lost says nothing about the rows of the others."""
+    path = cluster / "cluster_step_trace_time.csv"
+    path.write_text(path.read_text().replace("7,rank,2,12,5,3", "7,rank,2,12,٣,3"))
+    profile = load_profile([cluster])
+    for rank in profile.ranks:
+        rank.read("steps")
+    assert all("1 of 6 values of Communication(Not Overlapped)" in r.problems[-1].problem for r in profile.ranks)
+    assert [rank.problems[-1].doubted for rank in profile.ranks] == [(), (), ("steps",), ()]

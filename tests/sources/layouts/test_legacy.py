@@ -124,7 +124,7 @@ def test_host_operators_are_found_in_newer_folders_too(tmp_path: Path) -> None:
     from advisor.sources.readers import read_table
 
     problems: list[str] = []
-    frame = read_table(find_host_operators(tmp_path, 0)["operators"], None, lambda f, p: problems.append(p))
+    frame = read_table(find_host_operators(tmp_path, 0)["operators"], None, lambda f, p, *_: problems.append(p))
     assert frame is not None and not problems
     assert frame.loc[0, ["name", "type", "core", "count", "total_us"]].tolist() == [
         "Default/SGD-op3", "SGD", "HostCpu", 25.0, 500.0,

@@ -211,6 +211,23 @@ def test_operations_that_are_named_and_not_told_of_are_missing(tmp_path: Path) -
     assert any("operations that it does not tell of (1, 2)" in problem for problem in problems)
 
 
+@pytest.mark.parametrize("children", ["[1, 1]", "[0]"])
+def test_operations_that_make_no_tree_are_told(tmp_path: Path, children: str) -> None:
+    """An operation feeds one other, and never itself."""
+    rows = f'0,Batch,2,"[1, 2]",1.5,16,"{children}"\n1,Map,4,"[1, 2]",1.5,16,\n'
+    assert any("to several others, or to themselves" in problem for problem in _problems_of_pipeline(tmp_path, rows))
+
+
+def test_a_series_that_is_none_is_told(tmp_path: Path) -> None:
+    """A text in place of the samples of one column is no column; the shares that are left mean something else."""
+    machine = {"user_utilization": [10], "sys_utilization": [5], "io_utilization": "abc", "idle_utilization": [85]}
+    document = {"time_stamp": [1], "device_info": machine, "process_info": {}, "op_info": []}
+    write(tmp_path, "minddata_cpu_utilization_0.json", document)
+    rank = rank_of(tmp_path)
+    rank.read("host_cpu")
+    assert any("device_info.io_utilization" in problem.problem for problem in rank.problems)
+
+
 def test_processors_used_beyond_all_of_them_are_told(tmp_path: Path) -> None:
     """Shares of one machine add up to all of it."""
     usage = {

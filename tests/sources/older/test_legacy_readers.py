@@ -25,7 +25,7 @@ def read(table: str, path: Path, text: str | bytes, columns: list[str] | None = 
     notes: list[str] = []
     reader = {"step_phases_average": "step_average", "kernels": "timeline"}.get(table, table)
     frame = read_table(
-        TableRef(table, (path,), f"legacy.{reader}", options), columns, lambda file, text: notes.append(text)
+        TableRef(table, (path,), f"legacy.{reader}", options), columns, lambda file, text, *_: notes.append(text)
     )
     return frame, notes
 
@@ -379,6 +379,6 @@ def test_rows_with_a_cell_of_megabytes_are_left_out_and_told(tmp_path: Path) -> 
     lines = (head, "MatMul,9.1,6,61", "\\" * 2_000_000 + "Mul,1.6,30,11")
     path.write_text("\n".join(lines) + "\n")
     problems: list[str] = []
-    frame = read_sheet(path, lambda _, problem: problems.append(problem))
+    frame = read_sheet(path, lambda _, problem, *_rest: problems.append(problem))
     assert frame is not None and list(frame["op_type"]) == ["MatMul"]
     assert len(problems) == 1 and problems[0].startswith("1 rows hold more than")

@@ -49,6 +49,12 @@ def test_times_keep_every_digit(tmp_path: Path) -> None:
     assert rank.problems == []
 
 
+def test_kernels_that_stand_twice_are_counted_though_another_lies_between(tmp_path: Path) -> None:
+    """Two kernels may start at once, on two streams; the one that stands there again need not follow itself."""
+    found, _ = load(tmp_path, row("a"), row("b"), row("a"), row("c"))
+    assert found.repeated == 1
+
+
 @pytest.mark.parametrize("bad", ["N/A", "", "nan", "inf", "-3.0", "abc"])
 def test_unusable_durations_are_left_out_and_told(tmp_path: Path, bad: str) -> None:
     """NaN, infinite, negative and missing durations never enter a sum, and the user learns of them."""
@@ -88,10 +94,12 @@ def test_short_rows_and_communication_are_kept(tmp_path: Path) -> None:
 def test_a_call_stack_with_line_breaks_survives_any_block_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """with_stack puts line breaks inside quotes; a block must not end there."""
     name = '"Default/net/Mul-op2/Mul\r\nfile.py(12): construct;\r\nnet.py(3): run"'
-    expected, _ = load(tmp_path, *([row(), row(name)] * 20))
+    starts = [f"{1700000000000200 + 400 * i}.000\t" for i in range(40)]
+    rows = [row(name, start=start) if i % 2 else row(start=start) for i, start in enumerate(starts)]
+    expected, _ = load(tmp_path, *rows)
     for size in (64, 200, 333, 1000):
         monkeypatch.setattr(module, "BLOCK", size)
-        found, rank = load(tmp_path, *([row(), row(name)] * 20))
+        found, rank = load(tmp_path, *rows)
         assert len(found) == len(expected) == 40 and found.names == expected.names
         assert rank.problems == []
 

@@ -126,6 +126,21 @@ def test_numbers_that_are_none_are_unknown(notes):
     assert len(notes) == 3
 
 
+def test_packets_that_are_no_numbers_are_told(notes):
+    """Sizes that were left out change the mean packet."""
+    data = json.loads(json.dumps(profile()))
+    bands = data["step5"]["collective"]["hcom_allReduce__586_0_1@17"]["Communication Bandwidth Info"]
+    bands["HCCS"]["Size Distribution"] = {"2.0": [1, "x"]}
+    communication_frames(data, "f", notes)
+    assert "numbers or times of packets" in notes.text
+
+
+def test_links_that_are_no_objects_are_told(notes):
+    """A number in place of a link is not the same as no link."""
+    links_frame({"step5": {"collective": {"op@g": {"0-1": link(), "1-0": 10**400}}}}, "f", None, notes)
+    assert "nothing usable of 1 links" in notes.text
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(),
     lambda inner: st.lists(inner, max_size=3)
