@@ -52,7 +52,7 @@ def test_slow_card_is_slow_on_its_best_link(tmp_path):
 
 
 def test_a_slow_card_costs_as_much_where_only_the_matrix_tells_of_links(tmp_path):
-    """Without the collectives' own file no collective of the replay is known to use the links: which is no gain of 0."""
+    """Without communication.json the replay knows no collective that uses the links: which is no gain of 0."""
     facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_card", 3, 3.0),)), tmp_path)
     for file in tmp_path.rglob("communication.json"):
         file.unlink()
