@@ -29,7 +29,7 @@ def settle(
 ) -> dict[int, StepTimes]:
     """All recorded steps with the phase `start_gap`, and time and idle that contain it.
 
-    Ranks whose table tells no `Preparing`, and whole recordings in one row, stay as they are.
+    Ranks of which neither kernels nor `Preparing` tell it, and whole recordings in one row, stay as they are.
     """
     found = dict(times)
     guessed: list[int] = []
@@ -38,12 +38,13 @@ def settle(
         if one.table == "kernels":
             if course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
-        elif one.table == "steps" and "preparing" in one.phases and one.steps not in (("0",), ("",)):
+        elif one.table == "steps" and one.steps not in (("0",), ("",)):
+            prepared = "preparing" in one.phases
             if _is_clipped(one, frameworks.get(rank, "unknown")):
-                found[rank] = _inside(one, course)
+                found[rank] = _inside(one, course) if prepared else one
             elif course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
-            elif len(one.steps) > 1:
+            elif prepared and len(one.steps) > 1:
                 guessed.append(rank)
     if guessed:
         several = [times[rank] for rank in guessed]

@@ -60,6 +60,16 @@ def test_a_pause_between_two_steps_is_counted_once():
         assert found.time == pytest.approx([145, 145, 545, 145])
 
 
+def test_kernels_tell_the_wait_where_the_table_has_no_column_for_it():
+    """Tables of 2023 have no `Preparing`; the last row lacks its wait all the same."""
+    table = rank(40, free=[45, 45, 45, 5])
+    del table.phases["preparing"]
+    course = Course(tuple("1234"), np.array([np.nan, 40, 40, 40.0]), np.full(4, 90.0), np.full(4, 105.0))
+    (found,) = settle({0: table}, {0: course}, {0: "pytorch"}).values()
+    assert found.time == pytest.approx([145] * 4)
+    assert settle({0: table}, {}, {0: "pytorch"}) == {0: table}
+
+
 def test_kernels_tell_rows_that_end_with_the_steps_own_kernels():
     """Where the row is the span of the step's own kernels, the step is longer by the wait before them."""
     course = Course(tuple("1234"), np.array([np.nan, 40, 40, 40.0]), np.full(4, 90.0), np.full(4, 100.0))
