@@ -196,7 +196,7 @@ def test_a_slow_warm_up_is_no_contradiction(tmp_path: Path) -> None:
 
 
 def test_a_first_step_in_which_one_rank_was_last_is_no_contradiction() -> None:
-    """Who compiles longest before its first kernel waits for nobody in its first row; its peers wait for it in theirs."""
+    """Who compiles longest before its first kernel waits for nobody in its first row, its peers do in theirs."""
     exposed = {0: [42.0, *[0.4] * 5], 1: [96.0, *[0.4] * 5], 2: [0.4] * 6}
     phases = {rank: {"exposed": np.array(us)} for rank, us in exposed.items()}
     times = {rank: StepTimes(tuple("123456"), one["exposed"] + 11.6, one, "steps") for rank, one in phases.items()}
