@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.knowledge.statements import document
-from advisor.model import Finding, Severity
+from advisor.model import Confidence, Finding, Severity
 
 
 @lru_cache(maxsize=1)
@@ -25,17 +25,25 @@ def unexplained_part() -> float:
     return float(_terms()["explained"]["value"])
 
 
-def unowned_part(*, weak: bool = False) -> float:
-    """Part of lost time without a known cause that counts against what a known cause costs; `weak` where the finding
-    that shows it weighs little, for want of evidence or because much of it is needed."""
-    return float(_terms()["unowned_weak" if weak else "unowned"]["value"])
+def is_certain(finding: Finding) -> bool:
+    """Whether there is no doubt of a cause, and what it costs is enough to lead a report."""
+    share = finding.saving.share if finding.saving is not None else None
+    return share is not None and share >= _terms()["certain"]["value"] and finding.confidence == Confidence.HIGH
 
 
-def standing_us(finding: Finding) -> float:
-    """By what findings are put in order, microseconds: what repairing it gives, or a part of what is lost to nobody."""
+def unowned_part(*, weak: bool = False, certain: bool = False) -> float:
+    """Part of lost time without a known cause that counts against what a known cause costs; `certain` where there is
+    no doubt of that cause, `weak` where the finding that shows the time weighs little, for want of evidence or because
+    much of it is needed."""
+    return float(_terms()["unowned_beside_certain" if certain else "unowned_weak" if weak else "unowned"]["value"])
+
+
+def standing_us(finding: Finding, *, certain: bool = False) -> float:
+    """By what findings are put in order, microseconds: what repairing it gives, or a part of what is lost to nobody;
+    `certain` where a certain cause stands among them."""
     if finding.saving is not None:
         return finding.saving.us
-    return finding.at_stake.us * unowned_part() if finding.at_stake is not None else 0.0
+    return finding.at_stake.us * unowned_part(certain=certain) if finding.at_stake is not None else 0.0
 
 
 def pools() -> dict[str, list[list[str]]]:

@@ -154,6 +154,8 @@ class Profile:
     world_size: int | None = None
     world_is_told: bool = False
     """The size was read somewhere; else it is the highest rank at hand, and more may have taken part."""
+    world_is_stated: bool = False
+    """A file gives the size as such; the groups of some ranks show how many there are at least."""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     parallelism: Parallelism = field(default_factory=Parallelism)
     versions: dict[str, str] = field(default_factory=dict)

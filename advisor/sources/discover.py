@@ -323,6 +323,7 @@ def _summarise(profile: Profile) -> None:
         size, closed = resolve_groups(ranks, profile.groups, max(sizes))
         sizes.append(size)
         profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
+        profile.world_is_stated = any(rank.info.get("world_size") or rank.info.get("rank_size") for rank in ranks)
         profile.world_is_told = _is_closed(ranks) or closed or stated_size or sizes[-1] > sizes[0]
     for number, members in enumerate(stages):
         profile.groups[f"stage {number}"] = members

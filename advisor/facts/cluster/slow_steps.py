@@ -161,11 +161,7 @@ def _kernel_ratio(course: Course | None, steps: list[str], slow: Mask) -> float 
     """How much longer the same kernels take in the slow steps; None where kernels do not tell."""
     if course is None:
         return None
-    place = {step: i for i, step in enumerate(course.steps)}
-    rows = [place.get(step, -1) for step in steps]
-    pace = np.array([
-        course.measured_us[i] / course.expected_us[i] if i >= 0 and course.expected_us[i] > 0 else np.nan for i in rows
-    ])  # fmt: skip
+    pace = course.pace(steps)
     if not np.isfinite(pace[slow]).any() or not np.isfinite(pace[~slow]).any():
         return None
     return float(np.nanmedian(pace[slow]) / np.nanmedian(pace[~slow]))
@@ -254,14 +250,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def owner_of(facts: FactSet, ranks: Sequence[int], extra_us: float) -> Value | None:
-    """What the hosts of these ranks did in their long idle stretches, where the longest of these makes most of a slow
-    step, and most of those with a timeline did the same."""
+    """What the hosts of these ranks did in their longest idle stretches, where these make most of a slow step and most
+    of the ranks with a timeline did the same."""
     did: list[Value | None] = []
     for rank in ranks:
         subject = Subject("rank", str(rank), (rank,))
         longest = facts.number("timeline.longest_gap_us", subject)
         if longest is not None and facts.get("timeline.gap_owner_share", subject) is not None:
-            did.append(facts.value("timeline.gap_owner", subject) if longest >= extra_us * MOST else None)
+            did.append(facts.value("timeline.longest_gap_owner", subject) if longest >= extra_us * MOST else None)
     name, count = Counter(did).most_common(1)[0] if did else (None, 0)
     return name if count > MOST * len(did) else None
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.basics.arrays import Ints
+from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import complement
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
+from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
+from advisor.facts.operators.operators import scale
 from advisor.facts.recording.limits import section
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source
 from advisor.sources.base import Rank
 
@@ -26,6 +28,8 @@ KINDS = (
     kind("timeline.recurring_share", "ratio", "run", "part of the idle time that lies at one place of the work",
          formula="largest sum of stretches between the same two operator types ÷ all idle time", needs="kernels"),
     kind("timeline.recurring_us", "us", "run", "how long such a stretch lasts on average", needs="kernels"),
+    kind("timeline.recurring_step_us", "us", "run", "what these stretches take of a step, mean over ranks",
+         needs="kernels"),
     kind("timeline.recurring_count", "count", "run", "how many such stretches were recorded", needs="kernels"),
     kind("timeline.recurring_before", "text", "run", "operator type before them", needs="kernels"),
     kind("timeline.recurring_after", "text", "run", "operator type after them", needs="kernels"),
@@ -39,7 +43,9 @@ class Places:
     idle_us: float
     longest_us: float
     """In the longest few."""
-    recurring_us: float
+    steps: tuple[str, ...]
+    recurring_us: Floats
+    """In the stretches at the place where most recurs, in each step; NaN where the recording ends before it."""
     recurring: int
     before: str
     after: str
@@ -58,7 +64,7 @@ def reduce(rank: Rank) -> Places | None:
     start, end = complement(busy(timeline), int(windows.start[0]), int(windows.end.max()))
     step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, len(windows.names) - 1)
     inside = start < windows.end[step]  # what lies between steps that were recorded apart is in none
-    start, end = start[inside], end[inside]
+    start, end, step = start[inside], end[inside], step[inside]
     length = (end - start) / 1000
     if not length.size or not length.sum() > 0:
         return None
@@ -69,8 +75,12 @@ def reduce(rank: Rank) -> Places | None:
     pair = before * len(names) + after
     us = np.bincount(pair, length)
     top = int(us.argmax())
+    here = pair == top
+    recurring = sums(step[here], length[here], len(windows.names))
+    if len(recurring) > 1 and (end[here] >= windows.end[step[here]]).all():
+        recurring[-1] = np.nan  # it lies between two steps, and none follows the last one
     return Places(
-        float(length.sum()), longest, float(us[top]), int((pair == top).sum()),
+        float(length.sum()), longest, windows.names, recurring, int(here.sum()),
         names[top // len(names)], names[top % len(names)],
         (rank.source("kernels", "start_ns", "duration_us", "type"),),
     )  # fmt: skip
@@ -91,20 +101,27 @@ def _types_around(timeline: Timeline, names: Sequence[str], start: Ints, end: In
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Over all ranks: idle time together; the place is that of the rank whose idle time recurs most."""
     del facts
-    found = list(run.each(PLACES).values())
+    ranks = run.each(PLACES)
+    found = list(ranks.values())
     idle = sum(one.idle_us for one in found)
     if not idle > 0:
         return
     sources = found[0].sources
     yield from fact("timeline.concentrated_share", RUN, sum(one.longest_us for one in found) / idle, *sources)
-    top = max(found, key=lambda one: one.recurring_us)
-    same = [one for one in found if (one.before, one.after) == (top.before, top.after)]
-    recurring, count = sum(one.recurring_us for one in same), sum(one.recurring for one in same)
+    top = max(found, key=lambda one: float(np.nansum(one.recurring_us)))
+    same = {rank: one for rank, one in ranks.items() if (one.before, one.after) == (top.before, top.after)}
+    recurring = sum(float(np.nansum(one.recurring_us)) for one in same.values())
+    count = sum(one.recurring for one in same.values())
+    per_step = [
+        scale(run, rank, one.steps).per_step(np.nan_to_num(one.recurring_us, nan=float(np.nanmean(one.recurring_us))))
+        for rank, one in same.items()
+    ]
     yield from fact("timeline.recurring_share", RUN, recurring / idle, *sources)
     yield from fact("timeline.recurring_us", RUN, recurring / count, *sources)
+    yield from fact("timeline.recurring_step_us", RUN, sum(per_step) / len(found), *sources)
     yield from fact("timeline.recurring_count", RUN, count, *sources)
     yield from fact("timeline.recurring_before", RUN, top.before or None, *sources)
     yield from fact("timeline.recurring_after", RUN, top.after or None, *sources)
 
 
-FAMILIES = (Family("idle_places", KINDS, measure, PLACES.by(reduce), ("kernels",)),)
+FAMILIES = (Family("idle_places", KINDS, measure, PLACES.by(reduce), ("kernels",), uses=(STEPS,)),)

@@ -16,6 +16,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
+from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
 from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
@@ -33,18 +34,10 @@ GAPS = 10
 """Longest idle stretches of a rank that are kept one by one."""
 LONG_US = limit("launches", "long_us")
 """An idle stretch this long is no launch that came late: the host did something else, or nothing."""
-COVERS = limit("launches", "covers")
-"""A host event that covers less of a stretch does not explain it."""
 
 _FRAMEWORKS = frozenset(("Python", "MindSpore", "PyTorch", "Torch"))
 """Processes of a timeline that hold what the framework and the script do."""
 _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
-_FRAME = re.compile(
-    r"^((Python::PythonObserved::)?ProfilerStep|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
-)
-_OBSERVED = re.compile(r"^Python::PythonObserved")
-"""Python functions that MindSpore observes, those that launch the whole network among them."""
-
 _LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
 """The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
 
@@ -65,15 +58,18 @@ KINDS = (
     kind("timeline.short_gap_us", "us", _BOTH, "idle time in shorter stretches, per step", needs="kernels"),
     kind("timeline.longest_gap_us", "us", _BOTH, "longest stretch in which nothing runs", needs="kernels"),
     kind("timeline.longest_gap_step", "text", _BOTH, "step in which it lies", needs="kernels"),
+    kind("timeline.longest_gap_rank", "text", "run", "rank on which it lies, where there are several", needs="kernels"),
     kind("timeline.longest_gap_start", "text", _BOTH, "where it starts, as the timeline shows it, us", needs="kernels"),
     kind("timeline.longest_gap_before", "text", _BOTH, "operator before it", needs="kernels"),
     kind("timeline.longest_gap_after", "text", _BOTH, "operator after it", needs="kernels"),
+    kind("timeline.longest_gap_owner", "text", _BOTH, "what the host did meanwhile", needs="trace"),
     kind(
         "timeline.gap_owner",
         "text",
         _BOTH,
         "what the host did during most of the long stretches",
-        formula="shortest host event that covers half of a stretch, weighted by length",
+        formula="shortest host event that covers half of a stretch and during which the device does little else, "
+        "weighted by length",
         needs="trace",
     ),
     kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
@@ -153,7 +149,7 @@ class Gap:
     before: str
     after: str
     host: str | None = None
-    """What the host did; empty where none of its events covers half of the stretch, None where none was recorded."""
+    """What the host did, where an event owns the stretch; empty where none does, None where none was recorded."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +196,8 @@ def reduce(rank: Rank) -> Idle | None:
     start, end, step = start[inside], end[inside], step[inside]
     length = (end - start) / 1000
     long = length >= LONG_US
-    gaps = tuple(_gaps(timeline, trace, start, end, step))
+    owners = None if trace is None else Owners(trace, busy(timeline), low, high)
+    gaps = tuple(_gaps(timeline, owners, start, end, step))
     return Idle(
         windows.names,
         (windows.end - windows.start) / 1000,
@@ -230,10 +227,9 @@ def _from_lanes(rank: Rank) -> Idle | None:
     inside = start < last[step]
     start, end, step = start[inside], end[inside], step[inside]
     length = (end - start) / 1000
-    long, host = length >= LONG_US, bool(trace.host.start.size)
+    long, owners = length >= LONG_US, Owners(trace, running, int(first[0]), int(last.max()))
     gaps = tuple(
-        Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "",
-            host_activity(trace, int(start[i]), int(end[i])) if host else None)
+        Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "", owners.of(int(start[i]), int(end[i])))
         for i in np.argsort(start - end, kind="stable")[:GAPS].tolist()
     )  # fmt: skip
     steps = len(rows)
@@ -246,7 +242,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
 
 
 def _gaps(
-    timeline: Timeline, trace: Trace | None, start: np.ndarray, end: np.ndarray, step: np.ndarray
+    timeline: Timeline, owners: Owners | None, start: np.ndarray, end: np.ndarray, step: np.ndarray
 ) -> Iterator[Gap]:
     kernels = timeline.kernels
     known = np.flatnonzero(kernels.start >= 0)
@@ -256,23 +252,9 @@ def _gaps(
         nxt = int(np.searchsorted(kernels.start[known], end[i]))
         before = operator_name(kernels.names[kernels.name[by_end[at]]]) if at >= 0 else ""
         after = operator_name(kernels.names[kernels.name[known[nxt]]]) if nxt < known.size else ""
-        host = None if trace is None or not trace.host.start.size else host_activity(trace, int(start[i]), int(end[i]))
+        host = None if owners is None else owners.of(int(start[i]), int(end[i]))
         names = timeline.windows.names
         yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, host)
-
-
-def host_activity(trace: Trace, start: int, end: int) -> str:
-    """The most specific host event that covers half of a stretch; empty where none does."""
-    host = trace.host
-    overlap = np.minimum(host.end, end) - np.maximum(host.start, start)
-    covers = np.flatnonzero(overlap >= COVERS * (end - start))
-    for i in covers[np.argsort((host.end - host.start)[covers], kind="stable")].tolist():
-        name = host.names[int(host.name[i])]
-        if _OBSERVED.match(name) and COVERS * (host.end[i] - host.start[i]) > end - start:
-            continue  # it does much besides: what it does in the stretch is not told
-        if not _FRAME.search(name) and "ProfilerStep#" not in name:
-            return name
-    return ""
 
 
 def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
@@ -378,8 +360,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         values = [row[name] for row in rows.values() if name in row]
         yield from fact(name, RUN, held_by_most(values), *first.sources, samples=len(values))
     yield from _stall_facts(run, found, parts, facts.number("step.time_us", RUN))
-    gaps = [gap for rank, idle in found.items() for gap in _steady_gaps(idle, scale(run, rank, idle.steps).chosen)]
-    yield from _gap_facts(RUN, sorted(gaps, key=lambda gap: -gap.length_us), first.sources)
+    gaps = [(r, gap) for r, idle in found.items() for gap in _steady_gaps(idle, scale(run, r, idle.steps).chosen)]
+    gaps.sort(key=lambda of_rank: -of_rank[1].length_us)
+    yield from _gap_facts(RUN, [gap for _, gap in gaps], first.sources)
+    if gaps and len(found) > 1:
+        yield from fact("timeline.longest_gap_rank", RUN, str(gaps[0][0]), *first.sources)
 
 
 def _cap_loading(row: dict[str, float]) -> None:
@@ -430,6 +415,7 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
     yield from fact("timeline.longest_gap_start", subject, start, *sources)
     yield from fact("timeline.longest_gap_before", subject, longest.before or None, *sources)
     yield from fact("timeline.longest_gap_after", subject, longest.after or None, *sources)
+    yield from fact("timeline.longest_gap_owner", subject, (longest.host or "")[:200] or None, *sources)
     owners: dict[str, float] = defaultdict(float)
     for gap in gaps:
         if gap.host:

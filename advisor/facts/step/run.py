@@ -15,6 +15,8 @@ KINDS = (
     kind("run.world_size", "count", "run", "ranks that took part in the training",
          formula="metadata, communication groups or links; at least the ranks at hand, and two where they communicate"),
     kind("run.world_is_told", "bool", "run", "that number was read somewhere; else more may have taken part"),
+    kind("run.world_is_stated", "bool", "run", "a file gives that number as such; communication groups and ranks at "
+         "hand show how many there were at least"),
     kind("run.missing_ranks", "count", "run", "ranks that took part and left no files here"),
     kind("run.framework", "text", "run", "mindspore, pytorch or unknown"),
     kind("run.layout", "text", "run", "how the files are laid out (contract: profile.layout)"),
@@ -32,6 +34,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("run.rank_count", RUN, present)
     yield from fact("run.world_size", RUN, world)
     yield from fact("run.world_is_told", RUN, profile.world_is_told)
+    yield from fact("run.world_is_stated", RUN, profile.world_is_stated)
     yield from fact("run.missing_ranks", RUN, world - present)
     yield from fact("run.framework", RUN, framework_of(run))
     yield from fact("run.layout", RUN, profile.layout)

@@ -18,7 +18,7 @@ from advisor.sources.database.coded import Coded
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
-from advisor.sources.database.distinct import at_once
+from advisor.sources.database.distinct import at_once, may_repeat
 from advisor.sources.database.pages import Cells
 from advisor.sources.database.sums import host_sums, operator_sums
 from advisor.sources.frames import numbers, to_step
@@ -257,13 +257,16 @@ def _moved(
     columns += [np.nan_to_num(column[chosen], nan=-np.inf) for column in (size, time)]  # unknown is like unknown
     new = np.ones(len(chosen), bool)  # packets of one transport mostly follow each other
     new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-    places: dict[tuple[Any, ...], int] = {}
-    keys = zip(*(column[new].tolist() for column in columns), strict=True)
-    place = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+    columns = [column[new] for column in columns]
+    place = np.arange(int(new.sum()))
+    if may_repeat(columns):
+        places: dict[tuple[Any, ...], int] = {}
+        keys = zip(*(column.tolist() for column in columns), strict=True)
+        place = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
     owner = place[np.cumsum(new) - 1]
-    first = np.zeros(len(places), np.int64)
+    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
     first[owner[::-1]] = chosen[::-1]
-    ratio = np.full(len(places), np.nan)
+    ratio = np.full(len(first), np.nan)
     told = np.isfinite(large[moved])
     ratio[owner[told][::-1]] = large[moved][told][::-1]
     whole = (np.nan_to_num(packet[moved]) != 0) & (np.nan_to_num(count[moved]) != 0) & np.isfinite(lasts[moved])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from advisor.sources.database.coded import Coded
 from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
-from advisor.sources.database.pages import Cells, Columns
+from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.rowchecks import odd_rows
 from advisor.sources.metadata import as_int
 from advisor.sources.reference import Note, TableRef
@@ -32,7 +32,6 @@ BYTES_PER_S = 5e6
 """Slower than any disk: a query that takes longer than this allows was made to."""
 PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 _STEPS_BETWEEN_CHECKS = 1_000_000
-TEXTS = f"SELECT id, substr(value, 1, {LONGEST_TEXT}) FROM {{}} WHERE typeof(value) = 'text'"
 MOST_IDS = 8
 """Ids of one text at most: each profiler that writes to a database gives a text one id. What stands under more was
 written over other texts."""
@@ -166,8 +165,7 @@ class Database:
         """STRING_IDS: number -> text."""
         if not self.has("STRING_IDS", "id", "value"):
             return {}
-        query = TEXTS.format(self.name("STRING_IDS"))
-        return keep_texts(self._connection, lambda: texts_by_id(self.rows(query)))
+        return keep_texts(self._connection, lambda: read_texts(self._connection, self._names["string_ids"]))
 
     def names_of(self, table: str) -> dict[Any, str]:
         """An ENUM_* table: code -> name."""
@@ -176,11 +174,23 @@ class Database:
         return dict(self.rows(f"SELECT id, name FROM {self.name(table)}"))
 
 
-def texts_by_id(rows: Iterable[Sequence[Any]]) -> dict[Any, str]:
-    """Texts by id from rows of STRING_IDS (see TEXTS), those written over left out."""
+def read_texts(connection: sqlite3.Connection, table: str) -> dict[Any, str]:
+    """Texts by id of this table, those written over left out."""
+    rows: Iterable[tuple[Any, str]]
+    try:
+        path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+        columns = read_with_texts(connection, path, table, {"id": Cells.WHOLE, "value": Cells.TEXT})
+        ids, values = columns["id"], columns["value"]
+        if not isinstance(values, Coded) or isinstance(ids, Coded) or (ids == NOTHING).any():
+            raise Unfit("texts without an id")
+        cut = [(text or "")[:LONGEST_TEXT].partition("\0")[0] for text in values.told]  # as SQLite's substr does
+        rows = zip(ids.tolist(), (cut[code] for code in values.codes.tolist()), strict=True)
+    except Unfit:
+        query = f"SELECT id, substr(value, 1, {LONGEST_TEXT}) FROM {quoted(table)} WHERE typeof(value) = 'text'"
+        rows = connection.execute(query)
     found = {key: text for key, text in rows if text}
-    ids = Counter(found.values())
-    return {key: text for key, text in found.items() if ids[text] <= MOST_IDS}
+    times = Counter(found.values())
+    return {key: text for key, text in found.items() if times[text] <= MOST_IDS}
 
 
 def step_query(columns: Collection[str]) -> str | None:

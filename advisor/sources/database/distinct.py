@@ -29,12 +29,12 @@ def at_once(database: Database, table: str, wanted: Mapping[str, Cells]) -> Plai
     except Unfit:
         return None
     columns = [cells.codes if isinstance(cells, Coded) else cells for cells in found.values()]
-    if any(cells.dtype == np.float64 and np.isnan(cells).any() for cells in columns) or _may_repeat(columns):
+    if any(cells.dtype == np.float64 and np.isnan(cells).any() for cells in columns) or may_repeat(columns):
         return None
     return found
 
 
-def _may_repeat(columns: Iterable[npt.NDArray[Any]]) -> bool:
+def may_repeat(columns: Iterable[npt.NDArray[Any]]) -> bool:
     """Whether two rows may be the same: they are not where the numbers made of all their cells differ."""
     numbers: npt.NDArray[np.uint64] | None = None
     for cells in columns:

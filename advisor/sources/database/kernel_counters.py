@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
+from advisor.basics.numbering import numbered
 from advisor.sources.database.cells import columns_of
 from advisor.sources.database.pages import NOTHING, Cells, read_blocks
 from advisor.tables import TABLES
@@ -28,12 +29,17 @@ class _Values:
     tasks: Ints
     values: Floats
 
-    def of(self, tasks: Ints) -> Floats:
-        """The value of each task; NaN where there is none."""
+    def places(self, tasks: Ints) -> Ints:
+        """The place of each task's value; behind all where there is none."""
         if not self.tasks.size:
-            return np.full(tasks.size, np.nan)
+            return np.zeros(tasks.size, np.int64)
         at = np.minimum(np.searchsorted(self.tasks, tasks), self.tasks.size - 1)
-        return np.where(self.tasks[at] == tasks, self.values[at], np.nan)
+        return np.where(self.tasks[at] == tasks, at, self.tasks.size)
+
+    def at(self, places: Ints) -> Floats:
+        """The values at these places; NaN where there is none."""
+        found: Floats = np.append(self.values, np.nan)[places]
+        return found
 
 
 Measured = dict[str, _Values]
@@ -68,10 +74,13 @@ def pipes_of(measured: Measured, tasks: Ints) -> dict[str, pl.Series]:
     """The columns of the counters for these tasks."""
     import polars as pl
 
-    return {
-        name: pl.Series(values.of(tasks)).fill_nan(None) * TABLES["kernels"].column(name).scale
-        for name, values in measured.items()
-    }
+    found: dict[str, pl.Series] = {}
+    sought: Ints | None = None
+    for name, values in measured.items():
+        if values.tasks is not sought:
+            sought, places = values.tasks, values.places(tasks)
+        found[name] = pl.Series(values.at(places)).fill_nan(None) * TABLES["kernels"].column(name).scale
+    return found
 
 
 def measured_by_rows(connection: sqlite3.Connection, strings: dict[int, str]) -> Measured:
@@ -103,8 +112,6 @@ def measured_by_rows(connection: sqlite3.Connection, strings: dict[int, str]) ->
 
 def measured_at_once(connection: sqlite3.Connection, path: Path, strings: dict[int, str]) -> Measured:
     """The same, past SQLite. Raises Unfit."""
-    import polars as pl
-
     if not _has_counters(connection):
         return {}
     pipes = _Pipes(strings)
@@ -113,14 +120,18 @@ def measured_at_once(connection: sqlite3.Connection, path: Path, strings: dict[i
     for block in read_blocks(connection, path, "TASK_PMU_INFO", wanted):
         task, name, value = block.values()
         known = np.isfinite(value) & (task != NOTHING)
-        for identity in pl.Series(name).unique():
+        for identity in numbered(name)[0].tolist():
             if column := pipes[identity]:
                 mine = np.flatnonzero((name == identity) & known)
                 parts.setdefault(column, []).append((task[mine], value[mine]))
-    return {
-        column: _largest(np.concatenate([task for task, _ in found]), np.concatenate([value for _, value in found]))
-        for column, found in parts.items()
-    }
+    measured: Measured = {}
+    known = _Values(np.zeros(0, np.int64), np.zeros(0))
+    for column, found in parts.items():
+        own = _largest(*(np.concatenate(both) for both in zip(*found, strict=True)))
+        if np.array_equal(own.tasks, known.tasks):  # most counters are those of the same tasks
+            own = _Values(known.tasks, own.values)
+        measured[column] = known = own
+    return measured
 
 
 def _largest(tasks: Ints, values: Floats) -> _Values:

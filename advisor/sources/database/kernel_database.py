@@ -18,7 +18,7 @@ import numpy as np
 from advisor.basics.arrays import Ints
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
-from advisor.sources.database.dbfile import TEXTS, connect, distinct_steps, step_query, texts_by_id
+from advisor.sources.database.dbfile import connect, distinct_steps, read_texts, step_query
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described
@@ -48,7 +48,7 @@ def database_frames(path: Path, note: Note, device: str | None = None) -> Iterat
         strings = Texts(texts_of(connection))
         steps = _steps(connection)
         found = False
-        computed, talked = _computed(connection, path, strings, device), _collectives(connection, strings, device)
+        computed, talked = _computed(connection, path, strings, device), _collectives(connection, path, strings, device)
         for frame in chain(computed, talked, _lost(connection, path) if device is None else ()):
             found = True
             yield _with_steps(frame, steps)
@@ -93,7 +93,7 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     """Texts by id."""
     if not {"id", "value"} <= columns_of(connection, "STRING_IDS"):
         return {}
-    return keep_texts(connection, lambda: texts_by_id(connection.execute(TEXTS.format("STRING_IDS"))))
+    return keep_texts(connection, lambda: read_texts(connection, "STRING_IDS"))
 
 
 def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
@@ -159,11 +159,8 @@ def _joined_tasks(
     device: str | None,
 ) -> Columns:
     """Columns of TASK and of COMPUTE_TASK_INFO for the tasks that stand in both, by start."""
-    names = ["startNs", "endNs", "globalTaskId", *(["streamId"] if streams else []), *(["deviceId"] if device else [])]
-    tasks = read_columns(connection, path, "TASK", dict.fromkeys(names, Cells.WHOLE))
-    if device:
-        own = tasks.pop("deviceId") == int(device)
-        tasks = {name: cells[own] for name, cells in tasks.items()}
+    names = ["startNs", "endNs", "globalTaskId", *(["streamId"] if streams else [])]
+    tasks = _own_columns(connection, path, "TASK", names, device)
     told = {"globalTaskId": Cells.WHOLE, **dict.fromkeys(texts, Cells.WHOLE), **dict.fromkeys(counts, Cells.REAL)}
     infos = read_columns(connection, path, "COMPUTE_TASK_INFO", told)
     at, kept = described(infos.pop("globalTaskId"), tasks["globalTaskId"])
@@ -172,6 +169,19 @@ def _joined_tasks(
     return {f"t.{name}": cells[kept] for name, cells in tasks.items()} | {
         f"c.{name}": cells[at] for name, cells in infos.items()
     }
+
+
+def _own_columns(
+    connection: sqlite3.Connection, path: Path, table: str, names: Sequence[str], device: str | None
+) -> Columns:
+    """Columns of whole numbers, of one device's rows where several share the database. Raises Unfit."""
+    found = read_columns(
+        connection, path, table, dict.fromkeys([*names, *(["deviceId"] if device else [])], Cells.WHOLE)
+    )
+    if device:
+        own = found["deviceId"] == int(device)
+        found = {name: found[name][own] for name in names}
+    return found
 
 
 def _plain_frames(
@@ -287,10 +297,40 @@ def _text(value: object) -> str | None:
     return None if text in ("", "N/A") else text
 
 
-def _collectives(connection: sqlite3.Connection, strings: Texts, device: str | None) -> Iterator[pl.DataFrame]:
+def _collectives(
+    connection: sqlite3.Connection, path: Path, strings: Texts, device: str | None
+) -> Iterator[pl.DataFrame]:
     available = columns_of(connection, "COMMUNICATION_OP")
     if not {"startNs", "endNs", *(["deviceId"] if device else [])} <= available:
         return
+    told = {"name": "opName", "type": "opType"}
+    try:
+        found = _own_columns(
+            connection, path, "COMMUNICATION_OP", ["startNs", "endNs", *available.intersection(told.values())], device
+        )
+    except Unfit as reason:
+        log.debug("collectives of %s are read row by row: %s", path, reason)
+        yield from _collectives_by_rows(connection, strings, device, available)
+        return
+    order = np.argsort(found["startNs"], kind="stable")
+    for place in range(0, len(order), _ROWS):
+        part = {name: cells[order[place : place + _ROWS]] for name, cells in found.items()}
+        texts = {name: strings.behind(part[column]) for name, column in told.items() if column in part}
+        yield _talking(_times(part["startNs"], part["endNs"]) | texts)
+
+
+def _talking(data: dict[str, pl.Series]) -> pl.DataFrame:
+    """Collectives as kernels, of which no stream is told."""
+    import polars as pl
+
+    absent = [pl.lit(None, pl.String).alias(name) for name in ("stream", "name", "type") if name not in data]
+    return pl.DataFrame(data).with_columns(*absent, pl.lit("COMMUNICATION").alias("core"))
+
+
+def _collectives_by_rows(
+    connection: sqlite3.Connection, strings: Texts, device: str | None, available: set[str]
+) -> Iterator[pl.DataFrame]:
+    """The same through SQLite, for columns that hold anything."""
     name, kind = (column if column in available else "NULL" for column in ("opName", "opType"))
     cursor = connection.execute(
         f"SELECT startNs, endNs, NULL, {name}, {kind} FROM COMMUNICATION_OP {_only(device)}ORDER BY startNs"

@@ -369,10 +369,13 @@ class _Leaves:
         if kind <= _FIRST_TEXT or not kind % 2:
             raise Unfit("a number or bytes where a text is wanted")
         length = _width(kind)
-        letters = self._data[at[:, None] + np.arange(length)]
-        changes = np.ones(len(at), bool)
-        changes[1:] = (letters[1:] != letters[:-1]).any(axis=1)
-        rows = letters[changes].view(f"V{length}").ravel().tolist() if length else [b""]
+        changes = np.zeros(len(at), bool)
+        changes[:1] = True
+        for place in range(0, length, 8):
+            word = self._word(at + place) >> 8 * max(place + 8 - length, 0)
+            changes[1:] |= word[1:] != word[:-1]
+        letters = self._data[at[changes][:, None] + np.arange(length)]
+        rows = letters.view(f"V{length}").ravel().tolist() if length else [b""] * len(letters)
         numbers = np.fromiter(map(self._known.__getitem__, rows), np.int64, len(rows))
         found: Ints = numbers[np.cumsum(changes) - 1]
         return found

@@ -70,7 +70,7 @@ def test_less_than_half_is_no_explanation() -> None:
     """Two thirds of the step in communication are not the doing of a host that loses a quarter of it."""
     done = judged(symptom(0.67, Severity.CRITICAL), cause("HOST", 0.24))
     assert done["COMM"].role is Role.ROOT_CAUSE and done["COMM"].because == () and done["HOST"].explains == ()
-    assert done["COMM"].id == "F1"
+    assert done["COMM"].at_stake is not None and done["HOST"].id == "F1"  # which is certain
 
 
 def test_more_than_half_is_an_explanation_in_part() -> None:
@@ -81,15 +81,17 @@ def test_more_than_half_is_an_explanation_in_part() -> None:
     assert abs(done["COMM"].at_stake.us_per_step - 0.10 * STEP_US) < 1e-6
 
 
-@given(st.floats(0.02, 0.4), st.floats(1.01, 3.0))
+@given(st.floats(0.02, 0.4), st.floats(1.01, 5.0))
 def test_what_nobody_owns_stands_behind_a_known_cause_unless_it_is_clearly_more(known: float, times: float) -> None:
-    """The first line is the cause that can be repaired; lost time comes first only where it is clearly more."""
-    assume(abs(times * unowned_part() - 1.0) > 1e-3 and times * known < 0.8)
+    """The first line is the cause that can be repaired; lost time comes first only where it is clearly more, and beside
+    a certain cause only where it is far more."""
+    part = unowned_part(certain=known >= 0.1)
+    assume(abs(times * part - 1.0) > 1e-3 and abs(known - 0.1) > 1e-3 and times * known < 0.8)
     left = Severity.HIGH, Role.ROOT_CAUSE
     host = replace(cause("HOST", known), id="F1", severity=left[0], role=left[1])
     lost = replace(symptom(times * known), id="F2", severity=left[0], role=left[1])
     found = assign_roles([lost, host], {}, KINDS)
-    first = "COMM" if times * unowned_part() > 1.0 else "HOST"
+    first = "COMM" if times * part > 1.0 else "HOST"
     assert found[0].rule == first
     said = summarise([lost, host], [], facts(times * known, known)).direction
     assert said == {"COMM": "communication", "HOST": "scheduling"}[first]
@@ -118,8 +120,8 @@ def test_uneven_stages_make_others_wait_for_more_than_balancing_gains() -> None:
 
 
 def test_the_direction_follows_the_lost_time() -> None:
-    """Scheduling loses a quarter, communication two thirds: so communication it is."""
-    for exposed, idle, said in ((0.67, 0.24, "communication"), (0.24, 0.67, "scheduling"), (0.2, 0.18, "scheduling")):
+    """A certain cause of scheduling leads, unless communication loses far more to nobody."""
+    for exposed, idle, said in ((0.67, 0.15, "communication"), (0.24, 0.67, "scheduling"), (0.3, 0.18, "scheduling")):
         for severity in (Severity.LOW, Severity.CRITICAL):
             done = assign_roles([symptom(exposed, severity), cause("HOST", idle)], EXPLAINS, KINDS)
             assert summarise(done, (), facts(exposed, idle)).direction == said

@@ -44,6 +44,21 @@ def test_a_pause_between_two_executions_is_no_slow_launch(tmp_path: Path) -> Non
     assert any("recurs at one place, after Op39 and before Op0" in finding.message.en for finding in report.findings)
 
 
+def test_what_lies_between_steps_is_told_for_a_step_although_none_follows_the_last(tmp_path: Path) -> None:
+    """Three steps and two pauses of 10 ms: a step loses 10 ms, not two thirds of it."""
+    at, rows = 1_000_000.0, []
+    for step in range(3):
+        for n in range(40):
+            rows.append(f"{step},Op{n}_1,Op{n},AI_VECTOR_CORE,{at:.3f},250")
+            at += 250
+        at += 10_000
+    (tmp_path / "kernel_details.csv").write_text("\n".join([f"Step Id,{HEADING}", *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1))
+    assert facts.facts.number("timeline.recurring_step_us", RUN) == pytest.approx(10_000)
+    assert facts.facts.number("timeline.recurring_us", RUN) == pytest.approx(10_000)
+    assert not facts.problems
+
+
 def test_a_gap_behind_every_kernel_is_slow_launching(tmp_path: Path) -> None:
     """The same idle time spread over all kernels is the host's dispatch."""
     report = advise([_write(tmp_path, 4.0, 0.0)], load_rules(config=load_config(None)))

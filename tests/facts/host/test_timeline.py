@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from advisor.facts.device.memory import reduce as reduce_memory
-from advisor.facts.host.timeline import _cap_loading, host_activity
+from advisor.facts.host.timeline import _cap_loading
 from advisor.model import RUN, Severity, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
-from advisor.sources.streams.trace import Spans, Trace
 from benchmarks.mutants.cells import load, store
 from tests.helpers.large import CONVERSIONS, LAYER, Workload, write
 
@@ -155,28 +154,6 @@ def test_a_cut_timeline_still_tells_the_launches_before_the_cut(tmp_path: Path) 
     assert 0 < result.facts.value("dispatch.linked_count", RUN) < 650
     assert result.facts.value("host_api.launch_count", RUN) is None
     assert any("ends in the middle" in p.problem for p in result.problems)
-
-
-def test_the_host_activity_of_a_gap_is_the_most_specific_one() -> None:
-    """A frame that lasts the whole run explains nothing; the event under it does."""
-    start = np.array([0, 100, 900], np.int64) * 1000
-    end = np.array([10_000, 700, 1000], np.int64) * 1000
-    spans = Spans(start, end, np.arange(3), ["main.py(1): <module>", "aten::item", "aten::mul"])
-    none = np.zeros(0, np.int64)
-    trace = Trace([], none, none, {}, spans, (none, none), (none, none), (none, np.zeros(0)))
-    assert host_activity(trace, 150_000, 650_000) == "aten::item"
-    assert host_activity(trace, 2_000_000, 3_000_000) == ""
-
-
-def test_a_python_function_owns_a_gap_that_makes_most_of_it() -> None:
-    """What MindSpore observes of the program is an owner as other events are, unless it does much besides."""
-    start, end = np.array([0, 100], np.int64) * 1000, np.array([10_000, 700], np.int64) * 1000
-    names = ["Python::PythonObserved::construct", "Python::PythonObserved::compute_loss_scale"]
-    spans = Spans(start, end, np.arange(2), names)
-    none = np.zeros(0, np.int64)
-    trace = Trace([], none, none, {}, spans, (none, none), (none, none), (none, np.zeros(0)))
-    assert host_activity(trace, 150_000, 650_000) == names[1]
-    assert host_activity(trace, 5_000_000, 5_600_000) == ""
 
 
 def memory_of(tmp_path: Path, allocated: np.ndarray, reserved_mb: float = 10_000):  # type: ignore[no-untyped-def]
