@@ -55,7 +55,7 @@ def summarise(
     benchmark = facts.value("recording.kind", RUN) == "kernel_benchmark"
     loss = None if benchmark else leading_loss(facts)  # the pauses between its launches are the benchmark's own
     if top is not None and not (loss is not None and _outweighs(loss, top, findings)):
-        return Summary(top.direction.value, _headline(top, step_us), step_us, breakdown)
+        return Summary(top.direction.value, _headline(top, step_us, findings), step_us, breakdown)
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
@@ -142,7 +142,7 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     return max(roots, key=lambda f: (standing_us(f, certain=certain), f.severity.rank, f.confidence.rank))
 
 
-def _headline(top: Finding, step_us: float | None) -> Text:
+def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) -> Text:
     said = [both("summary.finding", title=top.title, about=_about(top.subject))]
     if step_us is not None:
         said.append(both("summary.step", time=show(step_us, "us", MEASURED)))
@@ -152,7 +152,24 @@ def _headline(top: Finding, step_us: float | None) -> Text:
         amount = both(f"summary.{'up_to' if told.kind == 'upper_bound' else 'around'}", us=show(told.us, "us"))
         told_share = show(told.share or 0.0, "ratio")
         said.append(both(f"summary.{key}", amount=amount, us=show(told.us, "us"), share=told_share))
+    other = _hidden_behind(top, findings)
+    if other is not None and other.saving is not None and top.saving is not None and step_us:
+        us = top.saving.us + (other.saving.after_others_us or 0.0)
+        amounts = {"us": show(us, "us"), "share": show(us / step_us, "ratio")}
+        said.append(both("summary.jointly", id=other.id, title=other.title, about=_about(other.subject), **amounts))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
+
+
+def _hidden_behind(top: Finding, findings: Sequence[Finding]) -> Finding | None:
+    """Another cause that gives clearly more once the leading one is repaired than alone: each hides the other."""
+    roots = [
+        f for f in findings if f.role == Role.ROOT_CAUSE and f.saving is not None and f.saving.range_us is not None
+    ]
+    if not roots or roots[0].id != top.id:
+        return None  # what others give is told after those above them
+    after = {f.id: f.saving.after_others_us or 0.0 for f in roots[1:] if f.saving is not None}
+    hidden = [f for f in roots[1:] if f.saving and f.saving.range_us and after[f.id] > f.saving.range_us[1]]
+    return max(hidden, key=lambda f: after[f.id], default=None)
 
 
 def _most_wanted(missing: Sequence[MissingEvidence]) -> Text | None:

@@ -40,8 +40,9 @@ def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     if not slow:
         return 0.0
     found = model(run) if replayed else None
-    gained = None if found is None else gain(found, {}, shortened(run, found, slow))
-    if gained is None:
+    shorter = None if found is None else shortened(run, found, slow)
+    gained = gain(found, {}, shorter) if found is not None and shorter else None
+    if gained is None:  # no step can be replayed, or none of its collectives is known to use these links
         gained = _exposed(run, _cuts(run, slow), slow)
     return None if gained is None else min(gained, _not_computing(run))
 

@@ -16,8 +16,9 @@ from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.workmates import uncompared
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.owners import COVERS
 from advisor.facts.step.times import STEPS
-from advisor.model import Fact, Source, Subject
+from advisor.model import Fact, Source, Subject, Value
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
 _AGAINST = "median over steady steps of the difference from the median of the other ranks of its stage"
@@ -47,6 +48,10 @@ KINDS = (
          "compute, data, host, idle where no table tells data from host, unknown, or none on a rank nobody waits for: "
          "what it has more of than its peers",
          needs=_NEEDS),
+    kind("rank.late_owner", "text", "rank",
+         "what its host did, other than loading data, while its device idles longer than its peers'",
+         formula="host event that owns half of its long idle stretches, where these are half of that time and the wait "
+         "for the loader is not", needs="trace"),
     kind("rank.lateness_steadiness", "ratio", "rank",
          "share of the steps in which its own work was above its peers' by half of the usual", needs=_NEEDS),
     kind("rank.in_turn_chance", "ratio", "rank",
@@ -75,6 +80,8 @@ KINDS = (
          "one cause", needs=_NEEDS),
     kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
+    kind("rank.alike_least_us", "us", "rank", "what the one of these that is late least has more than its peers of the "
+         "part that makes them late, per step", needs=_NEEDS),
     kind("rank.work_is_alike", "bool", "rank",
          "those it is compared with surely do the same work: the partition is told, or kernels are compared one by "
          "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
@@ -110,7 +117,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         entry = late.get(rank)
         if entry is None:
             continue
-        yield from _facts_of(entry, balance.told_as(entry.cause), subject, step_us, sources, n)
+        cause = balance.told_as(entry.cause)
+        yield from _facts_of(entry, cause, subject, step_us, sources, n)
+        if entry.late_us > 0 and cause in ("data", "host", "idle"):
+            yield from fact("rank.late_owner", subject, _owner(facts, entry, subject), *sources)
         yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
@@ -134,6 +144,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.work_is_alike", subject, alike_work, *sources)
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
+            least = min(late[r].parts.get(entry.cause, np.nan) for r in group)
+            yield from fact("rank.alike_least_us", subject, least, *sources)
             yield from fact("rank.alike", subject, group, *sources)
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
@@ -156,6 +168,15 @@ def _facts_of(
     if entry.noise_us:
         yield from fact("rank.lateness_deviation", subject, entry.own_us / entry.noise_us, *sources, samples=n)
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
+
+
+def _owner(facts: FactSet, entry: Lateness, subject: Subject) -> Value | None:
+    """The host event behind a rank's late starts, as its timeline tells; None where it tells none, or the loader's."""
+    over = COVERS * max(entry.parts.get(part, 0.0) for part in ("data", "host"))
+    loading = facts.number("timeline.loader_idle_us", subject)
+    stretches = facts.number("timeline.long_gap_us", subject) or 0.0
+    told = loading is not None and loading < over <= stretches
+    return facts.value("timeline.gap_owner", subject) if told else None
 
 
 def _clock_of_others(facts: FactSet, rank: int, peers: Sequence[int]) -> float | None:

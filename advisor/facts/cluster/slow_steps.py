@@ -161,11 +161,7 @@ def _kernel_ratio(course: Course | None, steps: list[str], slow: Mask) -> float 
     """How much longer the same kernels take in the slow steps; None where kernels do not tell."""
     if course is None:
         return None
-    place = {step: i for i, step in enumerate(course.steps)}
-    rows = [place.get(step, -1) for step in steps]
-    pace = np.array([
-        course.measured_us[i] / course.expected_us[i] if i >= 0 and course.expected_us[i] > 0 else np.nan for i in rows
-    ])  # fmt: skip
+    pace = course.pace(steps)
     if not np.isfinite(pace[slow]).any() or not np.isfinite(pace[~slow]).any():
         return None
     return float(np.nanmedian(pace[slow]) / np.nanmedian(pace[~slow]))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
+from advisor.facts.cluster.lateness import latenesses
 from advisor.facts.cluster.peers import kernel_speeds
-from advisor.facts.cluster.replay import Change, gain, model
+from advisor.facts.cluster.replay import Change, corrections, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.parallelism import partition
@@ -165,6 +166,10 @@ KINDS = (
          formula="gain of the replay; for interleaved stages at least that of the schedule: (m−1) × largest + Σ of all "
                  "stages' work per micro-batch, now against balanced", needs=_NEEDS),
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
+    kind("stage.after_late_us", "us", "stage",
+         "what the step gains by even stages once no rank is late: while all wait for a rank, nobody waits for a stage",
+         formula="replay with late ranks and stages put right − with late ranks alone", needs=_NEEDS),
+    kind("stage.after_late_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
          needs="collectives"),
     kind("pipeline.bubble_share", "ratio", "run", "waiting for other stages, share of the step, mean over stages",
@@ -205,6 +210,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if evened is None:
         evened = _balanced(found, mean, micro)
     most = max(evened, _balanced(found, mean, micro)) if is_interleaved(run) else evened
+    behind = _behind_late(run)
     for stage in found:
         subject = Subject("stage", str(stage.index), stage.ranks)
         yield from fact("stage.index", subject, stage.index)
@@ -230,6 +236,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("stage.saving_us", subject, evened * part, *sources, samples=n)
             yield from fact("stage.saving_share", subject, evened * part / step, *sources, samples=n)
             yield from fact("stage.most_us", subject, most * part, *sources, samples=n)
+            if behind is not None:
+                yield from fact("stage.after_late_us", subject, behind * part, *sources, samples=n)
+                yield from fact("stage.after_late_share", subject, behind * part / step, *sources, samples=n)
 
 
 @computed
@@ -240,6 +249,24 @@ def evened_stages(run: Run) -> dict[int, Change] | None:
         return None
     mean = float(np.mean([stage.work for stage in found]))
     return {rank: Change(mean / stage.work) for stage in found for rank in stage.ranks}
+
+
+def together(late: Mapping[int, Change], evened: Mapping[int, Change]) -> dict[int, Change]:
+    """Late ranks on time, and the stages' work even."""
+    both = {rank: late[rank].times(change) if rank in late else change for rank, change in evened.items()}
+    return {**late, **both}
+
+
+def _behind_late(run: Run) -> float | None:
+    """Microseconds a step gains by even stages once nobody is late any more: while all wait for one rank, nobody waits
+    for a stage. None without a replay, or where nobody knows what a rank is late from."""
+    step, evened = model(run), evened_stages(run)
+    late = [entry for entry in latenesses(run).values() if entry.late_us > 0 and entry.cause != "unknown"]
+    repaired = corrections(run, late) if late else None
+    if step is None or evened is None or repaired is None or not set(evened) <= set(step.chains):
+        return None
+    alone, both = gain(step, repaired), gain(step, together(repaired, evened))
+    return None if alone is None or both is None else max(both - alone, 0.0)
 
 
 def _replayed(run: Run) -> float | None:

@@ -18,7 +18,7 @@ from advisor.facts.cluster.link_gain import link_gain, shortened
 from advisor.facts.cluster.links import links_behind
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import Change, corrections, gain, model, play
-from advisor.facts.cluster.stages import evened_stages
+from advisor.facts.cluster.stages import evened_stages, together
 from advisor.facts.collectives.link_speed import Link
 from advisor.model import Subject
 
@@ -100,12 +100,14 @@ def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[
         if cure.removes in LATE:
             entries, parts = _late(run, [cure])
             mine = corrections(run, entries or (), parts) if entries else None
-        elif cure.removes == "stages":
-            mine = evened_stages(run)
         if mine is None or late is None:
             return None
         for rank, change in mine.items():
             changes[rank] = changes[rank].beside(change) if rank in changes else change
+    if any(cure.removes == "stages" for cure in cures):
+        if (evened := evened_stages(run)) is None:
+            return None
+        changes = together(changes, evened)
     links = _links(run, cures)
     return changes, shortened(run, found, links) if links else {}
 

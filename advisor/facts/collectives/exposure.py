@@ -134,7 +134,7 @@ def exposed_of(
     run: Run, role: str, kind: str, waiting: bool = False, rows: Callable[[Joint], Mask] | None = None
 ) -> float | None:
     """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
-    exposed waiting, or of some `rows` only. None where kernels do not tell."""
+    exposed waiting, or of some `rows` only. None where kernels do not tell, or name none of these."""
     courses = run.each(COURSE)
     layout = partition(run)
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -151,7 +151,8 @@ def exposed_of(
     found = []
     for rank, names in pure.items():
         alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
-        found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
+        if alone.keys() & names.keys():
+            found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
     return float(np.median(found)) if found else None
 
 

@@ -4,6 +4,7 @@ chain of computing segments and collectives that `replay.py` can run again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -101,6 +102,15 @@ class Course:
     def span_us(self) -> Floats:
         """Per step: from its first kernel to the end of its last one."""
         return self.computing_us + self.exposed_us + self.gap_us
+
+    def pace(self, steps: Sequence[str]) -> Floats:
+        """For each of these steps, how many times as long as at their usual the same kernels take; NaN where nothing
+        tells."""
+        place = {step: i for i, step in enumerate(self.steps)}
+        rows = [place.get(step, -1) for step in steps]
+        return np.array([
+            self.measured_us[i] / self.expected_us[i] if i >= 0 and self.expected_us[i] > 0 else np.nan for i in rows
+        ])  # fmt: skip
 
 
 COURSE = Reduction("replay", Course)

@@ -229,6 +229,15 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operators.update_passes",
+        "number",
+        "run",
+        "how often the update reads or writes a tensor as large as all weights",
+        formula="elements of all inputs and outputs of its kernels ÷ elements that one of its operations writes, "
+        "median over operator types",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.memory_bound_share",
         "ratio",
         _TYPE,
@@ -320,6 +329,23 @@ KINDS = (
     ),
     kind("operators.gate_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
     kind("operators.gate_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
+    kind(
+        "operators.norm_us",
+        "us",
+        "run rank",
+        "normalisations that run as single operators (Pow → ReduceMean → Rsqrt → Mul), per step",
+        formula="as many calls of mean length as reciprocal roots are taken, of all that belong to a normalisation",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.norm_share",
+        "ratio",
+        "run rank",
+        "the same as a share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.norm_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind("operators.norm_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind("operators.attention_types", "text", "run", "types of these kernels", needs="kernels|operator_types"),
     kind("operators.dynamic_share", "ratio", _BOTH, "kernels compiled for any shape (OP State)", needs="kernels"),
     kind(

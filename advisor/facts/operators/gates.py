@@ -1,19 +1,32 @@
-"""Gated activations that run as single operators: Split → Swish → Mul in each layer where one kernel could do it."""
+"""What one kernel could do and several do, once in each layer: gated activations (Split → Swish → Mul) and
+normalisations (Pow → ReduceMean → Rsqrt → Mul)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.basics.arrays import Floats
-from advisor.facts.operators.kinds import is_fused_gate, is_gate, is_halving, is_product
+from advisor.facts.operators.kinds import (
+    is_conversion,
+    is_fused_gate,
+    is_gate,
+    is_halving,
+    is_mean,
+    is_product,
+    is_root,
+    is_shift,
+    is_square,
+)
 from advisor.facts.operators.reduction import TypeRow
+
+Kind = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
-class Gates:
+class Pieces:
     """The chains of one rank: one value a step, and the types of one chain in their order."""
 
     count: Floats
@@ -21,21 +34,55 @@ class Gates:
     types: tuple[str, ...]
 
 
-def gates_of(types: Mapping[str, TypeRow]) -> Gates | None:
-    """The chains that the counts of types show; None where one kernel does it already, or where tensors are not cut and
-    multiplied at least as often as they are activated. Types that also do other work stand with as many calls of mean
-    length as there are chains."""
+def gates_of(types: Mapping[str, TypeRow]) -> Pieces | None:
+    """Gated activations in pieces; None where one kernel does it already, or where tensors are not cut and multiplied
+    at least as often as they are activated."""
     if any(map(is_fused_gate, types)):
         return None
-    parts = [[row for name, row in types.items() if chosen(name)] for chosen in (is_halving, is_gate, is_product)]
-    if not all(parts):
+    return _chains(types, is_gate, {is_halving: 1, is_gate: 1, is_product: 1})
+
+
+def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
+    """Normalisations in pieces; None where nothing is squared, averaged and multiplied as often as a reciprocal root is
+    taken. What is converted before and behind, and the small number that is added, belong to them where there are as
+    many."""
+    return _chains(
+        types, is_root, {is_square: 1, is_mean: 1, is_root: 1, is_product: 1},
+        {is_conversion: 2, is_shift: 1, is_product: 1},
+    )  # fmt: skip
+
+
+def _chains(
+    types: Mapping[str, TypeRow], key: Kind, needed: Mapping[Kind, int], besides: Mapping[Kind, int] | None = None
+) -> Pieces | None:
+    """As many chains as there are calls of the `key` kind, where there are at least as many of each kind that is
+    `needed`. Types that also do other work stand with as many calls of mean length as belong to the chains."""
+    rows = {kind: [row for name, row in types.items() if kind(name)] for kind in (*needed, *(besides or {}))}
+    counts = {kind: np.sum([row.count for row in mine], axis=0) for kind, mine in rows.items() if mine}
+    if not all(rows[kind] for kind in needed):
         return None
-    counts = [np.sum([row.count for row in rows], axis=0) for rows in parts]
-    totals = [np.sum([row.total_us for row in rows], axis=0) for rows in parts]
-    chains = counts[1]
-    if not chains.sum() > 0 or any(count.sum() < chains.sum() for count in counts):
+    chains = counts[key]
+    if not chains.sum() > 0 or any(counts[kind].sum() < chains.sum() for kind in needed):
         return None
-    us = sum(np.divide(t, c, out=np.zeros_like(t), where=c > 0) * np.minimum(chains, c)
-             for t, c in zip(totals, counts, strict=True))  # fmt: skip
-    often = (max(rows, key=lambda row: float(row.count.sum())).type for rows in parts)
-    return Gates(chains, np.asarray(us), tuple(often))
+    us = sum(
+        _time(rows[kind], counts[kind], each, chains) for kind, each in _calls(needed, besides or {}, counts, chains)
+    )
+    often = (max(rows[kind], key=lambda row: float(row.count.sum())).type for kind in needed)
+    return Pieces(chains, np.asarray(us), tuple(often))
+
+
+def _calls(
+    needed: Mapping[Kind, int], besides: Mapping[Kind, int], counts: Mapping[Kind, Floats], chains: Floats
+) -> Iterator[tuple[Kind, int]]:
+    """How many calls of each kind belong to one chain."""
+    for kind in dict.fromkeys((*needed, *besides)):
+        each = needed.get(kind, 0) + besides.get(kind, 0)
+        enough = kind in counts and counts[kind].sum() >= each * chains.sum()
+        if enough or kind in needed:
+            yield kind, each if enough else needed[kind]
+
+
+def _time(rows: list[TypeRow], count: Floats, each: int, chains: Floats) -> Floats:
+    total = np.sum([row.total_us for row in rows], axis=0)
+    mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    return np.asarray(mean * np.minimum(each * chains, count))

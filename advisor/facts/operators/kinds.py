@@ -26,6 +26,10 @@ _GATE = re.compile(r"^(aclnn)?(SiLU|Swish|Sigmoid|(Fast)?Gelu)(V\d+)?$", re.IGNO
 _FUSED_GATE = re.compile(r"SwiGlu|GeGlu|ReGlu|SwigluQuant|GluJvp", re.IGNORECASE)
 _HALVING = re.compile(r"^(aclnn)?(Split(V|D|VD|WithSize)?|Chunk|(Strided)?Slice(D|V\d+)?)$", re.IGNORECASE)
 _PRODUCT = re.compile(r"^(aclnn)?Muls?$", re.IGNORECASE)
+_SQUARE = re.compile(r"^(aclnn)?(Square|Pows?)(V\d+)?$", re.IGNORECASE)
+_MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
+_ROOT = re.compile(r"^(aclnn)?Rsqrt(V\d+)?$", re.IGNORECASE)
+_SHIFT = re.compile(r"^(aclnn)?Adds(V\d+)?$", re.IGNORECASE)
 _NO_ATTENTION = re.compile(r"CrossEntropy|Log_?Softmax|Gating|Moe|TopK", re.IGNORECASE)
 _UPDATE = re.compile(
     r"^(Sparse)?Apply(?!Rotary|TopK|Penalt|Bias|Mask|Rope)[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|"
@@ -133,6 +137,26 @@ def is_halving(kind: str) -> bool:
 def is_product(kind: str) -> bool:
     """Whether the type multiplies element by element."""
     return bool(_PRODUCT.search(kind))
+
+
+def is_square(kind: str) -> bool:
+    """Whether the type squares element by element, or raises to another power."""
+    return bool(_SQUARE.search(kind))
+
+
+def is_mean(kind: str) -> bool:
+    """Whether the type averages."""
+    return bool(_MEAN.search(kind))
+
+
+def is_root(kind: str) -> bool:
+    """Whether the type takes reciprocal square roots, as normalisations do."""
+    return bool(_ROOT.search(kind))
+
+
+def is_shift(kind: str) -> bool:
+    """Whether the type adds one number to a tensor."""
+    return bool(_SHIFT.search(kind))
 
 
 def is_update(kind: str) -> bool:

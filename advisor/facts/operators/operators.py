@@ -13,7 +13,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.operators.catalogue import KINDS
-from advisor.facts.operators.gates import gates_of
+from advisor.facts.operators.gates import gates_of, norms_of
 from advisor.facts.operators.kinds import (
     CUBE_CORES,
     SLOW_DTYPES,
@@ -305,10 +305,16 @@ def _run_facts(
         yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
         yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
         yield from fact("operators.update_chain", RUN, first.update_chain or None, *first.sources)
+        yield from fact("operators.update_passes", RUN, first.update_passes, *first.sources)
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
-    if (gates := gates_of(first.types)) is not None:
-        yield from fact("operators.gate_types", RUN, " → ".join(gates.types), *first.sources)
+    for name, pieces_of in _PIECES.items():
+        if (pieces := pieces_of(first.types)) is not None:
+            yield from fact(f"operators.{name}_types", RUN, " → ".join(pieces.types), *first.sources)
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
+
+
+_PIECES = {"gate": gates_of, "norm": norms_of}
+"""What facts are told of chains that one kernel could do."""
 
 
 def _unfused_attention(o: Operators) -> list[str]:
@@ -350,11 +356,12 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
         us = sum(per.per_step(o.types[name].total_us) for name in between)
         yield "operators.attention_us", us
         yield "operators.attention_share", us / compute
-    if (gates := gates_of(o.types)) is not None and compute:
-        us = per.per_step(gates.total_us)
-        yield "operators.gate_us", us
-        yield "operators.gate_share", us / compute
-        yield "operators.gate_count", per.per_step(gates.count)
+    for name, pieces_of in _PIECES.items():
+        if (pieces := pieces_of(o.types)) is not None and compute:
+            us = per.per_step(pieces.total_us)
+            yield f"operators.{name}_us", us
+            yield f"operators.{name}_share", us / compute
+            yield f"operators.{name}_count", per.per_step(pieces.count)
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
     if o.dynamic_share is not None:
         yield "operators.dynamic_share", o.dynamic_share

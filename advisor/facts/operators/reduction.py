@@ -33,7 +33,7 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operators.updates import find_updates
+from advisor.facts.operators.updates import find_updates, passes
 from advisor.facts.operators.work import (
     FULL,
     MatMul,
@@ -148,6 +148,8 @@ class Operators:
     """Σ durations of the update's kernels per step; None where only types tell which these are."""
     update_chain: int = 0
     """Separate kernels for each weight, where nothing but their place tells that they update it."""
+    update_passes: float | None = None
+    """How often the update's kernels read or write a tensor as large as all weights."""
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
     problems: tuple[str, ...] = field(default_factory=tuple)
@@ -230,6 +232,7 @@ def reduce(rank: Rank) -> Operators | None:
         whole=timeline.whole,
         update_total_us=sums(of[update], kernels.duration[update], steps),
         update_chain=updates.per_weight,
+        update_passes=passes(kernels, update),
     )
 
 

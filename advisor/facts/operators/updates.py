@@ -7,14 +7,16 @@ operations recurs there, once for every weight.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.device.kernel_time import Timeline
-from advisor.facts.operators.kinds import is_cube, is_update, is_vector
+from advisor.facts.operators.kinds import elements, is_cube, is_update, is_vector, shapes
 from advisor.facts.recording.steady import find_repetition
+from advisor.sources.streams.kernels import Kernels
 
 _BACKWARD = re.compile(r"Grad(V\d+|D|WithBN)?$|Backprop|Backward", re.IGNORECASE)
 _ELEMENTWISE = re.compile(
@@ -39,6 +41,22 @@ def find_updates(timeline: Timeline, types: list[str], type_of: np.ndarray) -> U
     if named.any() or not timeline.whole:
         return Updates(named)
     return _behind_backward(timeline, types, type_of)
+
+
+def passes(kernels: Kernels, update: Mask) -> float | None:
+    """How often the update reads or writes a tensor as large as all weights: elements that its kernels move ÷ those
+    that one of its operations writes. None where shapes are not told."""
+    moved, written = 0.0, defaultdict[str, float](float)
+    counts = np.bincount(kernels.signature[update], minlength=len(kernels.signatures))
+    for index in np.flatnonzero(counts).tolist():
+        signature = kernels.signatures[index]
+        read, wrote = shapes(signature.input_shapes), shapes(signature.output_shapes)
+        if not read or not wrote:
+            return None
+        moved += float(counts[index]) * sum(map(elements, (*read, *wrote)))
+        written[signature.type] += float(counts[index]) * sum(map(elements, wrote))
+    weights = float(np.median(list(written.values()))) if written else 0.0
+    return moved / weights if weights > 0 else None
 
 
 def _behind_backward(timeline: Timeline, types: list[str], type_of: np.ndarray) -> Updates:

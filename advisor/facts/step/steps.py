@@ -192,6 +192,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = settle(times, courses, frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
+    times = _following_nothing(times)
     return dict(sorted(_on_all({rank: _without_cut_end(t) for rank, t in times.items()}).items()))
 
 
@@ -221,6 +222,21 @@ def _met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     kept = {rank: t for rank, t in trimmed.items() if t is not None}
     first = next(iter(shared))[:1]
     return kept if len(kept) == len(times) else {r: t.without(first, "behind the warm-up") for r, t in times.items()}
+
+
+def _following_nothing(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without a first step in which ranks did not wait for others as they do in all steps behind it: whom they waited
+    for was late before the recording began. Ranks of one job whose steps are otherwise of one length show it."""
+    limits, shared = section("start_gap"), {t.steps for t in times.values()}
+    if len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) <= section("odd_ends")["steps"]:
+        return times
+    lengths = np.array([t.time for t in times.values()])
+    usual = float(np.median(lengths[:, 1:]))
+    missing = usual - lengths.min(axis=0)
+    alone = missing[0] > limits["telling_share"] * usual and 2 * missing[1:].max() <= missing[0]
+    if not alone or np.ptp(lengths[:, 0]) < limits["telling_share"] * usual:
+        return times
+    return {rank: t.without(t.steps[:1], "what was before it is not recorded") for rank, t in times.items()}
 
 
 def _named(one: StepTimes, course: Course | None) -> StepTimes:

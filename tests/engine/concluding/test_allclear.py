@@ -31,7 +31,7 @@ from advisor.model import (
 WELL = {
     "run.world_size": 8, "run.rank_count": 8, "run.missing_ranks": 0, "run.world_is_told": True, "step.count": 5,
     "step.time_us": 1e5, "step.idle_share": 0.02, "step.exposed_communication_share": 0.08,
-    "communication.exposed_wait_share": 0.01, "operators.compute_us": 8e4, "timeline.idle_share": 0.02,
+    "collective.exposed_us": 1e3, "operators.compute_us": 8e4, "timeline.idle_share": 0.02,
 }  # fmt: skip
 MATMUL = Subject("operator_type", "MatMulV2")
 OF_TYPE = {"operator_type.float32_share": 0.0, "operator_type.shapes": "4096,4096"}
@@ -63,7 +63,7 @@ def test_a_measured_run_without_findings_is_healthy():
     [
         ("step.idle_share", "step_trace_time.csv"),
         ("step.exposed_communication_share", "step_trace_time.csv"),
-        ("communication.exposed_wait_share", "communication.json"),
+        ("collective.exposed_us", "communication.json"),
         ("operators.compute_us", "kernel_details.csv"),
         ("operator_type.float32_share", "Input Data Types"),
         ("operator_type.shapes", "Input Shapes"),
@@ -114,7 +114,7 @@ def test_one_rank_alone_has_no_communication_to_clear():
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"step__exposed_communication_share": 0.15, "communication__exposed_wait_share": None}, "communication"),
+        ({"step__exposed_communication_share": 0.15, "collective__exposed_us": None}, "communication"),
         ({"step__exposed_communication_share": 0.15, "step__idle_share": 0.3}, "scheduling"),
         (
             {

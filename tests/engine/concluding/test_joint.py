@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.joint import between, repaired, tell_jointly
+from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import FactSet
 from advisor.model import (
     RUN,
@@ -141,3 +142,14 @@ def test_the_account_names_who_is_waited_for_where_no_finding_gives_it_back():
     assert after is not None and after.avoidable_us == pytest.approx({"F1": 150.0})
     assert after.unexplained_parts_us["idle"] == pytest.approx(50.0)
     assert sum(after.unexplained_parts_us.values()) == pytest.approx(after.unexplained_us)
+
+
+@pytest.mark.parametrize(("after", "told"), [(95.0, True), (6.5, False), (0.0, False)])
+def test_the_headline_tells_what_two_causes_that_hide_each_other_give_together(after, told):
+    """A late rank that hides another one as late gives little alone; repairing both gives what the reader wants."""
+    first, second = (finding(n, us, Direction.SCHEDULING, "data") for n, us in ((1, 25.0), (2, 6.0)))
+    assert first.saving is not None and second.saving is not None
+    first = replace(first, saving=replace(first.saving, range_us=(23.0, 27.0), after_others_us=25.0))
+    second = replace(second, saving=replace(second.saving, range_us=(5.5, 6.5), after_others_us=after))
+    said = summarise([first, second], [], facts(0.7, 0.2, 0.1)).headline.en
+    assert ("Together with F2" in said and "120\xa0µs" in said) is told

@@ -51,6 +51,16 @@ def test_slow_card_is_slow_on_its_best_link(tmp_path):
     assert all(f.value > 0.9 for s, f in facts.of("link.bandwidth_ratio").items() if "*" in s.id and s.ranks != (3,))
 
 
+def test_a_slow_card_costs_as_much_where_only_the_matrix_tells_of_links(tmp_path):
+    """Without communication.json the replay knows no collective that uses the links: which is no gain of 0."""
+    facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_card", 3, 3.0),)), tmp_path)
+    for file in tmp_path.rglob("communication.json"):
+        file.unlink()
+    reduced = measure([tmp_path], None, Options(jobs=1)).facts
+    card = Subject("link", "3-*", (3,))
+    assert reduced.value("link.saving_us", card) == pytest.approx(facts.value("link.saving_us", card), rel=0.5)
+
+
 @pytest.mark.parametrize("metadata", [True, False])
 def test_card_slow_in_what_it_sends_is_one_card(tmp_path, metadata):
     """Every link out of rank 1 is slow, those into it are not: one card with its direction, no pair of its own, and the

@@ -81,3 +81,27 @@ def test_neighbours_that_compute_longer_together_may_be_a_stage(tmp_path, faults
     report = advise([tmp_path], load_rules(strict=False), Options(jobs=1))
     serious = [f for f in report.findings if f.verdict == "slow-compute-rank" and f.severity.value != "low"]
     assert bool(serious) == accused and all(f.subject.ranks == (2,) for f in serious)
+
+
+@pytest.mark.parametrize("slow", [6, 2])
+def test_uneven_stages_are_found_behind_a_slow_rank(tmp_path, slow):
+    """While all wait for one slow rank, even stages gain little; with the rank repaired they gain much, jointly."""
+    scenario = replace(PIPELINE, pipeline=4, micro_batches=8)
+    faults = (Fault("stage_imbalance", 1, 0.5), Fault("slow_compute", slow, 0.6))
+    write_profile(simulate(replace(scenario, faults=faults)), tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    roots = {f.rule: f for f in report.findings if f.role.value == "root_cause"}
+    assert (roots["CLUS010"].subject.ranks, roots["CLUS060"].subject.id) == ((slow,), "1")
+    even = replace(scenario, faults=faults[1:])
+    most = simulate(replace(scenario, faults=faults)).step_us - simulate(replace(even, faults=())).step_us
+    assert report.whatif is not None and report.summary.step_time_us is not None
+    together = report.summary.step_time_us - report.whatif.step_time_us["F1,F2"]
+    assert 0.6 * most < together < most  # the work that one stage had too much stays
+
+
+def test_a_slow_rank_hides_no_uneven_stages_where_there_are_none(tmp_path):
+    """Even stages of which one holds a slow rank: the rank alone is told."""
+    scenario = replace(PIPELINE, pipeline=4, micro_batches=8, faults=(Fault("slow_compute", 2, 0.6),))
+    write_profile(simulate(scenario), tmp_path)
+    found = advise([tmp_path], load_rules(), Options(jobs=1)).findings
+    assert not [f for f in found if f.rule == "CLUS060" and f.severity.value != "low"]

@@ -358,6 +358,29 @@ def test_a_gated_activation_that_is_not_fused_shows_in_the_statistic_of_types(
 
 
 @pytest.mark.parametrize(
+    ("types", "calls"),
+    [
+        ({"Pow": 51, "ReduceMean": 51, "Adds": 51, "Rsqrt": 51, "Mul": 102, "Cast": 105}, 8),  # all that belongs to it
+        ({"Pow": 51, "ReduceMean": 51, "Rsqrt": 51, "Mul": 60, "Cast": 20}, 4),  # no second product, no conversions
+        ({"Square": 51, "ReduceMeanD": 51, "Rsqrt": 51, "Mul": 40}, None),  # not multiplied as often
+        ({"Square": 51, "ReduceSum": 51, "Sqrt": 51, "Mul": 60}, None),  # a norm of gradients
+        ({"RmsNorm": 51, "Mul": 60, "Cast": 100}, None),  # fused
+    ],
+)
+def test_a_normalisation_that_is_not_fused_shows_in_the_statistic_of_types(
+    tmp_path: Path, types: dict[str, int], calls: int | None
+) -> None:
+    """As often as reciprocal roots are taken something is squared, averaged and multiplied: so many calls count."""
+    rows = [f"{name},AI_VECTOR_CORE,{count},{2 * count},2,2,2,0" for name, count in types.items()]
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    output = tmp_path / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    facts = measured(tmp_path).facts
+    assert facts.number("operators.norm_us", RUN) == (None if calls is None else pytest.approx(calls * 51 * 2.0))
+
+
+@pytest.mark.parametrize(
     ("inputs", "output", "share"), [("1,4096;4096,4096", "1,4096", 1.0), ("4096,4096;4096,4096", "4096,4096", None)]
 )
 def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str, share: float | None) -> None:

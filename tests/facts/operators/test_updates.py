@@ -29,6 +29,21 @@ def _facts(folder: Path, backward: Sequence[str], behind: Sequence[str]):  # typ
     return measure([folder], NAMES, Options(jobs=1)).facts
 
 
+def test_what_the_update_moves_is_counted_by_shapes(tmp_path: Path) -> None:
+    """Of two Foreach kernels for each group one reads and writes it, the other reads thrice and writes once."""
+    heading = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes,Output Shapes"
+    rows, at = [heading], 1_000_000
+    for step in range(3):
+        for kind, reads in [("MatMulV2", 2), *[("ForeachMulScalar", 1), ("ForeachAddcmulScalar", 3)] * 12]:
+            core = "AI_CORE" if kind == "MatMulV2" else "AI_VECTOR_CORE"
+            shapes = ";".join(["1000"] * reads)
+            rows.append(f'{step},{kind.lower()},{kind},{core},{at}.000,100,0,"{shapes}","1000"')
+            at += 100
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], [*NAMES, "operators.update_passes"], Options(jobs=1)).facts
+    assert facts.number("operators.update_passes", RUN) == pytest.approx(2 + 4)
+
+
 def test_the_same_kernels_for_each_weight_are_the_update(tmp_path: Path) -> None:
     """Ten weights with eight kernels each: an update of its own, which is not fused."""
     facts = _facts(tmp_path, ["RmsNormGrad"], ADAM * 10)

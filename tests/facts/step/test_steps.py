@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.step.means import measure
-from advisor.facts.step.steps import excluded_steps, steady
+from advisor.facts.step.steps import _following_nothing, excluded_steps, steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options
@@ -115,3 +115,21 @@ def test_who_waits_behind_a_warm_up_for_the_last_one_waits_for_the_warm_up():
     assert [t.time.tolist() for t in steady(run).values()] == [[110.0] * 3, [110.0] * 3]
     idle = run_of(r0=times([900, 100, 100], [0, 0, 10], [0, 160, 0]), r1=times([1050, 100, 100], [0, 10, 10], [0] * 3))
     assert all(t.steps == ("2",) for t in steady(idle).values())
+
+
+def test_a_first_step_that_nobody_waited_in_follows_nothing() -> None:
+    """One rank logs after each step and the others wait for it in the next one: the first recorded step has none
+    before it, and is shorter on all that wait. Steps of different length on all ranks alike tell nothing."""
+
+    def of(*ms: float) -> StepTimes:
+        return StepTimes(("11", "12", "13", "14"), np.array(ms) * 1000, {}, "steps")
+
+    logging, waiting = of(91.5, 91, 91, 91), of(76, 91.6, 90.9, 90.7)
+    found = _following_nothing({0: logging, 1: waiting, 2: waiting})
+    assert {one.steps for one in found.values()} == {("12", "13", "14")}
+    for others in (
+        {1: waiting, 2: waiting},
+        {0: of(91, 91, 76, 91), 1: waiting},
+        {0: of(91.5, 91, 91, 91), 1: logging},
+    ):
+        assert _following_nothing(others) == others
