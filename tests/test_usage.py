@@ -17,7 +17,7 @@ EXAMPLE = str(Path(__file__).parents[1] / "examples" / "slow-rank-pipeline")
     "arguments",
     [["advise", ""], ["advise", "", "-q"], ["gate", ""], ["gate", EXAMPLE, "--baseline", ""], ["doctor", ""],
      ["facts", ""], ["compare", EXAMPLE, ""], ["advise", EXAMPLE, "--config="], ["advise", EXAMPLE, "--rules", ""],
-     ["baseline", "add", "", "--baseline", "b#m"], ["serve", ""]],
+     ["baseline", "add", "", "--baseline", "b#m"], ["serve", ""], ["advise", EXAMPLE, "--format", "json:"]],
     ids=" ".join,
 )  # fmt: skip
 def test_an_empty_argument_is_no_folder(arguments, tmp_path, monkeypatch, capsys):

@@ -30,11 +30,15 @@ def outputs(formats: Sequence[str], kind: str) -> list[Output]:
     known = formats_of(kind)
     found: list[Output] = []
     for item in formats or ("text",):
-        name, _, path = item.partition(":")
+        name, asked, path = item.partition(":")
         if name not in known:
             what = "cannot show this" if name in FORMATS else "unknown format"
             raise click.UsageError(f"--format {item}: {what} {name!r}; known: {', '.join(known)}")
-        found.append((name, "-" if path in ("", *_STANDARD_OUTPUT) else path))
+        if asked and not path.strip():
+            raise click.UsageError(
+                f"--format {item}: the path is empty (an unset variable?); name a file, or - for here"
+            )
+        found.append((name, path if asked and path not in _STANDARD_OUTPUT else "-"))
     check_outputs([path for _, path in found])
     return found
 

@@ -71,6 +71,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         "names of hosts, cards and calls, counters and settings are whatever they are",
     ),
     Explanation(
+        ("db.odd_values",), r"'[^']+' in one row of \d+ of STRING_IDS\.value$",
+        "one name of many is another one: a name is whatever somebody gave it", quiet=True,
+    ),
+    Explanation(
         ("db.odd_values",),
         r"(CommAnalyzer|StepTraceTime|STEP_TIME)\w*\.(step|type|id|group_name|hccl_op_name|\w+_rank|transport_type)",
         "names and numbers of steps, groups, collectives and ranks: another name is a name, and what belongs to no "

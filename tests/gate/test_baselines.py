@@ -92,7 +92,7 @@ def test_damaged_and_future_files_are_named_and_the_rest_counts(tmp_path):
     reference = parse_reference(str(tmp_path))
     good = add_run(reference, sample())
     folder = tmp_path / "main"
-    document = json.loads(good.read_text(encoding="utf-8"))
+    document = {k: v for k, v in json.loads(good.read_text(encoding="utf-8")).items() if k != "seal"}
     (folder / "20990101T000000.000000Z-a.json").write_text(good.read_text(encoding="utf-8")[:200], encoding="utf-8")
     (folder / "20990101T000000.000000Z-b.json").write_text(json.dumps({**document, "schema_version": "2.0"}))
     (folder / "20990101T000000.000000Z-c.json").write_bytes(b"\xff\x00")

@@ -15,7 +15,7 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, weight
+from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, usual_slowness, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
@@ -70,7 +70,7 @@ def latenesses(run: Run) -> dict[int, Lateness]:
     usual = APART * _differing(speeds, layout.peers().values())
     row = {rank: i for i, rank in enumerate(balance.ranks)}
     above = {p: balance.part(p) - others_median(balance.part(p)) for p in ("data", "host")}
-    above["compute"] = _slower(run, balance, speeds)
+    above["compute"] = _slower(run, balance)
     waiting, gaps = excess(balance.part("data")), np.nan_to_num(typical(balance.part("host")))
     found: dict[int, Lateness] = {}
     for members in layout.peers().values():
@@ -154,25 +154,24 @@ def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Fl
     of these in each step."""
     known = {p: v for p, v in above.items() if np.isfinite(v[row]).any() and (p != "data" or balance.data_known)}
     parts = {p: float(typical(over[row : row + 1])[0]) for p, over in known.items()}
-    shown = {p: over[row] > parts[p] / 2 for p, over in known.items()}
     if "compute" in parts and speed is not None:
         parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)
     own = sum(max(us, 0.0) for us in parts.values())
     entry = Lateness(balance.ranks[row], parts, own, None, 0.0, None, speed, across=True)
     if own <= 0:
         return entry
-    late = shown[entry.cause]
+    late = above[entry.cause][row] > parts[entry.cause] / 2
     return replace(
         entry, steadiness=float(late.mean()), recurrence=float((late[1:] if len(late) > 2 else late).mean()),
         in_turn=_in_turn(above[entry.cause], row, parts[entry.cause]),
     )  # fmt: skip
 
 
-def _slower(run: Run, balance: Accounts, speeds: dict[int, float]) -> Floats:
+def _slower(run: Run, balance: Accounts) -> Floats:
     """How much longer each rank computes in each step than if its kernels took as long as the same ones elsewhere."""
-    courses, unknown = run.each(COURSE), np.full(len(balance.steps), np.nan)
+    courses, unknown, usual = run.each(COURSE), np.full(len(balance.steps), np.nan), usual_slowness(run)
     times = np.array([
-        speeds.get(rank, np.nan) * (courses[rank].pace(balance.steps) if rank in courses else unknown)
+        usual.get(rank, np.nan) * (courses[rank].pace(balance.steps) if rank in courses else unknown)
         for rank in balance.ranks
     ])  # fmt: skip
     return np.asarray(balance.compute * (1 - 1 / times))

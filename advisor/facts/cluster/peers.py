@@ -68,6 +68,23 @@ def kernel_speeds(run: Run) -> dict[int, float]:
 
     Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
     """
+    found = {}
+    for rank, (ratio, weights) in _kernel_ratios(run).items():
+        order = np.argsort(ratio)
+        mass = np.cumsum(weights[order])
+        found[rank] = float(ratio[order][np.searchsorted(mass, mass[-1] / 2)])
+    return found
+
+
+def usual_slowness(run: Run) -> dict[int, float]:
+    """rank -> how many times as long as elsewhere all its kernels usually take, by their sum: a type that is slow alone
+    counts by its time."""
+    return {rank: float(us.sum() / (us / ratio).sum()) for rank, (ratio, us) in _kernel_ratios(run).items()}
+
+
+@computed
+def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
+    """rank -> (own median ÷ median of the other ranks' medians, microseconds a step) of each signature."""
     courses = run.each(COURSE)
     ranks = sorted(courses)
     keys = sorted({key for course in courses.values() for key in course.speed})
@@ -80,9 +97,7 @@ def kernel_speeds(run: Run) -> dict[int, float]:
     for i, rank in enumerate(ranks):
         known = np.isfinite(ratio[i]) & (weights[i] > 0)
         if known.any():
-            order = np.argsort(ratio[i, known])
-            mass = np.cumsum(weights[i, known][order])
-            found[rank] = float(ratio[i, known][order][np.searchsorted(mass, mass[-1] / 2)])
+            found[rank] = ratio[i, known], weights[i, known]
     return found
 
 

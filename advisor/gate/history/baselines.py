@@ -10,7 +10,6 @@ before which no run of these kinds counts.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import uuid
@@ -23,7 +22,7 @@ from typing import Any
 from advisor.basics.errors import AdvisorError, NoVerdict, UsageError
 from advisor.basics.files import write_atomically
 from advisor.gate.history.histories import Acceptance, History, Kinds, distinct, find_history, nearest
-from advisor.gate.history.records import read_document, run_from_json, run_to_json
+from advisor.gate.history.records import read_document, run_from_json, run_to_json, sealed
 from advisor.gate.sample import Difference, Sample
 from advisor.model import Problem
 
@@ -220,7 +219,7 @@ def _write(reference: Reference, kind: str, content: Mapping[str, Any]) -> Path:
         reference.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror or error}", place=str(reference.path)) from None
-    write_atomically(path, json.dumps(document, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n")
+    write_atomically(path, sealed(document))
     return path
 
 

@@ -3,6 +3,7 @@ must not decide with an impossible number."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +15,10 @@ import msgspec
 from advisor.basics.errors import UsageError
 from advisor.basics.files import read_own
 from advisor.facts.base import FactSet
+from advisor.facts.recording.bounds import impossible
 from advisor.facts.registry import catalogue
 from advisor.gate.metrics import defaults, facts_of
-from advisor.gate.sample import Sample, gate_facts
+from advisor.gate.sample import Sample, gate_facts, hashed
 from advisor.model import COLLECTION, RUN, Fact, Source, Subject
 
 LARGEST_BYTES = 16_000_000
@@ -34,7 +36,19 @@ def read_document(path: Path) -> dict[str, Any]:
         raise UsageError(f"is no JSON: {error}") from None
     if not isinstance(document, dict):
         raise UsageError("is no run of a baseline")
+    if document.pop("seal", None) not in (None, _seal(document)):
+        raise UsageError("was changed after it was written")
     return document
+
+
+def sealed(document: Mapping[str, Any]) -> str:
+    """The text of a file: nothing in a baseline is ever edited, and the seal tells what was."""
+    plain = json.loads(json.dumps(document, allow_nan=False))
+    return json.dumps({**plain, "seal": _seal(plain)}, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _seal(document: Mapping[str, Any]) -> str:
+    return hashed(json.dumps(document, sort_keys=True).encode())
 
 
 def run_to_json(sample: Sample) -> dict[str, Any]:
@@ -131,13 +145,16 @@ def _facts_from_json(document: Mapping[str, Mapping[str, Sequence[Any]]]) -> Ite
                 _require_possible(name, value, unit if name in compared else "")
             kind, _, identity = place.partition("/")
             ranks = (int(identity),) if kind == "rank" and identity.isdigit() else ()
-            yield Fact(
+            fact = Fact(
                 name,
                 Subject(kind, identity, ranks),
                 tuple(value) if isinstance(value, list) else value,
                 int(samples),
                 tuple(Source(str(file)) for file in files[0]) if files else (),
             )
+            if name in compared and name in kinds and (fault := impossible(fact, kinds[name])):
+                raise UsageError(fault)
+            yield fact
 
 
 def _require_possible(name: str, value: Any, unit: str) -> None:

@@ -143,3 +143,11 @@ def test_what_recurs_in_a_group_is_surely_told_by_all_of_its_members_only(
     values = {"run.world_is_told": told, "run.missing_ranks": missing, "allreduce.repeats": times}
     facts = FactSet([Fact(name, RUN, value) for name, value in values.items()])
     assert is_partial(load_rules(strict=False).by_id["COMM022"], RUN, facts) is rests
+
+
+@pytest.mark.parametrize(("samples", "device", "rests"), [(2, None, True), (2, 10, False), (10, None, False)])
+def test_a_handful_of_samples_of_one_queue_accuses_nobody(samples: int, device: int | None, rests: bool) -> None:
+    """That the host's queue was never seen empty says little after two looks, unless the device's queue agrees."""
+    values = {"queue.host_samples": samples, "queue.data_samples": device}
+    facts = FactSet([Fact(name, RUN, value) for name, value in values.items() if value is not None])
+    assert is_partial(load_rules(strict=False).by_id["DATA020"], RUN, facts) is rests

@@ -125,3 +125,23 @@ def test_healthy_ranks_wait_for_noise_only(tmp_path):
     facts, _ = facts_of(SMALL, tmp_path)
     assert facts.value("lateness.wait_share", RUN) < 0.03
     assert facts.value("rank.late_alone_share", Subject("rank", "1", (1,))) <= 1
+
+
+def test_uneven_work_of_stages_of_one_rank_each_is_no_slow_card(tmp_path):
+    """Whether a stage's kernels take longer than the same ones elsewhere is asked of each step: they take turns."""
+    scenario = replace(SMALL, data=1, pipeline=4, micro_batches=4, steps=12, faults=(Fault("uneven_work", 0, 0.5),))
+    facts, _ = facts_of(scenario, tmp_path)
+    slow = [rank for rank in range(4) if _is_slow(facts, Subject("rank", str(rank), (rank,)))]
+    assert slow == []
+    one, _ = facts_of(replace(scenario, faults=(Fault("slow_compute", 2, 0.5),)), tmp_path / "one")
+    assert [rank for rank in range(4) if _is_slow(one, Subject("rank", str(rank), (rank,)))] == [2]
+
+
+def _is_slow(facts, rank):
+    """Whether its kernels make it late, in nearly all steps and not by chance."""
+    late = facts.value("rank.late_cause", rank) == "compute" and facts.value("rank.computing_excess_share", rank) > 0.03
+    return (
+        late
+        and facts.value("rank.lateness_steadiness", rank) >= 0.7
+        and facts.value("rank.in_turn_chance", rank) < 0.01
+    )
