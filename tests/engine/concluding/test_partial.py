@@ -151,10 +151,3 @@ def test_a_handful_of_samples_of_one_queue_accuses_nobody(samples: int, device: 
     values = {"queue.host_samples": samples, "queue.data_samples": device}
     facts = FactSet([Fact(name, RUN, value) for name, value in values.items() if value is not None])
     assert is_partial(load_rules(strict=False).by_id["DATA020"], RUN, facts) is rests
-
-
-@pytest.mark.parametrize(("steps", "rests"), [(1, True), (2, False)])
-def test_an_absent_rank_that_was_late_once_is_no_late_rank(steps: int, rests: bool) -> None:
-    """Whoever is last in a single step may be another one in the next."""
-    facts = FactSet([Fact("step.count", RUN, steps), Fact("run.missing_ranks", RUN, 6)])
-    assert is_partial(load_rules(strict=False).by_id["CLUS041"], Subject("collective", "AllReduce"), facts) is rests
