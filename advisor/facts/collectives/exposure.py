@@ -16,8 +16,8 @@ from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
-from advisor.facts.device.course import COURSE, Course
-from advisor.facts.step.steps import steady
+from advisor.facts.device.course import Course
+from advisor.facts.step.steps import steady, stepped_courses
 
 
 @computed
@@ -73,13 +73,8 @@ class Exposure:
 
 @computed
 def _courses(run: Run) -> dict[int, Course]:
-    """Courses that tell what is exposed in a step: not those of a whole recording whose table has several steps."""
-    times = steady(run)
-    return {
-        rank: course
-        for rank, course in run.each(COURSE).items()
-        if course.exposed_by_name and (course.marked or rank not in times or times[rank].recorded <= 1)
-    }
+    """Courses that tell what is exposed in a step."""
+    return {rank: course for rank, course in stepped_courses(run).items() if course.exposed_by_name}
 
 
 @computed
