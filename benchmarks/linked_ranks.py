@@ -4,8 +4,9 @@
     python -m benchmarks.linked_ranks --ranks 10000 --steps 0
 
 Eight ranks' communication.json of 21 MB and their matrices stand behind all; step tables are each rank's own, and one
-rank is slow. With `--steps 0` there are step tables and small matrices only. `--cluster N` adds a run on a Dask cluster
-of N local workers; `--kill` kills one of them on the way.
+rank is slow. With `--steps 0` there are step tables and small matrices only. `--cluster 1 2` adds runs on Dask clusters
+of so many local workers, whose reports and exit statuses have to be the same; with `--kill 20` each is run once more,
+and a worker is killed after so many seconds, as soon as it has ranks in hand.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.large_communication import Collective, Group, collective, write_communication, write_matrix
@@ -75,19 +78,42 @@ ON_CLUSTER = """
 import os, signal, sys, threading, time
 from dask.distributed import LocalCluster
 from advisor.cli.main import main
+killed = []
+def kill(cluster, after):
+    time.sleep(after)
+    while not killed:
+        for worker in list(cluster.scheduler.workers.values()):
+            nanny = next((n for n in cluster.workers.values() if n.worker_address == worker.address), None)
+            if worker.processing and nanny is not None:
+                os.kill(nanny.pid, signal.SIGKILL)
+                killed.append(len(worker.processing))
+                return
+        time.sleep(0.02)
 if __name__ == "__main__":
-    cluster = LocalCluster(n_workers=int(sys.argv[2]), threads_per_worker=1, dashboard_address=None)
-    cluster.scheduler.allowed_failures = 10
-    def kill():
-        time.sleep(float(sys.argv[3]))
-        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
-    if float(sys.argv[3]):
-        threading.Thread(target=kill, daemon=True).start()
+    folder, workers, after, report = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    if after:
+        threading.Thread(target=kill, args=(cluster, after), daemon=True).start()
     began = time.perf_counter()
-    status = main(["advise", "-q", sys.argv[1], "--cluster", cluster.scheduler_address])
-    print(f"{time.perf_counter() - began:.1f} s on the cluster", file=sys.stderr)
+    command = ["advise", "-q", folder, "--fail-on", "low", "--format", f"json:{report}"]
+    status = main([*command, "--cluster", cluster.scheduler_address])
+    seconds = time.perf_counter() - began
+    with open(report + ".told", "w") as told:
+        told.write(f"{seconds:.1f} {status} {killed[0] if killed else 0}")
+    cluster.close()
     sys.exit(status)
 """
+
+
+@dataclass(frozen=True)
+class Told:
+    """How one run on a cluster ended: by the clock, with which status and report, and the ranks that a killed worker
+    had in hand."""
+
+    seconds: float
+    status: int
+    in_hand: int
+    report: bytes
 
 
 def measure(profile: Path, *options: str) -> Cost:
@@ -95,12 +121,40 @@ def measure(profile: Path, *options: str) -> Cost:
     return run([sys.executable, "-m", "advisor", "advise", "-q", "--format", "html:/dev/null", str(profile), *options])
 
 
-def on_cluster(profile: Path, workers: int, kill_after: float) -> str:
-    """Seconds on a local cluster whose start is not counted."""
-    command = [sys.executable, "-c", ON_CLUSTER, str(profile), str(workers), str(kill_after)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds = [line for line in ended.stderr.splitlines() if line.endswith("on the cluster")]
-    return seconds[-1] if seconds else f"ended with {ended.returncode}: {ended.stderr[-500:]}"
+def on_cluster(profile: Path, workers: int, kill_after: float = 0.0) -> Told:
+    """A run on a local cluster whose start is not counted. A worker is killed after so many seconds, as soon as it has
+    ranks to reduce."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        script = Path(folder, "on_cluster.py")
+        script.write_text(ON_CLUSTER)
+        command = [sys.executable, str(script), str(profile), str(workers), str(kill_after), str(report)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        told = Path(f"{report}.told")
+        if not told.is_file() or not report.is_file():
+            raise SystemExit(f"the run on a cluster ended with {ended.returncode}:\n{ended.stderr[-2000:]}")
+        seconds, status, in_hand = told.read_text().split()
+        return Told(float(seconds), int(status), int(in_hand), report.read_bytes())
+
+
+def compare_clusters(profile: Path, sizes: Sequence[int], kill_after: float) -> None:
+    """Prints a line for each size of cluster; with `kill_after`, one more for a run whose worker is killed at work.
+    Ends with an error where a run's report or status is not that of the first."""
+    first: Told | None = None
+    for workers in sizes:
+        for after in (0.0, kill_after) if kill_after else (0.0,):
+            told = on_cluster(profile, workers, after)
+            first = first or told
+            same = told.report == first.report and told.status == first.status
+            killed = f", one of them killed with {told.in_hand} ranks in hand" if after else ""
+            faster = f"{first.seconds / told.seconds:.2f} times as fast as the first"
+            report = "the same" if same else "ANOTHER"
+            print(f"{workers} workers{killed}: {told.seconds:.1f} s ({faster}), status {told.status}, report {report}",
+                  flush=True)  # fmt: skip
+            if not same:
+                raise SystemExit("the report or the status of a run on a cluster is another")
+            if after and not told.in_hand:
+                raise SystemExit("no worker was killed at work: the run was over before")
 
 
 def main() -> None:
@@ -127,8 +181,7 @@ def main() -> None:
                 f"{cost.cpu_s / ranks * 1000:.0f} | {cost.rss_mb:.0f} |",
                 flush=True,
             )
-            for workers in args.cluster:
-                print(f"{workers} workers: {on_cluster(folder, workers, args.kill)}", flush=True)
+            compare_clusters(folder, args.cluster, args.kill)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from pathlib import Path
 
 DEEPEST = 6
 """Levels below the folder a user names that are looked into."""
+DEEPEST_OF_DISK = 2
+"""The same below the root of a file system, which holds anything, recordings of many runs among it."""
 MOST_FOLDERS = 100_000
 MOST_BARREN = 3_000
 """Folders one after another in which nothing is recognised: whoever names a whole disk, or /proc, is told so."""
@@ -114,6 +116,10 @@ class Walk:
         seen: set[tuple[int, int]] = set()
         above = set(_above(self.root))
         waiting = [(self.root, 0)]
+        deepest = DEEPEST if above else DEEPEST_OF_DISK
+        if not above:
+            text = f"is the root of a file system; only {deepest} levels of folders below it were looked at: "
+            self.problems.append((self.root, text + "name the folder of one recording"))
         for path, depth in waiting:
             try:
                 status = path.stat()
@@ -140,8 +146,9 @@ class Walk:
             yield listing
             if path in self._pruned or not listing.folders:
                 continue
-            if depth >= DEEPEST:
-                self.problems.append((path, f"lies {DEEPEST} levels deep; what is below was not looked at"))
+            if depth >= deepest:
+                if above:
+                    self.problems.append((path, f"lies {deepest} levels deep; what is below was not looked at"))
                 continue
             if len(waiting) > MOST_FOLDERS:
                 self.problems.append((path, f"more than {MOST_FOLDERS} folders; the rest was not looked at"))

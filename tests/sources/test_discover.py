@@ -436,3 +436,14 @@ def test_thousands_of_folders_without_a_recording_end_the_search(tmp_path, monke
         (tmp_path / f"photos{number}").mkdir()
     profile = load_profile([tmp_path])
     assert any("nothing was recognised in 5 folders" in problem.problem for problem in profile.problems)
+
+
+def test_the_root_of_a_file_system_is_looked_at_only_near_the_top(tmp_path, monkeypatch):
+    """`advisor advise /` does not walk through a disk that holds thousands of recordings; it says so, once."""
+    monkeypatch.setattr("advisor.sources.folders._above", lambda root: iter(()))
+    for number in range(3):
+        (tmp_path / "home" / "me" / f"run{number}" / "deeper").mkdir(parents=True)
+    profile = load_profile([tmp_path])
+    told = [problem.problem for problem in profile.problems if "was not looked at" in problem.problem]
+    told += [problem.problem for problem in profile.problems if "root of a file system" in problem.problem]
+    assert len(told) == 1 and "only 2 levels" in told[0]

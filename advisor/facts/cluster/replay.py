@@ -69,38 +69,39 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
     None where the chains cannot be run to the end (they contradict each other).
     """
     pure = pure or {}
-    ends = {rank: np.full(len(c.name), np.nan) for rank, c in found.chains.items()}
+    ends: dict[int, list[float | None]] = {rank: [None] * len(c.name) for rank, c in found.chains.items()}
     arrived: list[dict[int, float]] = [{} for _ in found.members]
     position = dict.fromkeys(found.chains, 0)
     computed = {r: found.begin[r] + float(c.start[0]) for r, c in found.chains.items()}
-    original_first = {r: found.begin[r] + float(c.start[0]) for r, c in found.chains.items()}
+    begun = min(computed.values())
     for rank, change in changes.items():
         computed[rank] -= change.lead_us
     blocked: dict[tuple[int, int], list[int]] = defaultdict(list)
-    opening = {rank: _first_segment(chain) for rank, chain in found.chains.items()}
+    rows = {rank: _events(chain, changes.get(rank)) for rank, chain in found.chains.items()}
     ready = list(found.chains)
     while ready:
         rank = ready.pop()
-        chain, own, end = found.chains[rank], changes.get(rank), ends[rank]
+        name, end = found.chains[rank].name, ends[rank]
+        after, busy, lags, lengths, opening = rows[rank]
+        queued, joint = found.ready[rank] if found.ready else None, found.joint[rank]
         i = position[rank]
-        while i < len(chain.name):
-            awaited = int(chain.after[i])
-            if awaited >= 0 and np.isnan(end[awaited]):
+        while i < len(name):
+            awaited = after[i]
+            freed = end[awaited] if awaited >= 0 else None
+            if awaited >= 0 and freed is None:
                 blocked[rank, awaited].append(rank)
                 break
-            before, part = found.ready[rank][i] if found.ready else (-1, 0.0)
-            worked = (
-                computed[rank]
-                if before < 0
-                else float(end[before]) - (1 - max(part, 0.0)) * _length(chain, before, own)
-            )
-            released = worked if awaited < 0 else max(worked, float(end[awaited]))
-            if chain.name[i]:
-                lag = float(chain.lag[i])
-                start = released + (lag * own.gap if own and lag > 0 else lag)
-                number = found.joint[rank][i]
+            before, part = queued[i] if queued else (-1, 0.0)
+            worked = computed[rank]
+            if before >= 0:
+                finished = end[before]
+                worked = (np.nan if finished is None else finished) - (1 - max(part, 0.0)) * lengths[before]
+            released = worked if freed is None else max(worked, freed)
+            if name[i]:
+                start = released + lags[i]
+                number = joint[i]
                 if number < 0:
-                    end[i] = start + float(chain.busy[i])
+                    end[i] = start + busy[i]
                 else:
                     arrived[number][rank] = start
                     if len(arrived[number]) == len(found.members[number]):
@@ -109,31 +110,29 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
                         for member, event in found.members[number].items():
                             ends[member][event] = begin + pure.get(number, found.pure[number])
                             ready.extend(blocked.pop((member, event), ()))
-                i += 1
-                continue
-            lag = float(chain.lag[i]) * (own.gap if own else 1.0)
-            end[i] = (released if i == opening[rank] else released + lag) + _length(chain, i, own)
-            computed[rank] = end[i]
+            else:
+                computed[rank] = (released if i == opening else released + lags[i]) + lengths[i]
+                end[i] = computed[rank]
             i += 1
         position[rank] = i
-    if any(position[r] < len(c.name) for r, c in found.chains.items()) or any(np.isnan(e).any() for e in ends.values()):
+    if any(position[r] < len(c.name) for r, c in found.chains.items()):
         return None
-    last = max(float(e.max()) for e in ends.values())
-    return last - min(original_first.values())
+    every = np.array([end for of_rank in ends.values() for end in of_rank], float)
+    return None if np.isnan(every).any() else float(every.max()) - begun
 
 
-def _length(chain: Chain, segment: int, change: Change | None) -> float:
-    """A computing segment with its gaps, microseconds, after the change."""
-    if change is None:
-        return float(chain.busy[segment] + chain.gap[segment])
-    factor = (
-        change.compute if isinstance(change.compute, float) else float(np.take(change.compute, segment, mode="clip"))
-    )
-    return float(chain.busy[segment]) * factor + float(chain.gap[segment]) * change.gap
-
-
-def _first_segment(chain: Chain) -> int:
-    return next((i for i, name in enumerate(chain.name) if not name), -1)
+def _events(chain: Chain, change: Change | None) -> tuple[list[int], list[float], list[float], list[float], int]:
+    """Of each event: what it waits for, how long it takes, its lag, and as a computing segment its length with its
+    gaps, both after the change; and the first segment."""
+    lag, length = chain.lag, chain.busy + chain.gap
+    if change is not None:
+        talks = np.array([bool(name) for name in chain.name], bool)
+        lag = np.where(talks & ~(lag > 0), lag, lag * change.gap)
+        every = np.arange(len(chain.name))
+        factor = change.compute if isinstance(change.compute, float) else np.take(change.compute, every, mode="clip")
+        length = chain.busy * factor + chain.gap * change.gap
+    first = next((i for i, name in enumerate(chain.name) if not name), -1)
+    return chain.after.tolist(), chain.busy.tolist(), lag.tolist(), length.tolist(), first
 
 
 def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | None = None) -> dict[int, Change] | None:
