@@ -185,7 +185,7 @@ def _conversation() -> Iterator[dict[str, Any]]:
     yield {"jsonrpc": "2.0", "method": "notifications/initialized"}
     asked: list[tuple[str, dict[str, Any]]] = [
         ("advise", {"path": "run"}), ("facts", {"path": "run", "prefix": "step."}), ("doctor", {"path": "run"}),
-        ("explain", {"rule": "COMP001"}), ("rules_search", {"query": "AllReduce"}),
+        ("explain", {"rule": "COMP010"}), ("rules_search", {"query": "AllReduce"}),
         ("compare", {"before": "run", "after": "run"}),
     ]  # fmt: skip
     for number, (tool, arguments) in enumerate(asked, 10):

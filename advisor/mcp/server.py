@@ -9,6 +9,7 @@ from typing import Any
 from advisor.basics.errors import AdvisorError, UsageError
 from advisor.knowledge.words import word
 from advisor.mcp import schemas
+from advisor.mcp.pending import Answers, Questions
 from advisor.mcp.tools import SCHEME, Tools
 
 log = logging.getLogger("advisor")
@@ -27,7 +28,8 @@ def serve(tools: Tools) -> None:
 
     async def run() -> None:
         async with stdio_server() as (requests, answers):
-            await server.run(requests, answers, server.create_initialization_options())
+            questions = Questions(requests)
+            await server.run(questions, Answers(answers, questions), server.create_initialization_options())
 
     anyio.run(run)
 

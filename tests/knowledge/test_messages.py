@@ -21,8 +21,8 @@ SIGNS = re.compile(r"^(?:\{\d\}|[～，：…'\s])+$")
         ("is cut short: the last row ends in the middle and was left out, 1843 rows were kept",
          "被截断：最后一行不完整，未使用；保留1843行"),
         ("it holds more than 9 entries; it was not unpacked", "条目超过9个；未解压"),
-        ("3 of 9 values of Duration(us) are negative, which no time, size or count can be; left out",
-         "Duration(us)的9个值中有3个为负数，而时间、大小和次数不可能为负；未使用"),
+        ("3 of 9 values of Duration(us) are negative, which no time, size, count or share can be; left out",
+         "Duration(us)的9个值中有3个为负数，而时间、大小、次数和占比不可能为负；未使用"),
         ("something nobody translated", "something nobody translated"),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -231,6 +232,20 @@ def test_a_profile_that_changes_is_read_again(place, tmp_path):
     next((root / "run0").rglob("step_trace_time.csv")).touch()
     assert tools._report("run0") is not first
     assert len(tools._reports) <= KEPT_REPORTS
+
+
+def test_questions_that_were_piped_in_are_answered(place):
+    """A script closes its input behind the last question; the answers come all the same, and the server ends."""
+    questions = "\n".join(json.dumps(each) for each in _conversation()) + "\nno JSON\n"
+    command = [sys.executable, "-m", "advisor", "mcp", "--root", str(place), "-q"]
+    ended = subprocess.run(
+        command, input=questions, capture_output=True, text=True, timeout=120, check=False, cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    answers = {answer["id"]: answer for answer in map(json.loads, ended.stdout.splitlines()) if "id" in answer}
+    asked = {each["id"] for each in _conversation() if "id" in each}
+    assert ended.returncode == 0 and asked <= answers.keys()
+    assert json.loads(answers[10]["result"]["content"][0]["text"])["schema_version"]
 
 
 def test_a_missing_root_is_told(capsys):

@@ -49,6 +49,9 @@ def summarise(
     breakdown = {name: value for name in _BREAKDOWN if (value := facts.number(f"step.{name}_share", RUN)) is not None}
     if facts.value("step.computing_includes_idle", RUN) is True:
         breakdown = {name: share for name, share in breakdown.items() if name != "computing"}
+    gap = facts.number("step.interval_share", RUN)
+    if breakdown and "idle" not in breakdown and gap is not None:
+        breakdown["idle"] = gap  # the older step trace tells of the gap before each step alone
     waiting = facts.number("data.wait_share", RUN)
     if not breakdown and step_us is not None and waiting is not None:
         breakdown = {"data_wait": waiting, "own": 1.0 - waiting}

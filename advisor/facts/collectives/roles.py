@@ -21,6 +21,8 @@ FORWARD_SHARE = limit("groups", "forward_share")
 """Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
 NEGLIGIBLE = limit("groups", "negligible")
 """Part of the largest reduction of its ranks below which a group's reductions hold no weights, but a norm or a loss."""
+SAME_SIZE = limit("groups", "same_size")
+"""Sizes that differ by less are of one tensor."""
 HIDDEN_SHARE = limit("groups", "hidden_share")
 """Sharded operators wait for their exchange; what computation runs beside most of the time, none of them waits for."""
 
@@ -124,7 +126,8 @@ def _tell_tensor_from_data(
     exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
     tensor-parallel; gradients leave forward without a collective. Where micro-batches follow one another, no pause is
     as long as a step's forward, whatever is exchanged: what computation hides is no exchange of operators either. Ranks
-    that gather in one communicator and reduce in another do both for one purpose: weights and their gradients, say."""
+    that gather in one communicator and reduce in another do both for one purpose: weights and their gradients, say.
+    Stages of a pipeline wait for each other: there the sizes tell."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -141,11 +144,31 @@ def _tell_tensor_from_data(
         else:
             silent = _silence(group, exchanges, computing)
             waited = hidden.get(group, 0.0) < HIDDEN_SHARE
-            roles[group] = "tensor" if silent is not None and silent < FORWARD_SHARE and waited else "data"
+            inside = _moves_activations(group, len(groups[group]), exchanges)
+            always = silent is not None and silent < FORWARD_SHARE and waited
+            roles[group] = "tensor" if always or inside else "data"
     reducing = {frozenset(groups[g]): roles[g] for g in unnamed if any(kinds[g][kind] for kind in REDUCTIONS)}
     for group in unnamed:
         if set(kinds[group]) == {"allgather"}:
             roles[group] = reducing.get(frozenset(groups[group]), roles[group])
+
+
+def _moves_activations(group: str, members: int, exchanges: dict[int, Exchanges]) -> bool:
+    """Whether a rank that hands over to other stages mostly reduces as many bytes in this group as it hands over, as
+    often at least: sharded operators exchange what a stage passes on, gradients are as large as weights."""
+    for ex in exchanges.values():
+        if group not in ex.groups:
+            continue
+        kinds, told = ex.kinds(), ex.size_bytes > 0
+        passed = ex.size_bytes[np.isin(kinds, ("send", "batchsendrecv")) & told]
+        reduced = ex.size_bytes[(ex.group == ex.groups.index(group)) & np.isin(kinds, REDUCTIONS) & told]
+        if not len(passed) or len(reduced) < len(passed):
+            continue
+        # a ring moves a part of the tensor on each of its ways round
+        ways = np.outer(np.unique(passed), (1.0, 2 * (members - 1) / members, members - 1.0)).ravel()
+        alike = np.isclose(reduced[:, None], ways, rtol=SAME_SIZE, atol=0.0).any(axis=1)
+        return bool(2 * alike.sum() > len(reduced))
+    return False
 
 
 def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:

@@ -226,9 +226,11 @@ def _contradict(rank: Rank, text: str, *tables: str) -> None:
 
 def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
     """Ranks that communicate wait for each other: their steps are of one length on average. One by one they need not
-    be: whoever is ready first at a step's end waits in the next one, most of all behind a warm-up."""
-    factor = section("contradiction")["one_job_factor"]
-    lengths = {rank: float(np.mean(one.time)) for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
+    be: whoever is ready first at a step's end waits in the next one. The first step says least, as it follows nothing,
+    or a warm-up in which the others were later."""
+    factor, fewest = section("contradiction")["one_job_factor"], int(section("odd_ends")["steps"])
+    behind = {rank: one.time[int(len(one.steps) >= fewest) :] for rank, one in times.items()}
+    lengths = {rank: float(behind[rank].mean()) for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
     if len(lengths) < 2:
         return
     usual = float(np.median(list(lengths.values())))

@@ -29,7 +29,7 @@ def settle(
 ) -> dict[int, StepTimes]:
     """All recorded steps with the phase `start_gap`, and time and idle that contain it.
 
-    Ranks whose table tells no `Preparing`, and whole recordings in one row, stay as they are.
+    Ranks of which neither kernels nor `Preparing` tell it, and whole recordings in one row, stay as they are.
     """
     found = dict(times)
     guessed: list[int] = []
@@ -38,16 +38,17 @@ def settle(
         if one.table == "kernels":
             if course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
-        elif one.table == "steps" and "preparing" in one.phases and one.steps not in (("0",), ("",)):
+        elif one.table == "steps" and one.steps not in (("0",), ("",)):
+            prepared = "preparing" in one.phases
             if _is_clipped(one, frameworks.get(rank, "unknown")):
-                found[rank] = _inside(one, course)
+                found[rank] = _inside(one, course) if prepared else one
             elif course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
-            elif len(one.steps) > 1:
+            elif prepared and len(one.steps) > 1:
                 guessed.append(rank)
     if guessed:
         several = [times[rank] for rank in guessed]
-        beside = _is_beside(several)
+        beside = False if _are_in_the_row_before(several) else _is_beside(several)
         if beside is not None or not _is_ahead(several):
             for rank in guessed:
                 gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
@@ -166,10 +167,23 @@ def _is_ahead(times: list[StepTimes]) -> bool:
     return not length.size or float(np.median(wait)) >= section("start_gap")["ahead_share"] * float(np.median(length))
 
 
+def _are_in_the_row_before(times: list[StepTimes]) -> bool:
+    """Whether each row idles at least as long as the next step waits, and the last row, which none follows, less than
+    its own step does: then the waits stand in the rows before them."""
+    limits, shown = section("start_gap"), 0
+    for one in times:
+        wait, idle = (np.nan_to_num(one.phases.get(name, np.zeros(len(one.time)))) for name in ("preparing", "idle"))
+        slack = limits["telling_share"] * one.time
+        holds = len(wait) > 1 and bool((idle[:-1] >= wait[1:] - slack[:-1]).all())
+        shown += holds and bool(idle[-1] < wait[-1] - slack[-1])
+    return 2 * shown > len(times)
+
+
 def _is_beside(times: list[StepTimes]) -> bool | None:
     """Whether `Preparing` stands in no row, as ranks of one synchronous job show whose steps are of one length: if
-    they wait differently long and the sum with the wait is what is equal, the rows lack it. None where they wait
-    alike. The first step follows no other and is left out; a lone step shows nothing."""
+    they wait differently long and the sum with the wait is what is equal, rather than the rows or the rows without the
+    next step's wait, the rows lack it. None where they wait alike. The first step follows no other and is left out; a
+    lone step shows nothing."""
     limits = section("start_gap")
     length, wait = _lengths(times)
     if (
@@ -178,7 +192,11 @@ def _is_beside(times: list[StepTimes]) -> bool | None:
         or not float(np.ptp(wait, axis=0).mean()) > limits["telling_share"] * float(length.mean())
     ):
         return None
-    return float(np.ptp(length + wait, axis=0).mean()) <= float(np.ptp(length, axis=0).mean())
+    forms = [length + wait, length]
+    if length.shape[1] > 1:
+        forms = [form[:, :-1] for form in forms] + [(length + wait)[:, :-1] - wait[:, 1:]]
+    beside, *others = (float(np.ptp(form, axis=0).mean()) for form in forms)
+    return beside <= min(others)
 
 
 def _lengths(times: list[StepTimes]) -> tuple[Floats, Floats]:

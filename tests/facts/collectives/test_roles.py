@@ -111,3 +111,29 @@ def test_weights_may_be_gathered_in_a_communicator_of_their_own():
     )  # fmt: skip
     found = roles_of({"g": (0, 1), "r": (0, 1)}, {}, {0: both}, {0: COMPUTING_US}, "", {})
     assert found == {"g": "data", "r": "data"}
+
+
+@pytest.mark.parametrize(
+    ("members", "size", "role"),
+    [
+        ((0, 1), 1.6e7, "tensor"),  # what a stage hands over, two ranks: a ring moves as many bytes
+        ((0, 1, 2, 3), 1.5 * 1.6e7, "tensor"),  # four ranks: half as many again
+        ((0, 1), 4.0e8, "data"),  # buckets of gradients
+        ((0, 1), 1.0e6, "data"),
+    ],
+)
+def test_in_a_pipeline_sharded_operators_are_known_by_what_stages_hand_over(members, size, role):
+    """A stage waits half of a step for its first micro-batch, so that pauses tell nothing; sizes do."""
+    program = [("send", 1.6e7)] * 4 + [("allreduce", size)] * 16
+    at = 12_000 + 600.0 * np.arange(len(program))
+    start = np.array([[step * STEP_US + each for each in at] for step in range(3)]).ravel()
+    kinds, count = ("send", "allreduce"), len(program)
+    which = np.tile([kinds.index(kind) for kind, _ in program], 3)
+    flat, whole = np.zeros(3 * count), np.zeros(3 * count, np.int64)
+    found = Exchanges(
+        ("1", "2", "3"), ("next", "g"), kinds, np.repeat(np.arange(3), count), which, which, kinds, whole,
+        ((start + 1.0) * 1000).astype(np.int64), flat + 100.0, flat + 80.0, flat,
+        np.tile([each for _, each in program], 3), flat + 80.0, None, 1,
+    )  # fmt: skip
+    roles = roles_of({"next": (0, 8), "g": members}, {}, {0: found}, {0: COMPUTING_US}, "", {})
+    assert roles == {"next": "pipeline", "g": role}

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from advisor.config import load_config
 from advisor.exchange import report_from_json, report_to_json
-from advisor.facts.base import FactKind
+from advisor.facts.base import FactKind, Run
 from advisor.facts.recording.bounds import bounds_of, impossible
+from advisor.facts.recording.witnesses import _lengths
 from advisor.facts.registry import catalogue
+from advisor.facts.step.times import StepTimes
 from advisor.model import RUN, Confidence, Fact, Report
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
+from advisor.sources.base import Profile, Rank
+from advisor.sources.reference import TableRef
 from benchmarks.mutants.cells import load, store
 from benchmarks.mutants.profiles import write_originals
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
@@ -187,6 +193,19 @@ def test_a_slow_warm_up_is_no_contradiction(tmp_path: Path) -> None:
     report = _report(tmp_path)
     assert not [problem.problem for problem in report.problems]
     assert [f.verdict for f in report.findings if f.role.value == "root_cause"][:1] == ["host-dispatch-bound"]
+
+
+def test_a_first_step_in_which_one_rank_was_last_is_no_contradiction() -> None:
+    """Who compiles longest before its first kernel waits for nobody in its first row, its peers do in theirs."""
+    exposed = {0: [42.0, *[0.4] * 5], 1: [96.0, *[0.4] * 5], 2: [0.4] * 6}
+    phases = {rank: {"exposed": np.array(us)} for rank, us in exposed.items()}
+    times = {rank: StepTimes(tuple("123456"), one["exposed"] + 11.6, one, "steps") for rank, one in phases.items()}
+    table = TableRef("steps", (Path("step_trace_time.csv"),), "csv.table")
+    run = Run(Profile("", [Rank(r, Path(), {"steps": table}) for r in times]))
+    _lengths(run, times)
+    assert not any(rank.problems for rank in run.ranks)
+    _lengths(run, {**times, 2: replace(times[2], time=times[2].time * 2)})
+    assert any(rank.problems for rank in run.ranks)
 
 
 def test_host_events_in_another_unit_lead_to_nothing_certain(tmp_path: Path) -> None:
