@@ -20,7 +20,7 @@ from advisor.facts.collectives.roles import hidden_by_computing, roles_of, weigh
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import is_expert
 from advisor.facts.recording.kind import RECORDING, recording_of
-from advisor.facts.step.steps import steady
+from advisor.facts.step.steps import steady, stepped_courses
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 from advisor.sources.topology import joined
@@ -105,7 +105,7 @@ def partition(run: Run) -> Partition:
     recording = recording_of(run)
     turns = {} if recording.has_steps else {rank: one.executions for rank, one in run.each(RECORDING).items()}
     computing = {rank: us / max(turns.get(rank, 1), 1) for rank, us in computing.items()}
-    hidden = hidden_by_computing(exchanges, run.each(COURSE))
+    hidden = hidden_by_computing(exchanges, stepped_courses(run))
     trains = recording.kind != "inference"
     purpose = _exchange(run)
     found.role = roles_of(found.groups, names, exchanges, computing, purpose, hidden, turns=turns, trains=trains)

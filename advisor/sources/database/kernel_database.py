@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.basics.arrays import Ints
+from advisor.basics.numbering import numbered
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
 from advisor.sources.database.dbfile import connect, distinct_steps, read_texts, step_query
@@ -79,14 +80,11 @@ class Texts(dict[Any, str]):
         """The same of ids in an array."""
         import polars as pl
 
-        column = pl.Series(ids)
-        different = column.unique()
-        found = [None if value == NOTHING else self.get(value) for value in different.to_list()]
-        lost = [v for v, text in zip(different.to_list(), found, strict=True) if text is None and v != NOTHING]
+        different, place = numbered(ids)
+        found = [None if value == NOTHING else self.get(value) for value in different.tolist()]
+        lost = [v for v, text in zip(different.tolist(), found, strict=True) if text is None and v != NOTHING]
         self.lost += int(np.isin(ids, lost).sum()) if lost else 0
-        texts = pl.Series(map(_text, found), dtype=pl.String)
-        told: pl.Series = column.replace_strict(different, texts, return_dtype=pl.String)
-        return told
+        return pl.Series(map(_text, found), dtype=pl.String).gather(place)
 
 
 def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
