@@ -11,8 +11,8 @@ from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
-from advisor.facts.device.course import COURSE, ROUNDING_US, Chain
-from advisor.facts.step.steps import steady
+from advisor.facts.device.course import ROUNDING_US, Chain
+from advisor.facts.step.steps import steady, stepped_courses
 from advisor.knowledge.measuring import limit
 
 MOST_MISSED = limit("meetings", "most_missed")
@@ -43,8 +43,7 @@ class Model:
 
 def build(run: Run) -> Model | None:
     """The chains with their meetings; None where chains are missing or do not fit together."""
-    courses = run.each(COURSE)
-    chains = {rank: c.chain for rank, c in courses.items() if c.chain is not None}
+    chains = {rank: c.chain for rank, c in stepped_courses(run).items() if c.chain is not None}
     if len(chains) < 2 or set(chains) != set(steady(run)) or len({c.step for c in chains.values()}) != 1:
         return None
     exchanges = run.each(EXCHANGES)

@@ -19,7 +19,7 @@ from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.collectives.roles import hidden_by_computing, roles_of, weights_shared
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import is_expert
-from advisor.facts.step.steps import steady
+from advisor.facts.step.steps import steady, stepped_courses
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 from advisor.sources.topology import joined
@@ -101,7 +101,7 @@ def partition(run: Run) -> Partition:
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
     shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
-    hidden = hidden_by_computing(exchanges, run.each(COURSE))
+    hidden = hidden_by_computing(exchanges, stepped_courses(run))
     found.role = roles_of(found.groups, names, exchanges, computing, _exchange(run), hidden)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
