@@ -71,7 +71,7 @@ KINDS = (
     kind("link.message_bytes", "bytes", "link", "mean size of its messages", needs=_NEEDS),
     kind("link.transfer_us", "us", "link", "time it transfers, per step", needs=_NEEDS),
     kind("link.excess_us", "us", "link", "transfer time above what the same messages take elsewhere, per step",
-         formula="transfer time × (1 − bandwidth ratio)", needs=_NEEDS),
+         formula="transfer time × (1 − bandwidth ratio), of the sender that loses most", needs=_NEEDS),
     kind("link.is_worse_direction", "bool", "link",
          "the opposite direction of the same pair is faster, or not measured", needs=_NEEDS),
     kind("link.saving_us", "us", "link", "what the step gains at the usual bandwidth",

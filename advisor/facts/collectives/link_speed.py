@@ -327,8 +327,12 @@ def _medians(link: Link) -> tuple[Floats, Floats]:
 
 
 def excess_us(links: list[Link]) -> float:
-    """Microseconds a step that these links transfer longer than usual."""
-    return sum(one.us * max(1 - (one.ratio or 1.0), 0.0) for one in links) / max(links[0].steps, 1)
+    """Microseconds a step that these links transfer longer than usual: of the sender that loses most, for senders and
+    the two directions of a link transfer side by side."""
+    lost: dict[int, float] = defaultdict(float)
+    for one in links:
+        lost[one.source] += one.us * max(1 - (one.ratio or 1.0), 0.0)
+    return max(lost.values()) / max(links[0].steps, 1)
 
 
 Sets = dict[tuple[int, str, str], list[Link]]
