@@ -81,9 +81,10 @@ def test_of_a_folder_and_its_copy_the_copy_is_left_out(make_rank, tmp_path, rank
     assert f"backup_{own.name}" in problems(profile) or any("backup_" in p.file for p in profile.problems)
 
 
-def test_a_closed_device_folder_of_an_older_export_is_told(tmp_path, monkeypatch):
+@pytest.mark.parametrize("below", ["", "timeline", "summary"])
+def test_a_closed_device_folder_of_an_older_export_is_told(tmp_path, monkeypatch, below):
     """What cannot be opened is no raw data that somebody has to parse."""
-    device = tmp_path / "PROF_000001_20250101000000000_AB" / "device_0"
+    device = tmp_path / "PROF_000001_20250101000000000_AB" / "device_0" / below
     device.mkdir(parents=True)
     scan = os.scandir
 
@@ -95,7 +96,7 @@ def test_a_closed_device_folder_of_an_older_export_is_told(tmp_path, monkeypatch
     monkeypatch.setattr(os, "scandir", closed)
     profile = load_profile([tmp_path])
     told = [p for rank in profile.ranks for p in rank.problems if "permission denied" in p.problem]
-    assert told and told[0].file.endswith("device_0") and not any(rank.unparsed for rank in profile.ranks)
+    assert told and told[0].file.endswith(device.name) and not any(rank.unparsed for rank in profile.ranks)
 
 
 def test_a_folder_called_like_a_file_is_no_capture(tmp_path):

@@ -62,9 +62,9 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     in which they are not; and how that is known: replay, schedule or comparison."""
     often = float(np.median([entry.recurrence for entry in slow]))
     gain = what_if_late(run, slow) if replayed else None
-    if gain is not None:
-        return gain * often, "replay"
     layout, late = partition(run), latenesses(run)
+    if gain is not None:
+        return min(gain, _waited_for(slow, layout)) * often, "replay"
     mine = {entry.rank for entry in slow}
     compared = 0.0
     for stage in {layout.stage.get(rank) for rank in mine}:
@@ -78,6 +78,18 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     if scheduled is not None and scheduled < compared:
         return scheduled * often, "schedule"
     return compared * often, "comparison"
+
+
+def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
+    """How long the peers of these ranks wait for them, microseconds a step: no more is gained by ending it. A part of
+    what makes a rank late may be hidden behind its own waiting."""
+    if any(entry.across for entry in slow):
+        return np.inf
+    longest: dict[int | None, float] = {}
+    for entry in slow:
+        stage = layout.stage.get(entry.rank)
+        longest[stage] = max(longest.get(stage, 0.0), entry.late_us)
+    return sum(longest.values())
 
 
 def _scheduled(run: Run, late: Iterable[Lateness], layout: Partition) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
-from advisor.facts.device.course import COURSE, ROUNDING_US, Chain
-from advisor.facts.step.steps import steady
+from advisor.facts.device.course import ROUNDING_US, Chain
+from advisor.facts.step.steps import steady, stepped_courses
 from advisor.knowledge.measuring import limit
 
 MOST_MISSED = limit("meetings", "most_missed")
@@ -43,8 +43,7 @@ class Model:
 
 def build(run: Run) -> Model | None:
     """The chains with their meetings; None where chains are missing or do not fit together."""
-    courses = run.each(COURSE)
-    chains = {rank: c.chain for rank, c in courses.items() if c.chain is not None}
+    chains = {rank: c.chain for rank, c in stepped_courses(run).items() if c.chain is not None}
     if len(chains) < 2 or set(chains) != set(steady(run)) or len({c.step for c in chains.values()}) != 1:
         return None
     exchanges = run.each(EXCHANGES)
@@ -82,6 +81,7 @@ def build(run: Run) -> Model | None:
         found.absent.append(None if everyone else 0.0)
     if alone > MOST_MISSED * sum(map(len, meetings.values())):
         return None
+    _forget_chance(found, len(found.members) - len(pairs))
     found.ready = _ready(found, len(found.members) - len(pairs))
     _one_clock(found)
     for number, events in enumerate(found.members):
@@ -93,6 +93,37 @@ def build(run: Run) -> Model | None:
             # where the last one at hand found everybody there, the absent had not been later
             found.absent[number] = begun if begun - latest > ROUNDING_US + PURE_SLACK * found.pure[number] else None
     return found
+
+
+def _forget_chance(found: Model, collectives: int) -> None:
+    """Computing that starts shortly behind a collective's end was released by it if it is so on most members, which run
+    the same program; where launches come late, collectives end by chance just before one."""
+    waiting = {rank: _computing_after(chain) for rank, chain in found.chains.items()}
+    for events in found.members[:collectives]:
+        released = {rank: waiting[rank].get(i, []) for rank, i in events.items()}
+        chosen = [rank for rank, segments in released.items() if segments]
+        if 2 * len(chosen) < len(events):
+            for rank in chosen:
+                found.chains[rank] = _launched(found.chains[rank], released[rank])
+
+
+def _computing_after(chain: Chain) -> dict[int, list[int]]:
+    """Collective -> the segments that its end let start."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for i, (name, by) in enumerate(zip(chain.name, chain.after.tolist(), strict=True)):
+        if not name and by >= 0:
+            found[by].append(i)
+    return found
+
+
+def _launched(chain: Chain, segments: list[int]) -> Chain:
+    """The chain with these segments behind the one before them instead, each as late as it was launched."""
+    after, lag = chain.after.copy(), chain.lag.copy()
+    for i in segments:
+        before = next((n for n in range(i - 1, -1, -1) if not chain.name[n]), None)
+        ended = 0.0 if before is None else float(chain.start[before] + chain.busy[before] + chain.gap[before])
+        after[i], lag[i] = -1, max(float(chain.start[i]) - ended, 0.0)
+    return replace(chain, after=after, lag=lag)
 
 
 def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]:

@@ -16,8 +16,8 @@ from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
-from advisor.facts.device.course import COURSE, Course
-from advisor.facts.step.steps import steady
+from advisor.facts.device.course import Course
+from advisor.facts.step.steps import steady, stepped_courses
 
 
 @computed
@@ -72,10 +72,16 @@ class Exposure:
 
 
 @computed
+def _courses(run: Run) -> dict[int, Course]:
+    """Courses that tell what is exposed in a step."""
+    return {rank: course for rank, course in stepped_courses(run).items() if course.exposed_by_name}
+
+
+@computed
 def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of."""
     exchanges = run.each(EXCHANGES)
-    courses = run.each(COURSE)
+    courses = _courses(run)
     layout = partition(run)
     parts = _Parts(joints(run), layout)
     times = steady(run)
@@ -87,7 +93,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
         exposed = phases.get("exposed", phases.get("tail"))
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
-        if rank in courses and courses[rank].exposed_by_name and (pure or rank not in exchanges):
+        if rank in courses and (pure or rank not in exchanges):
             found[rank] = _measured(courses[rank], pure, total, layout.is_ring)
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
@@ -135,7 +141,7 @@ def exposed_of(
 ) -> float | None:
     """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
     exposed waiting, or of some `rows` only. None where kernels do not tell, or name none of these."""
-    courses = run.each(COURSE)
+    courses = _courses(run)
     layout = partition(run)
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for joint in joints(run):
@@ -144,7 +150,7 @@ def exposed_of(
             chosen = np.ones(len(joint.names), bool) if rows is None else rows(joint)
             shortest = joint.transfer_us
             for rank in joint.ranks:
-                if rank not in courses or not courses[rank].exposed_by_name:
+                if rank not in courses:
                     continue
                 for at in np.flatnonzero(chosen).tolist():
                     pure[rank][joint.names[at]] += float(shortest[at]) * part

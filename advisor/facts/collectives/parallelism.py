@@ -19,7 +19,8 @@ from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.collectives.roles import hidden_by_computing, roles_of, weights_shared
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import is_expert
-from advisor.facts.step.steps import steady
+from advisor.facts.recording.kind import RECORDING, recording_of
+from advisor.facts.step.steps import steady, stepped_courses
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 from advisor.sources.topology import joined
@@ -101,8 +102,13 @@ def partition(run: Run) -> Partition:
     names = {k: v for rank in run.ranks for k, v in (rank.info.get("group_names") or {}).items()}
     shares = {rank: (t.share("computing"), float(np.median(t.time))) for rank, t in steady(run).items()}
     computing = {rank: share * time for rank, (share, time) in shares.items() if share is not None}
-    hidden = hidden_by_computing(exchanges, run.each(COURSE))
-    found.role = roles_of(found.groups, names, exchanges, computing, _exchange(run), hidden)
+    recording = recording_of(run)
+    turns = {} if recording.has_steps else {rank: one.executions for rank, one in run.each(RECORDING).items()}
+    computing = {rank: us / max(turns.get(rank, 1), 1) for rank, us in computing.items()}
+    hidden = hidden_by_computing(exchanges, stepped_courses(run))
+    trains = recording.kind != "inference"
+    purpose = _exchange(run)
+    found.role = roles_of(found.groups, names, exchanges, computing, purpose, hidden, turns=turns, trains=trains)
     _find_stages(run, found, ranks, exchanges)
     world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
     _find_sizes(found, world)

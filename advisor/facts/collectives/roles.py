@@ -34,11 +34,16 @@ def roles_of(
     computing: dict[int, float],
     exchange: str,
     hidden: Mapping[str, float],
+    *,
+    turns: Mapping[int, int] | None = None,
+    trains: bool = True,
 ) -> dict[str, str]:
     """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
     rank's computation a step, microseconds; `exchange` is what ranks that mostly exchange all with all do it for, where
     kernels or the framework tell ("expert", "context", else ""); `hidden` is the part of a
-    group's time that computation hides, where kernels tell it."""
+    group's time that computation hides, where kernels tell it; `turns` is how often each rank repeats the same
+    kernels where nothing marks steps, and `computing` then is that of one turn. Where nothing `trains`, no gradients
+    are reduced."""
     roles = {}
     for group in groups:
         word = re.sub(r"[^a-z].*", "", names.get(group, group).lower())
@@ -55,7 +60,10 @@ def roles_of(
             roles[group] = "pipeline"
         elif group not in roles and exchange and 2 * counts["alltoall"] > sum(counts.values()):
             roles[group] = exchange
-    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden)
+    if not trains:
+        served = [g for g in kinds if g not in roles and any(kinds[g][kind] for kind in REDUCTIONS)]
+        roles.update(dict.fromkeys(served, "tensor"))
+    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden, turns or {})
     _tell_rings_from_pipelines(groups, roles, exchanges, named)
     return roles
 
@@ -121,6 +129,7 @@ def _tell_tensor_from_data(
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
     hidden: Mapping[str, float],
+    turns: Mapping[int, int],
 ) -> None:
     """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
     exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
@@ -142,7 +151,7 @@ def _tell_tensor_from_data(
         elif others and mine < min(others):
             roles[group] = "data"
         else:
-            silent = _silence(group, exchanges, computing)
+            silent = _silence(group, exchanges, computing, turns)
             waited = hidden.get(group, 0.0) < HIDDEN_SHARE
             inside = _moves_activations(group, len(groups[group]), exchanges)
             always = silent is not None and silent < FORWARD_SHARE and waited
@@ -171,12 +180,17 @@ def _moves_activations(group: str, members: int, exchanges: dict[int, Exchanges]
     return False
 
 
-def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, float]) -> float | None:
+def _silence(
+    group: str, exchanges: dict[int, Exchanges], computing: dict[int, float], turns: Mapping[int, int]
+) -> float | None:
     """Longest pause of this group's reductions in a step, in units of the step's computation: the median over steps of
     one member. Sharded weights are gathered in forward as well (FSDP, ZeRO-3), but gradients are reduced in backward
-    only. None where starts are not told, or for one step only."""
+    only. Where nothing marks the steps, each turn has one such pause at least, and the last of as many is taken. None
+    where starts are not told, or for one step only."""
     for rank, ex in exchanges.items():
-        if group not in ex.groups or len(ex.steps) < 2 or ex.scale > 1:
+        unmarked = len(ex.steps) < 2
+        count = turns.get(rank, 0) if unmarked else len(ex.steps)
+        if group not in ex.groups or count < 2 or ex.scale > 1:
             continue
         mine = (ex.group == ex.groups.index(group)) & (ex.start_ns > 0)
         reducing = mine & np.isin(ex.kinds(), REDUCTIONS)
@@ -184,12 +198,15 @@ def _silence(group: str, exchanges: dict[int, Exchanges], computing: dict[int, f
         order = np.argsort(ex.start_ns[mine])
         start = ex.start_ns[mine][order] / 1000
         end = start + ex.elapsed_us[mine][order]
-        if len(start) < 4 or len(np.unique(ex.step[mine])) < 2:
+        if len(start) < max(4, count) or (not unmarked and len(np.unique(ex.step[mine])) < 2):
             continue
         gaps = start[1:] - np.maximum.accumulate(end)[:-1]
-        first = np.flatnonzero(np.diff(ex.step[mine][order])) + 1
-        period = float(np.median(np.diff(start[first]))) if len(first) > 1 else float(start[-1] - start[0])
-        per_step = [float(part.max()) for part in np.split(gaps, first) if len(part)]
+        if unmarked:
+            longest, period = float(np.sort(gaps)[-(count - 1)]), float(start[-1] - start[0]) / count
+        else:
+            first = np.flatnonzero(np.diff(ex.step[mine][order])) + 1
+            period = float(np.median(np.diff(start[first]))) if len(first) > 1 else float(start[-1] - start[0])
+            longest = float(np.median([float(part.max()) for part in np.split(gaps, first) if len(part)]))
         unit = computing.get(rank) or period
-        return max(float(np.median(per_step)), 0.0) / unit if unit > 0 else None
+        return max(longest, 0.0) / unit if unit > 0 else None
     return None

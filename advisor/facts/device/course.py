@@ -301,9 +301,10 @@ def _chain(kernels: Kernels, communication: Mask, inside: Mask, step: str) -> Ch
         computed = float(ends[done - 1]) if done else -np.inf
         # a communicator runs its operations one by one: what starts right after another of them was queued behind it
         queued = _releasing(talk_begin, talk_end, -np.inf, start)
-        follows = (talk_end[queued] > computed) & (talk_end[queued] <= start)
+        same = communicator[queued] == _communicator(label)
+        follows = (talk_end[queued] > computed) & (same | (talk_end[queued] <= start))
         beside = not _alone(work_begin, ends, start, float(end[i]))
-        queued = queued[(beside & (communicator[queued] == _communicator(label))) | follows]
+        queued = queued[(beside & same) | follows]
         if len(queued):
             released.append(int(queued[np.argmax(talk_end[queued])]))
             lag = max(start - float(talk_end[released[-1]]), 0.0)

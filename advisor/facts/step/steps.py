@@ -196,6 +196,17 @@ def steady(run: Run) -> dict[int, StepTimes]:
     return dict(sorted(_on_all({rank: _without_cut_end(t) for rank, t in times.items()}).items()))
 
 
+@computed
+def stepped_courses(run: Run) -> dict[int, Course]:
+    """Courses whose steps are those of the run: none of a whole recording where a table tells several steps."""
+    times = steady(run)
+    return {
+        rank: course
+        for rank, course in run.each(COURSE).items()
+        if course.marked or rank not in times or times[rank].recorded <= 1
+    }
+
+
 def _on_all(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     """What is left out on one rank is left out on all."""
     odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}

@@ -4,6 +4,7 @@ versions PROF_*/device_<n>/timeline and summary."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from advisor.sources.base import Rank
@@ -17,6 +18,7 @@ from advisor.sources.text import tablefiles
 OUTPUT = "mindstudio_profiler_output"
 _RECORDING = r"PROF_.+|OPPROF_.+|.+_ascend_(?:ms|pt)"
 _DEVICE = r"device_[0-9]+"
+_TIMELINE, _SUMMARY = "timeline", "summary"
 
 
 def judge(listing: Listing) -> Judgement:
@@ -37,7 +39,7 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     if not judge(listing).recognised:
         return []
     root, devices = listing.path, listing.find_folders(_DEVICE)
-    closed = [device for each in devices if (device := list_folder(each)).problem]
+    closed = [*_closed(devices)]
     if older := _older(listing, base):
         _tell(older[0], closed)
         return older
@@ -61,6 +63,14 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     return ranks
 
 
+def _closed(devices: list[Path]) -> Iterator[Listing]:
+    """Folders of devices, and those in them into which an older msprof exported, that cannot be opened."""
+    for path in devices:
+        device = list_folder(path)
+        exported = (list_folder(path / name) for name in (_TIMELINE, _SUMMARY) if name in device.folders)
+        yield from (folder for folder in (device, *exported) if folder.problem)
+
+
 def _tell(rank: Rank, closed: list[Listing]) -> None:
     """What an older msprof exported lies in these folders, if anything."""
     for folder in closed:
@@ -73,7 +83,7 @@ def _older(listing: Listing, base: Path) -> list[Rank]:
         return []
     ranks = []
     for folder in listing.find_folders(_DEVICE):
-        timeline, summary = list_folder(folder / "timeline"), list_folder(folder / "summary")
+        timeline, summary = list_folder(folder / _TIMELINE), list_folder(folder / _SUMMARY)
         rank = Rank(0, folder, base=base, rank_known=False, layout="msprof", device=folder.name.partition("_")[2])
         rank.tables = tablefiles.find_tables(summary.path / name for name in summary.files)
         paths = [timeline.path / name for name in device_timelines.find_timelines(timeline.files)]

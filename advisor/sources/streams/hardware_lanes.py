@@ -68,6 +68,8 @@ def devices_in(path: Path) -> set[int]:
                         found.add(device)
                 at = data.find(title, at + len(title))
             kept = data[-2 * _AROUND :]  # a title at the end is seen again, with what follows it
+            if not block[-1]:  # no text holds zeros: a hole of gigabytes begins
+                break
     return found
 
 

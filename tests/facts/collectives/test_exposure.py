@@ -45,3 +45,14 @@ def test_waiting_is_told_where_kernels_have_no_names(tmp_path):
     nameless = measure([tmp_path], None, Options(jobs=1)).facts.number("communication.exposed_wait_share", RUN)
     assert named is not None and named > 0.1
     assert nameless == pytest.approx(named, rel=0.3)
+
+
+def test_exposed_time_of_the_whole_recording_is_none_of_a_step(tmp_path):
+    """Kernels without steps, beside a table that has them: what nothing hides is told by the collectives' own table."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),)), tmp_path)
+    stepped = facts.number("communication.exposed_wait_share", RUN)
+    for file in tmp_path.rglob("kernel_details.csv"):
+        pd.read_csv(file, dtype=str).drop(columns="Step ID").to_csv(file, index=False)
+    found = measure([tmp_path], None, Options(jobs=1)).facts
+    assert found.number("communication.exposed_wait_share", RUN) == pytest.approx(stepped, rel=0.3)
+    assert not found.doubted

@@ -46,6 +46,14 @@ def test_purpose_of_the_only_kind_of_group(program, role):
     """Weights may be gathered in forward; only sharded layers reduce there."""
     found = roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, "", {})
     assert found == {"g": role}
+    unmarked = {0: replace((marked := exchanges(program)), steps=("0",), step=np.zeros_like(marked.step))}
+    assert roles_of({"g": (0, 1)}, {}, unmarked, {0: COMPUTING_US}, "", {}, turns={0: 3}) == found
+
+
+def test_what_serves_reduces_no_gradients():
+    """Without a backward pass, whatever is reduced and however seldom is what sharded operators exchange."""
+    seldom = {0: exchanges(layers("allreduce", 8000, 24000))}
+    assert roles_of({"g": (0, 1)}, {}, seldom, {0: COMPUTING_US}, "", {}, trains=False) == {"g": "tensor"}
 
 
 @pytest.mark.parametrize(("exchange", "role"), [("expert", "expert"), ("context", "context"), ("", "tensor")])

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
-from advisor.sources.streams.hardware_lanes import hardware_lanes
+from advisor.sources.streams.hardware_lanes import devices_in, hardware_lanes
 
 PID = 7
 WAITS = ("EVENT_WAIT", "EVENT_WAIT_SQE", "DAVID_EVENT_WAIT", "Notify_Wait", "Iteration Refresh 3")
@@ -31,6 +31,17 @@ def _write(path: Path, overlap: bool = False) -> Path:
         events.append({"ph": "X", "name": "Computing", "pid": 9, "tid": 1, "ts": "1000000.000", "dur": 4800})
     path.write_text(json.dumps(events), encoding="utf-8")
     return path
+
+
+def test_devices_are_not_sought_behind_a_hole(tmp_path: Path) -> None:
+    """A copy that broke off leaves gigabytes of zeros, which take minutes to look through and hold nothing."""
+    path = _write(tmp_path / "trace_view.json")
+    assert devices_in(path) == {PID}
+    other = _write(tmp_path / "other.json").read_text(encoding="utf-8").replace(f'"pid": {PID}', '"pid": 3')
+    with path.open("r+b") as file:
+        file.seek(1 << 26)
+        file.write(other.encode())
+    assert devices_in(path) == {PID}
 
 
 def test_tasks_alone_tell_where_the_time_goes(tmp_path: Path) -> None:
