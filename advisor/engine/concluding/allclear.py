@@ -105,6 +105,7 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
         or _left_out(facts)
         or _uneven_files(facts)
         or _few_or_uneven_steps(facts)
+        or _single_witness(facts)
         or _unmeasured(facts, ranks)
     )
 
@@ -137,6 +138,13 @@ def _uneven_files(facts: FactSet) -> Doubt | None:
         return None
     told = some([str(file) for file in files])
     return Doubt(both("all_clear.uneven_files", files=told), both("all_clear.uneven_files_tell", files=told))
+
+
+def _single_witness(facts: FactSet) -> Doubt | None:
+    """Kernels that no other table counts or times: rows may be missing, and nothing would tell."""
+    if facts.value("collection.tables", COLLECTION) != ("kernels",):
+        return None
+    return Doubt(both("all_clear.one_table"), both("all_clear.one_table_tells"))
 
 
 def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:

@@ -76,7 +76,7 @@ def latenesses(run: Run) -> dict[int, Lateness]:
     for members in layout.peers().values():
         rows = [row[r] for r in members if r in row]
         slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1 + usual
-        if not balance.synchronous(rows):
+        if not rows or not balance.synchronous(rows):  # a stage all of whose ranks are left out has no row
             continue
         # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
         first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)

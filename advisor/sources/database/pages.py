@@ -172,8 +172,10 @@ class _Pages:
         if data[base] != _INTERIOR:
             raise Unfit("leaves at different depths")
         cells = int(data[base + 3]) << 8 | int(data[base + 4])
+        if 12 + 2 * cells > self.usable:
+            raise Unfit("more cells than a page holds")
         pointers = data[base + 12 : base + 12 + 2 * cells].astype(np.int64).reshape(-1, 2) @ np.array([256, 1])
-        if len(pointers) != cells or pointers.max(initial=0) > self.usable - 4:
+        if pointers.max(initial=0) > self.usable - 4:
             raise Unfit("a cell outside its page")
         at = np.concatenate((base + pointers, [base + 8]))
         children: list[int] = (

@@ -82,6 +82,17 @@ def test_damage_never_raises_anything_else(data, rows):
         connection.close()
 
 
+def test_more_cells_than_a_page_holds_are_left_to_sqlite(tmp_path):
+    """A count beyond the page, in an inner page as in one of rows, is damage, wherever the page lies in the file."""
+    path = tmp_path / "x.db"
+    with contextlib.closing(_written(path, [(i, i / 2, "text", i) for i in range(300)])) as c:
+        whole = path.read_bytes()
+        for page in range(512, len(whole), 512):
+            path.write_bytes(whole[: page + 3] + b"\xff\xff" + whole[page + 5 :])
+            with pytest.raises(Unfit):
+                read_columns(c, path, "T", _KINDS)
+
+
 @pytest.mark.parametrize(
     "script",
     [
