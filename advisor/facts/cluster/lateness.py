@@ -185,7 +185,8 @@ def _differing(speeds: dict[int, float], stages: Iterable[Sequence[int]]) -> flo
 
 
 def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tuple[str, ...]:
-    """Which operator types account for a rank's longer computation, largest first: "MatMulV2 +12 %" (S37)."""
+    """Which operator types account for a rank's longer computation, largest first: "MatMulV2 +12 %" (S37). A type with
+    less than a twentieth of what all of them have more is noise."""
     courses = run.each(COURSE)
     own = courses.get(rank)
     peers = [courses[r] for r in others if r in courses and r != rank]
@@ -199,10 +200,11 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
             total[0] += weight(entry)
             total[1] += float(np.median(theirs))
     ranked = sorted(totals.items(), key=lambda item: item[1][1] - item[1][0])
+    whole = sum(max(mine - usual, 0.0) for mine, usual in totals.values())
     return tuple(
         f"{name} {signed(mine / usual - 1, 'ratio')}"
         for name, (mine, usual) in ranked[:most]
-        if mine > 1.005 * usual > 0
+        if mine > 1.005 * usual > 0 and mine - usual >= EDGE * whole
     )
 
 

@@ -87,7 +87,7 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
     """rank -> (own median ÷ median of the other ranks' medians, microseconds a step) of each signature."""
     courses = run.each(COURSE)
     ranks = sorted(courses)
-    keys = sorted({key for course in courses.values() for key in course.speed})
+    keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})
     if len(ranks) < 2 or not keys:
         return {}
     durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])

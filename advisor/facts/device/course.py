@@ -204,15 +204,21 @@ def _once(kernels: Kernels, rows: Ints) -> Ints:
 
 
 def _speeds(kernels: Kernels, chosen: Mask, steps: int) -> dict[tuple[str, str], tuple[float, float]]:
-    """The most expensive signatures with their count a step and median duration."""
-    signature, duration = kernels.signature[chosen], kernels.duration[chosen]
-    totals = np.bincount(signature, weights=duration, minlength=len(kernels.signatures))
+    """The most expensive signatures with their count a step and median duration. Where no type is told (Level 0), the
+    kernels' names tell which are alike, and their shapes are unknown."""
+    typed = np.array([bool(s.type) for s in kernels.signatures], bool)[kernels.signature[chosen]]
+    if 2 * typed.sum() > typed.size:
+        keys, of = [(s.type, s.input_shapes) for s in kernels.signatures], kernels.signature
+    else:
+        operators, operator = kernels.operators()
+        keys, of = [(name, "") for name in operators], operator[kernels.name]
+    alike, duration = of[chosen], kernels.duration[chosen]
+    totals = np.bincount(alike, weights=duration, minlength=len(keys))
     found = {}
     for index in np.argsort(-totals)[:MOST_WORDS]:
-        mine = duration[signature == index]
+        mine = duration[alike == index]
         if mine.size and totals[index] > 0:
-            key = (kernels.signatures[index].type, kernels.signatures[index].input_shapes)
-            found[key] = (mine.size / steps, float(np.median(mine)))
+            found[keys[index]] = (mine.size / steps, float(np.median(mine)))
     return found
 
 
