@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from advisor.knowledge.statements import document
-from advisor.model import Confidence, Finding, Severity
+from advisor.model import Confidence, Direction, Finding, Role, Severity
 
 
 @lru_cache(maxsize=1)
@@ -38,12 +39,26 @@ def unowned_part(*, weak: bool = False, certain: bool = False) -> float:
     return float(_terms()["unowned_beside_certain" if certain else "unowned_weak" if weak else "unowned"]["value"])
 
 
-def standing_us(finding: Finding, *, certain: bool = False) -> float:
-    """By what findings are put in order, microseconds: what repairing it gives, or a part of what is lost to nobody;
-    `certain` where a certain cause stands among them."""
+def _standing_us(finding: Finding, *, certain: bool = False) -> float:
+    """By what causes compete for the first place, microseconds: what repairing it gives, or a part of what is lost to
+    nobody; `certain` where a certain cause stands among them."""
     if finding.saving is not None:
         return finding.saving.us
     return finding.at_stake.us * unowned_part(certain=certain) if finding.at_stake is not None else 0.0
+
+
+def leading(findings: Sequence[Finding]) -> Finding | None:
+    """The root cause to start with: the largest saving among those of medium severity or more; time that nobody is
+    known to take stands behind, the further where a cause is certain."""
+    roots = [
+        f
+        for f in findings
+        if f.role == Role.ROOT_CAUSE and f.direction != Direction.EVIDENCE and f.severity.rank >= Severity.MEDIUM.rank
+    ]
+    if not roots:
+        return None
+    certain = any(map(is_certain, roots))
+    return max(roots, key=lambda f: (_standing_us(f, certain=certain), f.severity.rank, f.confidence.rank))
 
 
 def pools() -> dict[str, list[list[str]]]:

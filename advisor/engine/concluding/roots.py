@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of
 from advisor.engine.concluding.remainders import remainder
 from advisor.engine.concluding.suspected import is_suspect, suspected
-from advisor.knowledge.savings import is_certain, standing_us, unowned_part
+from advisor.knowledge.savings import unowned_part
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
 
 _Item = TypeVar("_Item")
@@ -273,18 +273,10 @@ def _numbered(
 ) -> list[Finding]:
     findings = [replace(f, saving=None) if role == Role.SYMPTOM else f for f, role in zip(findings, roles, strict=True)]
 
-    certain = any(is_certain(f) for f, role in zip(findings, roles, strict=True) if role == Role.ROOT_CAUSE)
-
     def place(i: int) -> tuple[Any, ...]:
         f = findings[i]
-        return (
-            _ROLE_ORDER[roles[i]],
-            -standing_us(f, certain=certain),
-            -f.severity.rank,
-            -f.confidence.rank,
-            f.rule,
-            f.subject,
-        )
+        gives, lost = (amount.us if amount is not None else 0.0 for amount in (f.saving, f.at_stake))
+        return (_ROLE_ORDER[roles[i]], -gives, -lost, -f.severity.rank, -f.confidence.rank, f.rule, f.subject)
 
     order = sorted(range(len(findings)), key=place)
     number = {i: n for n, i in enumerate(order, 1)}

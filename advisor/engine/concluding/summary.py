@@ -8,7 +8,7 @@ from functools import reduce
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import is_certain, standing_us, unowned_part
+from advisor.knowledge.savings import is_certain, leading, unowned_part
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -129,20 +129,6 @@ def step_time(facts: FactSet) -> float | None:
     if one_row and batch is not None and batches is not None and batches > 1:
         return batch
     return facts.number("step.time_us", RUN)
-
-
-def leading(findings: Sequence[Finding]) -> Finding | None:
-    """The root cause to start with: the largest saving among those of medium severity or more; time that nobody is
-    known to take stands behind, the further where a cause is certain."""
-    roots = [
-        f
-        for f in findings
-        if f.role == Role.ROOT_CAUSE and f.direction != Direction.EVIDENCE and f.severity.rank >= Severity.MEDIUM.rank
-    ]
-    if not roots:
-        return None
-    certain = any(map(is_certain, roots))
-    return max(roots, key=lambda f: (standing_us(f, certain=certain), f.severity.rank, f.confidence.rank))
 
 
 def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) -> Text:

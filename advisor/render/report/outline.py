@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.knowledge.messages import in_both
+from advisor.knowledge.savings import leading
 from advisor.knowledge.words import both, word
 from advisor.model import Check, Finding, Outcome, Report, Role, Text
 
@@ -28,8 +29,9 @@ class Branch:
 
 
 def branches(report: Report) -> list[Branch]:
-    """Findings as trees in the report's order; each finding stands in exactly one place, whatever they claim of each
-    other (a cycle is cut at its first member, what is chained deeper than `DEEPEST` stands side by side)."""
+    """Findings as trees in the report's order, behind the one that leads it; each finding stands in exactly one place,
+    whatever they claim of each other (a cycle is cut at its first member, what is chained deeper than `DEEPEST` stands
+    side by side)."""
     by_id = {finding.id: finding for finding in report.findings}
     cause_of = _causes([(f.id, f.role.value, f.because, f.explains) for f in report.findings])
     below: dict[str, list[Finding]] = {}
@@ -45,7 +47,9 @@ def branches(report: Report) -> list[Branch]:
             every += below.get(other.id, [])
         return Branch(finding, tuple(Branch(other) for other in every))
 
-    return [grow(finding, 1) for finding in by_id.values() if finding.id not in cause_of]
+    first = leading(report.findings)
+    trees = [grow(finding, 1) for finding in by_id.values() if finding.id not in cause_of]
+    return sorted(trees, key=lambda branch: branch.finding is not first)
 
 
 def _causes(findings: Sequence[Claim]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.engine.concluding.roots import assign_roles
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import materiality, unexplained_part, unowned_part
+from advisor.knowledge.savings import leading, materiality, unexplained_part, unowned_part
 from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Subject, Text
 
 STEP_US = 100_000.0
@@ -91,8 +91,10 @@ def test_what_nobody_owns_stands_behind_a_known_cause_unless_it_is_clearly_more(
     host = replace(cause("HOST", known), id="F1", severity=left[0], role=left[1])
     lost = replace(symptom(times * known), id="F2", severity=left[0], role=left[1])
     found = assign_roles([lost, host], {}, KINDS)
+    assert [finding.rule for finding in found] == ["HOST", "COMM"]  # what it gives, then what is lost
     first = "COMM" if times * part > 1.0 else "HOST"
-    assert found[0].rule == first
+    leader = leading(found)
+    assert leader is not None and leader.rule == first
     said = summarise([lost, host], [], facts(times * known, known)).direction
     assert said == {"COMM": "communication", "HOST": "scheduling"}[first]
 
