@@ -159,13 +159,12 @@ def mcp(folder: Path, draw: Random) -> tuple[str | None, list[str]]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
         env={**os.environ, "PYTHONPATH": str(_ROOT)},
     ) as server:  # fmt: skip
-        assert server.stdin is not None and server.stdout is not None and server.stderr is not None
+        assert server.stdin is not None and server.stdout is not None
         server.stdin.write(lines.encode("utf-8", "surrogateescape"))
         server.stdin.flush()
         answered = any(_is_last(line) for line in server.stdout)
-        server.stdin.close()
-        errors = server.stderr.read().decode(errors="replace")
-        status = server.wait()
+        errors = server.communicate()[1].decode(errors="replace")  # what is answered later is read, too
+        status = server.returncode
     wrong = _ended_well(status, errors, 0) if answered else [f"no answer, exit {status}: {errors.strip()[-300:]}"]
     return "; ".join(done), wrong
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.basics.errors import AdvisorError, UsageError
 from advisor.knowledge.words import word
 from advisor.mcp import schemas
-from advisor.mcp.pending import Answers, Questions
+from advisor.mcp.pending import Patient
 from advisor.mcp.tools import SCHEME, Tools
+
+if TYPE_CHECKING:
+    from anyio import CapacityLimiter
 
 log = logging.getLogger("advisor")
 
@@ -24,18 +27,18 @@ def serve(tools: Tools) -> None:
         from mcp.server.stdio import stdio_server
     except ImportError:
         raise UsageError("mcp needs one more package", hint="pip install 'advisor[mcp]'") from None
-    server = build_server(tools)
 
     async def run() -> None:
+        one_at_a_time = anyio.CapacityLimiter(1)
+        server = build_server(tools, one_at_a_time)
         async with stdio_server() as (requests, answers):
-            questions = Questions(requests)
-            await server.run(questions, Answers(answers, questions), server.create_initialization_options())
+            await server.run(Patient(requests, one_at_a_time), answers, server.create_initialization_options())
 
     anyio.run(run)
 
 
-def build_server(tools: Tools) -> Any:
-    """The server, not yet connected to anything."""
+def build_server(tools: Tools, one_at_a_time: CapacityLimiter | None = None) -> Any:
+    """The server, not yet connected to anything. Its tools work behind this limiter."""
     import anyio
     import jsonschema
     from mcp import MCPError
@@ -45,7 +48,7 @@ def build_server(tools: Tools) -> Any:
     from advisor.exchange import tool_version
 
     inputs, outputs = schemas.inputs(), schemas.outputs()
-    one_at_a_time = anyio.CapacityLimiter(1)
+    one_at_a_time = one_at_a_time or anyio.CapacityLimiter(1)
     hints = protocol.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
