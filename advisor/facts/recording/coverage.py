@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE
 from advisor.facts.recording.kind import RECORDING
-from advisor.facts.step.times import STEPS
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact
 from advisor.sources.base import Rank
 from advisor.sources.gaps import lacked_by_some
@@ -53,6 +55,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             exchanges[number].steps if number in exchanges else (),
         ]
         tables = [_numbers(each) for each in names]
+        if tables[-1] and number in times:  # what lists collectives lacks no step in which there were none
+            tables[-1] |= _numbers(_silent(times[number]))
         marked = _numbers(recordings[number].timeline_steps) if number in recordings else set()
         # a timeline may count from elsewhere: it tells of lost steps where it shares some with the tables
         told += [*tables, marked] if marked & set().union(*tables) else tables
@@ -61,6 +65,15 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("run.partial_share", RUN, len(partial) / max(len(set().union(*told)) - 2, 1))
     lacking = tuple(dict.fromkeys(FILES[table] for table in uneven_tables(run.ranks)))
     yield from fact("run.uneven_files", RUN, lacking or None)
+
+
+def _silent(times: StepTimes) -> list[str]:
+    """The steps of which the table says that nothing was communicated, exposed or hidden."""
+    parts = [times.phases.get(name) for name in ("exposed", "overlapped")]
+    if any(part is None for part in parts):
+        return []
+    none = np.all([part == 0 for part in parts], axis=0)
+    return [step for step, silent in zip(times.steps, none.tolist(), strict=True) if silent]
 
 
 def _numbers(names: Iterable[str]) -> set[int]:

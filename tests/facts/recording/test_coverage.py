@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.recording.coverage import partial_steps, uneven_tables
-from advisor.pipeline import advise
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.mutants.cells import load, store
 from benchmarks.simulator import Scenario, simulate, write_profile
@@ -21,6 +23,24 @@ def test_tables_that_begin_and_end_differently_lack_nothing(length: int, ends: l
     """A step at the edge is cut in one table and whole in another."""
     tables = [set(range(10 - before, 10 + length + after)) for before, after in ends]
     assert partial_steps(tables) == set()
+
+
+def test_collectives_are_not_missed_in_steps_without_any(tmp_path: Path) -> None:
+    """Gradients are accumulated over several marked steps: those without an update communicate nothing."""
+    write_profile(simulate(Scenario(data=4, steps=6, layers=2)), tmp_path)
+    for path in tmp_path.rglob("step_trace_time.csv"):
+        rows = load(path)
+        told = {name: rows[0].index(name) for name in ("Communication(Not Overlapped)", "Overlapped", "Communication")}
+        for row in (rows[3], rows[4]):
+            for place in told.values():
+                row[place] = "0"
+        store(path, rows)
+    for path in tmp_path.rglob("communication.json"):
+        steps = json.loads(path.read_text())
+        for name in sorted(steps)[2:4]:
+            steps[name] = {"p2p": {}, "collective": {}}
+        path.write_text(json.dumps(steps))
+    assert measure([tmp_path], None, Options(jobs=1)).facts.value("run.partial_steps", RUN) == 0
 
 
 def test_a_rank_that_lost_a_step_clears_nothing(tmp_path: Path) -> None:
