@@ -211,7 +211,9 @@ def _without_cause(
         names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
         return "undetermined", both("summary.unread_ranks", ranks=names)
     if doubt is not None:
-        return "undetermined", both("summary.no_all_clear", doubt=doubt.why)
+        return "undetermined", both(
+            f"summary.{'no_all_clear' if doubt.suspect is None else 'not_certain'}", doubt=doubt.why
+        )
     whole = "computing" in breakdown or "exposed_communication" in breakdown
     headline = both("summary.healthy" if whole else "summary.healthy_host", checks=judged)
     return "healthy", _sentences(headline, both("summary.no_data", count=blind)) if blind else headline
