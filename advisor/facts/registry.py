@@ -10,7 +10,8 @@ from advisor.facts.base import FactKind, Family
 from advisor.facts.declared import kind_fault
 
 MODULES = (
-    "recording.kind", "recording.coverage", "recording.between", "step.run", "step.means", "step.collection",
+    "recording.kind", "recording.coverage", "recording.between", "step.run", "step.means", "step.growth",
+    "step.collection",
     "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.timeline", "device.idle_places",
     "host.dispatch", "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication",

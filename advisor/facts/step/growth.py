@@ -1,0 +1,65 @@
+"""Steps that grow longer and longer: no single one stands out, and the run slows down without end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from advisor.basics.arrays import Floats
+from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.step.apart import FEWEST
+from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
+from advisor.model import RUN, Fact
+
+STEADILY = limit("growth", "steadily")
+"""Rank correlation of the steps' order and their lengths from which on they grow rather than vary."""
+
+KINDS = (
+    kind("step.growth_share", "ratio", "run", "how much longer the last steps are than the first, where they grow",
+         formula="median of the last quarter of the steps ÷ that of the first − 1; 0 where order and length have a "
+         "rank correlation below knowledge_base/measuring.yaml; eight steps at least", needs="steps|kernels"),
+    kind("step.growth_cost_us", "us", "run", "what a step takes beyond those of the first quarter, on average",
+         needs="steps|kernels"),
+    kind("step.growth_computing_share", "ratio", "run", "part of the growth that is computation",
+         needs="steps|kernels"),
+)  # fmt: skip
+
+
+def rises(lengths: Floats) -> bool:
+    """Whether values grow from one to the next nearly always (Spearman's rank correlation)."""
+    if len(lengths) < FEWEST or not np.isfinite(lengths).all() or not np.ptp(lengths) > 0:
+        return False
+    places = np.argsort(np.argsort(lengths, kind="stable"), kind="stable")
+    return float(np.corrcoef(np.arange(len(lengths)), places)[0, 1]) >= STEADILY
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """(median of the first quarter, median of the last)."""
+    quarter = max(len(values) // 4, 1)
+    return float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Over the ranks' median steps, which all take together."""
+    del facts
+    times = [one for one in steady(run).values() if one.covers == 1]
+    if not times or len({one.steps for one in times}) != 1 or len(times[0].steps) < FEWEST:
+        return
+    lengths, n = np.median(np.array([one.time for one in times]), axis=0), len(times[0].steps)
+    if not rises(lengths):
+        yield from fact("step.growth_share", RUN, 0.0, *times[0].sources, samples=n)
+        return
+    first, last = _ends(lengths)
+    yield from fact("step.growth_share", RUN, last / first - 1, *times[0].sources, samples=n)
+    yield from fact("step.growth_cost_us", RUN, max(float(lengths.mean()) - first, 0.0), *times[0].sources, samples=n)
+    computing = [one.phases["computing"] for one in times if "computing" in one.phases]
+    if computing and last > first:
+        begun, ended = _ends(np.median(np.array(computing), axis=0))
+        part = min(max((ended - begun) / (last - first), 0.0), 1.0)
+        yield from fact("step.growth_computing_share", RUN, part, *times[0].sources, samples=n)
+
+
+FAMILIES = (Family("growth", KINDS, measure, uses=(STEPS,)),)
