@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.basics.units import show
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
@@ -226,25 +227,33 @@ def _contradict(rank: Rank, text: str, *tables: str) -> None:
 
 def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
     """Ranks that communicate wait for each other: their steps are of one length on average. One by one they need not
-    be: whoever is ready first at a step's end waits in the next one. The first step says least, as it follows nothing,
-    or a warm-up in which the others were later."""
-    factor, fewest = section("contradiction")["one_job_factor"], int(section("odd_ends")["steps"])
-    behind = {rank: one.time[int(len(one.steps) >= fewest) :] for rank, one in times.items()}
-    lengths = {rank: float(behind[rank].mean()) for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
-    if len(lengths) < 2:
-        return
-    usual = float(np.median(list(lengths.values())))
-    odd = {rank for rank, length in lengths.items() if not usual / factor <= length <= usual * factor}
-    if len(lengths) <= MOST_COMPARED and max(lengths.values()) > factor * min(lengths.values()):
-        odd = set(lengths)
+    be: whoever is ready first at a step's end waits in the next one, most of all behind a warm-up, of which the rows of
+    those who were last tell least. So ranks must differ with their first steps and without them."""
+    rows = {rank: one.time for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
+    fewest = int(section("odd_ends")["steps"])
+    behind = {rank: time[int(len(time) >= fewest) :] for rank, time in rows.items()}
+    odd = _odd_ones(rows) & _odd_ones(behind)
+    usual = float(np.median([time.mean() for time in rows.values()])) if odd else 0.0
     for rank in run.ranks:
         if rank.rank in odd and times[rank.rank].table in rank.tables:
             table = times[rank.rank].table
             text = (
-                f"steps of {show(lengths[rank.rank], 'us')}, those of most ranks take {show(usual, 'us')}: "
+                f"steps of {show(float(rows[rank.rank].mean()), 'us')}, those of most ranks take {show(usual, 'us')}: "
                 f"ranks of one job wait for each other"
             )
             rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
+def _odd_ones(rows: Mapping[int, Floats]) -> set[int]:
+    """The ranks whose steps are of another length than those of most; all where few tell different ones."""
+    factor = section("contradiction")["one_job_factor"]
+    lengths = {rank: float(time.mean()) for rank, time in rows.items()}
+    if len(lengths) < 2:
+        return set()
+    if len(lengths) <= MOST_COMPARED and max(lengths.values()) > factor * min(lengths.values()):
+        return set(lengths)
+    usual = float(np.median(list(lengths.values())))
+    return {rank for rank, length in lengths.items() if not usual / factor <= length <= usual * factor}
 
 
 def _clocks(run: Run, courses: Mapping[int, Course], exchanges: Mapping[int, Exchanges]) -> None:

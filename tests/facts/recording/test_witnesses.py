@@ -204,7 +204,7 @@ def test_a_first_step_in_which_one_rank_was_last_is_no_contradiction() -> None:
     run = Run(Profile("", [Rank(r, Path(), {"steps": table}) for r in times]))
     _lengths(run, times)
     assert not any(rank.problems for rank in run.ranks)
-    _lengths(run, {**times, 2: replace(times[2], time=times[2].time * 2)})
+    _lengths(run, {**times, 2: replace(times[2], time=times[2].time * 4)})
     assert any(rank.problems for rank in run.ranks)
 
 
