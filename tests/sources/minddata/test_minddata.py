@@ -122,6 +122,19 @@ def test_empty_repetitions_of_machine_samples_are_no_measurements(tmp_path: Path
     assert cpu is not None and cpu["op_id"].tolist() == [0] and cpu["user_percent"][0] == 20.0
 
 
+def test_an_operation_that_lost_half_of_its_samples_is_doubted(tmp_path: Path) -> None:
+    """User and system time of one operation are sampled together; of two operations one may have begun later."""
+    for name, system, doubted in (("cut", [], ("pipeline_cpu",)), ("whole", [0, 0], ())):
+        write(tmp_path / name, "minddata_cpu_utilization_0.json", {
+            "cpu_processor_num": 2, "time_stamp": [100, 200], "device_info": {}, "process_info": {},
+            "op_info": [{"op_id": 0, "metrics": {"user_utilization": [10, 30], "sys_utilization": system}},
+                        {"op_id": 1, "metrics": {"user_utilization": [5], "sys_utilization": [0]}}],
+        })  # fmt: skip
+        rank = rank_of(tmp_path / name)
+        rank.read("host_cpu")
+        assert [p.doubted for p in rank.problems if "different lengths" in p.problem] == [doubted]
+
+
 def test_single_samples_of_older_files_are_all_kept(tmp_path: Path) -> None:
     """Older files have one machine entry a sample, and spell the runnable processes differently."""
     write(tmp_path, "minddata_cpu_utilization_1.json", {
