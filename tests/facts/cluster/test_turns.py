@@ -13,9 +13,10 @@ from advisor.facts.cluster.lateness import _in_turn
 from advisor.facts.cluster.peers import others_median
 from advisor.facts.cluster.turns import _gain, last_ones
 from advisor.model import RUN, Subject
-from advisor.pipeline import Options, advise
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
-from benchmarks.simulator import Fault, simulate, write_profile
+from benchmarks.mutants.cells import load, store
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 CAUSES = {"data_stalls": "data", "uneven_work": "compute", "host_stalls": "host"}
 VERDICTS = {
@@ -145,3 +146,19 @@ def _is_slow(facts, rank):
         and facts.value("rank.lateness_steadiness", rank) >= 0.7
         and facts.value("rank.in_turn_chance", rank) < 0.01
     )
+
+
+def test_a_stage_without_comparable_ranks_ends_no_comparison_of_the_others(tmp_path):
+    """Both ranks of a stage lost what times their steps, and nothing tells waiting for data: the other stage's ranks
+    are compared all the same."""
+    scenario = Scenario(data=2, pipeline=2, steps=4, layers=2, kernels=False, faults=(Fault("slow_compute", 1, 0.5),))
+    write_profile(simulate(scenario), tmp_path)
+    tables = sorted(tmp_path.rglob("step_trace_time.csv"))
+    for file in tables[2:]:
+        file.unlink()
+    for file in tables[:2]:
+        rows = load(file)
+        at = rows[0].index("Preparing")
+        store(file, [row[:at] + row[at + 1 :] for row in rows])
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("rank.lateness_us", Subject("rank", "1", (1,))) > 0
