@@ -37,7 +37,7 @@ def serve(tools: Tools) -> None:
     anyio.run(run)
 
 
-def build_server(tools: Tools, one_at_a_time: CapacityLimiter | None = None) -> Any:
+def build_server(tools: Tools, one_at_a_time: CapacityLimiter) -> Any:
     """The server, not yet connected to anything. Its tools work behind this limiter."""
     import anyio
     import jsonschema
@@ -48,7 +48,6 @@ def build_server(tools: Tools, one_at_a_time: CapacityLimiter | None = None) -> 
     from advisor.exchange import tool_version
 
     inputs, outputs = schemas.inputs(), schemas.outputs()
-    one_at_a_time = one_at_a_time or anyio.CapacityLimiter(1)
     hints = protocol.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )

@@ -194,7 +194,7 @@ KINDS = (
          "ones), start (idle before the first kernel), host (idle between kernels), communication, or mixed",
          needs=_NEEDS),
     kind("step.slow_owner", "text", "run",
-         "what the hosts of the ranks that cause them do in their long idle stretches", needs="trace"),
+         "what the hosts of the ranks that cause them do in their longest idle stretches", needs="trace"),
     kind("step.slow_ranks", "text", "run", "ranks that cause most of the slow steps", needs=_NEEDS),
     kind("step.slow_kernel_ratio", "number", "run", "the same kernels take this many times as long in slow steps",
          formula="Σ measured ÷ Σ at the median of type and shapes, slow steps against usual ones", needs="kernels"),

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import complement
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
+from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.operators.operators import scale
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS
@@ -61,10 +60,7 @@ def reduce(rank: Rank) -> Places | None:
     if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
         return None
     windows = timeline.windows
-    start, end = complement(busy(timeline), int(windows.start[0]), int(windows.end.max()))
-    step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, len(windows.names) - 1)
-    inside = start < windows.end[step]  # what lies between steps that were recorded apart is in none
-    start, end, step = start[inside], end[inside], step[inside]
+    start, end, step = idle_stretches(busy(timeline), windows.start, windows.end)
     length = (end - start) / 1000
     if not length.size or not length.sum() > 0:
         return None

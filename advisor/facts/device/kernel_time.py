@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.intervals import EMPTY, Intervals, union
+from advisor.basics.intervals import EMPTY, Intervals, complement, union
 from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_crowd
@@ -119,6 +119,15 @@ def busy(timeline: Timeline, mask: Mask | None = None) -> Intervals:
     if mask is not None:
         chosen &= mask
     return union(kernels.start[chosen], kernels.end[chosen]) if chosen.any() else EMPTY
+
+
+def idle_stretches(running: Intervals, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+    """(start, end, window) of the stretches in which nothing runs, within the windows first … last in order; what lies
+    between windows that were recorded apart is in none."""
+    start, end = complement(running, int(first[0]), int(last.max()))
+    window = np.clip(np.searchsorted(first, start, side="right") - 1, 0, len(first) - 1)
+    inside = start < last[window]
+    return start[inside], end[inside], window[inside]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats
-from advisor.basics.intervals import Intervals, complement, covered, union
+from advisor.basics.intervals import Intervals, covered, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Timeline, busy, sums, timeline_of
+from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.operators.access import ACCESS
@@ -189,14 +189,11 @@ def reduce(rank: Rank) -> Idle | None:
         tell_unlinked(rank, trace, timeline.kernels)
     windows = timeline.windows
     steps = len(windows.names)
-    low, high = int(windows.start[0]), int(windows.end.max())
-    start, end = complement(busy(timeline), low, high)
-    step = np.clip(np.searchsorted(windows.start, start, side="right") - 1, 0, steps - 1)
-    inside = start < windows.end[step]  # what lies between steps that were recorded apart is in none
-    start, end, step = start[inside], end[inside], step[inside]
+    running = busy(timeline)
+    start, end, step = idle_stretches(running, windows.start, windows.end)
     length = (end - start) / 1000
     long = length >= LONG_US
-    owners = None if trace is None else Owners(trace, busy(timeline), low, high)
+    owners = None if trace is None else Owners(trace, running, int(windows.start[0]), int(windows.end.max()))
     gaps = tuple(_gaps(timeline, owners, start, end, step))
     return Idle(
         windows.names,
@@ -208,7 +205,7 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else _collections(timeline, trace),
         None if trace is None else _loading(trace, gaps, start, end, step, steps),
         None if trace is None else own_code_us(trace, start, end, step, steps),
-        None if trace is None else _clock(trace, busy(timeline)),
+        None if trace is None else _clock(trace, running),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
     )
 
@@ -222,10 +219,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
     rows = found.steps
     first, last = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("start_ns", "end_ns"))
     running = union(*(np.concatenate((lanes[0][at], lanes[1][at])) for at in (0, 1)))
-    start, end = complement(running, int(first[0]), int(last.max()))
-    step = np.clip(np.searchsorted(first, start, side="right") - 1, 0, len(rows) - 1)
-    inside = start < last[step]
-    start, end, step = start[inside], end[inside], step[inside]
+    start, end, step = idle_stretches(running, first, last)
     length = (end - start) / 1000
     long, owners = length >= LONG_US, Owners(trace, running, int(first[0]), int(last.max()))
     gaps = tuple(

@@ -10,6 +10,7 @@ from clusters import SMALL
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.base import FactSet
 from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_reduction, is_update, shapes
 from advisor.facts.operators.operators import explain_difference, time_by_type
 from advisor.facts.operators.work import MatMul, float32_ratio, matmul, slow_case, unaligned, unaligned_rows, work
@@ -331,6 +332,16 @@ def test_a_collective_is_no_operator_that_computes(tmp_path: Path, core: str) ->
     assert not [f for f in report.findings if f.direction == "computation" and "hcom" in f.subject.id]
 
 
+def counted(folder: Path, types: dict[str, int]) -> FactSet:
+    """Facts of a statistic that alone tells how often each of these vector types ran, 2 µs a call."""
+    rows = [f"{name},AI_VECTOR_CORE,{count},{2 * count},2,2,2,0" for name, count in types.items()]
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    output = folder / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    return measured(folder).facts
+
+
 @pytest.mark.parametrize(
     ("types", "told"),
     [
@@ -346,12 +357,7 @@ def test_a_gated_activation_that_is_not_fused_shows_in_the_statistic_of_types(
     tmp_path: Path, types: dict[str, int], told: str | None
 ) -> None:
     """As often as tensors are activated they are cut and multiplied: only so many calls of each count as chains."""
-    rows = [f"{name},AI_VECTOR_CORE,{count},{2 * count},2,2,2,0" for name, count in types.items()]
-    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
-    output = tmp_path / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
-    output.mkdir(parents=True)
-    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
-    facts = measured(tmp_path).facts
+    facts = counted(tmp_path, types)
     assert facts.value("operators.gate_types", RUN) == told
     assert facts.number("operators.gate_us", RUN) == (None if told is None else pytest.approx(3 * 28 * 2.0))
     assert facts.number("operators.gate_count", RUN) == (None if told is None else 28)
@@ -371,12 +377,7 @@ def test_a_normalisation_that_is_not_fused_shows_in_the_statistic_of_types(
     tmp_path: Path, types: dict[str, int], calls: int | None
 ) -> None:
     """As often as reciprocal roots are taken something is squared, averaged and multiplied: so many calls count."""
-    rows = [f"{name},AI_VECTOR_CORE,{count},{2 * count},2,2,2,0" for name, count in types.items()]
-    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
-    output = tmp_path / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
-    output.mkdir(parents=True)
-    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
-    facts = measured(tmp_path).facts
+    facts = counted(tmp_path, types)
     assert facts.number("operators.norm_us", RUN) == (None if calls is None else pytest.approx(calls * 51 * 2.0))
 
 

@@ -11,20 +11,25 @@ from advisor.facts.recording.sums import tell_sums
 from advisor.model import Source
 
 
-@pytest.mark.parametrize(("framework", "told"), [("mindspore", 0), ("pytorch", 1)])
-def test_receives_that_wait_side_by_side_are_no_contradiction(framework, told):
-    """MindSpore's Bubble adds up what every receive lasts, maybe more than the step; torch_npu's is a part of it."""
-    frame = pd.DataFrame(
-        {"computing_us": [22e3], "exposed_us": [33e3], "free_us": [200.0], "stage_us": [8e3], "bubble_us": [57e3]}
-    )
+def noted(framework, frame, time_us):
+    """What is told of a rank that has this step table alone."""
     notes = []
     rank = SimpleNamespace(
         framework=framework, has=lambda table: False, note=lambda *entry: notes.append(entry), relative=str,
         tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
         source=lambda table, *columns: Source(table, columns),
     )  # fmt: skip
-    tell_sums(rank, frame, np.array([55.2e3]))
-    assert len(notes) == told
+    tell_sums(rank, frame, time_us)
+    return notes
+
+
+@pytest.mark.parametrize(("framework", "told"), [("mindspore", 0), ("pytorch", 1)])
+def test_receives_that_wait_side_by_side_are_no_contradiction(framework, told):
+    """MindSpore's Bubble adds up what every receive lasts, maybe more than the step; torch_npu's is a part of it."""
+    frame = pd.DataFrame(
+        {"computing_us": [22e3], "exposed_us": [33e3], "free_us": [200.0], "stage_us": [8e3], "bubble_us": [57e3]}
+    )
+    assert len(noted(framework, frame, np.array([55.2e3]))) == told
 
 
 @pytest.mark.parametrize(("order", "told"), [((0, 1, 2), 0), ((2, 1, 0), 1)])
@@ -32,14 +37,7 @@ def test_a_collective_may_overlap_what_later_steps_compute(order, told):
     """Writers count a collective whole in the step in which it begins; behind the last step nothing computes."""
     overlapped = np.array([44e3, 8e3, 0.0])[list(order)]
     frame = pd.DataFrame({"computing_us": [30e3] * 3, "exposed_us": 50e3, "overlapped_us": overlapped})
-    notes = []
-    rank = SimpleNamespace(
-        framework="mindspore", has=lambda table: False, note=lambda *entry: notes.append(entry), relative=str,
-        tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
-        source=lambda table, *columns: Source(table, columns),
-    )  # fmt: skip
-    tell_sums(rank, frame, np.full(3, 80e3))
-    assert len(notes) == told
+    assert len(noted("mindspore", frame, np.full(3, 80e3))) == told
 
 
 @pytest.mark.parametrize(("computing", "told"), [(900.0, 0), (5000.0, 1)])
@@ -64,11 +62,4 @@ def test_a_graph_is_compiled_before_the_first_step(row, told):
     preparing = np.full(5, 100.0)
     preparing[row] = 900e3
     frame = pd.DataFrame({"computing_us": [9e3] * 5, "exposed_us": 0.0, "free_us": 100.0, "preparing_us": preparing})
-    notes = []
-    rank = SimpleNamespace(
-        framework="pytorch", has=lambda table: False, note=lambda *entry: notes.append(entry), relative=str,
-        tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
-        source=lambda table, *columns: Source(table, columns),
-    )  # fmt: skip
-    tell_sums(rank, frame, np.full(5, 9.1e3))
-    assert len(notes) == told
+    assert len(noted("pytorch", frame, np.full(5, 9.1e3))) == told
