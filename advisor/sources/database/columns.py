@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.sources.database.coded import Coded
+from advisor.sources.coded import Coded
 from advisor.sources.database.pages import Cells, Columns, Texts, Unfit, read_blocks
 
 _TOGETHER: Mapping[str, Mapping[str, Cells]] = {
