@@ -74,7 +74,7 @@ KINDS = (
          formula="ratio of the types above which a twentieth of the kernel time lies", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
-    kind("rank.work_idle_us", "us", "rank", "idle time between kernels that its peers do not have, part of its lateness",
+    kind("rank.work_idle_us", "us", "rank", "idle time between kernels that its peers lack, part of its lateness",
          formula="own idle time × (1 − peers' median kernels ÷ own), at most what it idles more than they",
          needs="kernels"),
     kind("rank.work_idle_share", "ratio", "rank", "the same as a share of the step", needs="kernels"),

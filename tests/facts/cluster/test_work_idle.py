@@ -25,8 +25,7 @@ def launch_lateness(calls: list[int], idle_each: list[float]) -> dict[int, laten
         r: SimpleNamespace(steps=tuple(STEPS), kernels=np.full(len(STEPS), calls[r]), complete=True) for r in ranks
     }
     run = SimpleNamespace(each=lambda reduction: course)
-    peers = {r: entry for r, entry in lateness._among_peers(balance, ranks, {}).items()}
-    return lateness._with_work(run, balance, peers)  # type: ignore[arg-type]
+    return lateness._with_work(run, balance, lateness._among_peers(balance, ranks, {}))  # type: ignore[arg-type]
 
 
 @given(st.integers(2, 7), st.integers(2, 5), st.floats(0.5, 50.0))
