@@ -117,12 +117,14 @@ KINDS = (
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """What the stretches are uneven by, and whether one rank is behind it."""
     del facts
-    found, balance = uneven_segments(run), accounts(run)
-    if found is None or balance is None:
+    found, balance, replayed = uneven_segments(run), accounts(run), model(run)
+    if found is None or balance is None or replayed is None:
         return
+    # the step that was replayed may be one of a few that are longer than the others
+    share = found.gain_us / max(replayed.baseline_us, balance.step_us)
     sources = balance.sources.get(balance.ranks[0], ())
-    yield from fact("segments.gain_us", RUN, found.gain_us, *sources)
-    yield from fact("segments.gain_share", RUN, found.gain_us / balance.step_us, *sources)
+    yield from fact("segments.gain_us", RUN, share * balance.step_us, *sources)
+    yield from fact("segments.gain_share", RUN, share, *sources)
     yield from fact("segments.uneven_count", RUN, found.count, *sources)
     if found.count:
         yield from fact("segments.late_ranks", RUN, len(found.last), *sources)
