@@ -148,8 +148,8 @@ def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
 
 
 def _expect_no_more(rest: Any) -> None:
-    """Reads to the end, where a checksum may stand. Behind the end of an archive is nothing but zeros: anything else are
-    the entries behind a hole. Raises EOFError for them."""
+    """Reads to the end, where a checksum may stand. Behind the end of an archive is nothing but zeros: anything else is
+    entries behind a hole, for which EOFError is raised."""
     while block := rest.read(_BLOCK):
         if block.strip(b"\0"):
             raise EOFError
