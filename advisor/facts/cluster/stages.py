@@ -53,6 +53,8 @@ class Stage:
     work: float
     """Computation at the usual speed of its kernels: what the stage was given to do."""
     flop: float | None
+    calls: float | None
+    """Computing kernels a step that each of its ranks runs at least; None where a kernel table is absent or cut."""
 
 
 def stages_of(run: Run) -> list[Stage]:
@@ -63,6 +65,7 @@ def stages_of(run: Run) -> list[Stage]:
     exposed, speeds = exposures(run), kernel_speeds(run)
     row = {rank: i for i, rank in enumerate(balance.ranks)}
     works = run.each(WORK)
+    calls = {rank: float(np.median(course.kernels)) for rank, course in run.each(COURSE).items() if course.complete}
     found = []
     for index, members in layout.peers().items():
         known = [r for r in members if r in row and np.isfinite(balance.compute[row[r]]).any()]
@@ -79,6 +82,7 @@ def stages_of(run: Run) -> list[Stage]:
                 float(np.median(transfer)) if transfer else 0.0,
                 _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()], not speeds.keys() & known),
                 float(np.median(flops)) if flops else None,
+                min(calls[r] for r in known) if calls.keys() >= set(known) else None,
             )
         )  # fmt: skip
     return found
@@ -145,6 +149,8 @@ KINDS = (
     kind("stage.work_ratio", "number", "stage", "its work against the mean of the stages (S28)", needs=_NEEDS),
     kind("stage.flop_ratio", "number", "stage", "its floating-point work against the mean of the stages",
          needs="flops"),
+    kind("stage.calls_ratio", "number", "stage", "its computing kernels per step against the mean of the stages",
+         formula="the least of its ranks ÷ mean over stages", needs="kernels"),
     kind("stage.bubble_us", "us", "stage", "waiting for other stages, per step (S31)",
          formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told",
          needs=_NEEDS),
@@ -206,6 +212,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("pipeline.bubble_share", RUN, float(np.mean(bubbles)) / step, *sources, samples=n)
     yield from fact("pipeline.work_spread", RUN, max(s.work for s in found) / mean - 1, *sources, samples=n)
     flops = [s.flop for s in found if s.flop is not None]
+    calls = [s.calls for s in found if s.calls]
     evened = _replayed(run)
     if evened is None:
         evened = _balanced(found, mean, micro)
@@ -219,6 +226,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
         if stage.flop is not None and len(flops) == len(found) and any(flops):
             yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)), *sources)
+        if stage.calls is not None and len(calls) == len(found):
+            yield from fact("stage.calls_ratio", subject, stage.calls / float(np.mean(calls)), *sources)
         yield from fact("stage.exposed_transfer_share", subject, stage.exposed_transfer / step, *sources, samples=n)
         if stage.bubble is not None:
             yield from fact("stage.bubble_us", subject, stage.bubble, *sources, samples=n)

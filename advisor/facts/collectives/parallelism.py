@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from advisor.facts.operators.kinds import is_expert
 from advisor.facts.recording.kind import RECORDING, recording_of
 from advisor.facts.step.steps import steady, stepped_courses
 from advisor.facts.step.times import STEPS
-from advisor.model import RUN, Fact, Subject
+from advisor.model import RUN, Fact, Parallelism, Subject
 from advisor.sources.topology import joined
 
 _FOLDER = re.compile(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:ms|pt)$")
@@ -71,6 +72,18 @@ class Partition:
         roles = set(self.role.values())
         return "context" in roles and "pipeline" not in roles and (self.pipeline or 1) == 1
 
+    def surely(self, world: int, told: Parallelism) -> Parallelism:
+        """The sizes to report. Those that no file tells must make up the world together with the others, and nothing
+        merely assumed counts: only in a world of one rank every size is 1."""
+        axes = ("data", "tensor", "pipeline")
+        sizes = {axis: getattr(self, axis) for axis in (*axes, "expert")}
+        if world == 1:
+            sizes |= dict.fromkeys(axes, 1)
+        whole = prod(sizes[axis] or 0 for axis in axes) == world
+        unsure = axes if self.source.startswith("assumed") and world > 1 else () if whole else ("data", "tensor")
+        sizes |= {axis: getattr(told, axis) for axis in unsure}
+        return Parallelism(**sizes, source=self.source)
+
     def role_of(self, group: str) -> str:
         """What a group is for; of those nobody tells, gradients, or sharded operators where they are sharded."""
         return self.role.get(group, "tensor" if self.sharded else "data")
@@ -110,9 +123,14 @@ def partition(run: Run) -> Partition:
     purpose = _exchange(run)
     found.role = roles_of(found.groups, names, exchanges, computing, purpose, hidden, turns=turns, trains=trains)
     _find_stages(run, found, ranks, exchanges)
-    world = max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
-    _find_sizes(found, world)
+    _find_sizes(found, world_of(run))
     return found
+
+
+def world_of(run: Run) -> int:
+    """Ranks that took part: as told, else as many as the ranks at hand show."""
+    ranks = {rank.rank for rank in run.ranks}
+    return max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
 
 
 def _exchange(run: Run) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from advisor.facts.base import FactSet, Run
+from advisor.facts.collectives.parallelism import partition, world_of
 from advisor.facts.recording.kind import framework_of, recording_of
 from advisor.facts.step.steps import excluded_steps, steady
-from advisor.model import RUN, Parallelism, ProfileInfo
+from advisor.model import RUN, ProfileInfo
 
 
 def describe(run: Run, facts: FactSet) -> ProfileInfo:
@@ -15,13 +16,9 @@ def describe(run: Run, facts: FactSet) -> ProfileInfo:
     times = steady(run) if told.has_steps else {}
     steps = list(dict.fromkeys(step for t in times.values() for step in t.steps))
     parallelism = profile.parallelism
-    degrees = {key: facts.value(f"parallelism.{key}", RUN) for key in ("data", "tensor", "pipeline", "expert")}
-    found = {key: int(value) for key, value in degrees.items() if isinstance(value, (int, float))}
-    if found:
-        source = str(facts.value("parallelism.source", RUN) or parallelism.source)
-        known = {key: getattr(parallelism, key) for key in degrees}
-        parallelism = Parallelism(**{**known, **found}, source=source)
     world = facts.value("run.world_size", RUN)
+    if facts.value("parallelism.source", RUN):
+        parallelism = partition(run).surely(world_of(run), parallelism)
     return ProfileInfo(
         path=profile.path,
         framework=framework_of(run),

@@ -33,22 +33,37 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     """All files of a profile in this folder as one rank, or one for each device that they name."""
     files = [listing.path / name for name in listing.files if is_known(name)]
     ranks: list[Rank] = []
-    for part in _recordings(files):
-        ranks += split_devices(build_rank(listing.path, part, base))
+    parts = _recordings(files)
+    numbers = _numbers(parts)
+    for part, number in zip(parts, numbers, strict=True):
+        rank = build_rank(listing.path, part, base)
+        if number is not None and not rank.rank_known:
+            rank.rank, rank.rank_known = number, True
+        ranks += split_devices(rank)
     return ranks
 
 
 def _recordings(files: Sequence[Path]) -> list[list[Path]]:
-    """The files of each recording: where the same table is there with several prefixes, each is a recording of its own,
-    and what carries none of them is nobody's."""
-    by_prefix: dict[str, list[Path]] = {}
+    """The files of each recording: where the same table is there with several marks before or after its name, each is a
+    recording of its own, and what carries none of them is nobody's."""
+    by_mark: dict[tuple[str, str], list[Path]] = {}
     for path in files:
-        by_prefix.setdefault(tablefiles.prefix_of_file(path.name).lower(), []).append(path)
-    tables = Counter(table for part in by_prefix.values() for table in tablefiles.find_tables(part, loose=True))
+        before, after = tablefiles.mark_of_file(path.name)
+        by_mark.setdefault((before.lower(), after), []).append(path)
+    tables = Counter(table for part in by_mark.values() for table in tablefiles.find_tables(part, loose=True))
     if all(count < 2 for count in tables.values()):
         return [list(files)] if files else []
     shared = {table for table, count in tables.items() if count > 1}
-    return [part for part in by_prefix.values() if shared & set(tablefiles.find_tables(part, loose=True))]
+    order = sorted(by_mark, key=lambda mark: mark[1] != "")  # of downloads the first one has no number
+    return [by_mark[m] for m in order if shared & set(tablefiles.find_tables(by_mark[m], loose=True))]
+
+
+def _numbers(parts: Sequence[Sequence[Path]]) -> list[int | None]:
+    """The number of each recording's rank, as the ends of the files' names tell them: from 0, each once; else None."""
+    found = [{tablefiles.number_of_file(path.name) for path in part} for part in parts]
+    numbers = [mine.pop() if len(mine) == 1 else None for mine in found]
+    told = len(parts) > 1 and None not in numbers and 0 in numbers and len(set(numbers)) == len(numbers)
+    return numbers if told else [None] * len(parts)
 
 
 def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:

@@ -35,6 +35,13 @@ _LOOSE = tuple(
 _SPLIT_AT = tuple(
     re.compile(r"(?P<before>(?!cluster_)(?:.*[^a-z])?)" + pattern, re.IGNORECASE) for pattern, _, _ in _FILES
 )
+_NUMBERED = re.compile(
+    r".*?(?:step_trace_time|step_trace|kernel_details|op_summary|task_time|op_statistic|api_statistic|memory_record|"
+    r"operator_memory|npu_module_mem|l2_cache|communication_matrix|communication|trace_view|msprof)"
+    r"[ _.-]*(?:rank|device|dev|npu|card)?[ _.-]*(?P<bracket>\(?)(?P<number>[0-9]{1,5})\)?"
+    r"\.(?:csv|json)(?:\.gz)?",
+    re.IGNORECASE,
+)
 _STAMP = re.compile(r"_([0-9]{8,17})(?=[_.])")
 
 DATABASE = r"(?:ascend_(?:pytorch|mindspore)_profiler|msprof|communication_analyzer|analysis).*\.db"
@@ -48,10 +55,19 @@ def tables_of_file(name: str, *, loose: bool = False) -> tuple[tuple[str, ...], 
     return None
 
 
-def prefix_of_file(name: str) -> str:
-    """What users put before the name of a profiler's file: rank0_ of rank0_kernel_details.csv; empty where nothing."""
+def mark_of_file(name: str) -> tuple[str, str]:
+    """What users put before and after the name of a profiler's file to keep several apart: rank0_ of
+    rank0_kernel_details.csv, 3 of kernel_details_3.csv and of kernel_details (3).csv; empty where nothing. Exporters
+    put no number of their own there, or several of them, or a time."""
     found = next((match for pattern in _SPLIT_AT if (match := pattern.fullmatch(name))), None)
-    return found.group("before") if found is not None else ""
+    numbered = _NUMBERED.fullmatch(name)
+    return found.group("before") if found is not None else "", numbered.group("number") if numbered is not None else ""
+
+
+def number_of_file(name: str) -> int | None:
+    """The number of a rank that the end of a file's name tells; None where it counts downloads, or there is none."""
+    found = _NUMBERED.fullmatch(name)
+    return int(found.group("number")) if found is not None and not found.group("bracket") else None
 
 
 def newest_export(paths: Iterable[Path]) -> list[Path]:

@@ -28,6 +28,21 @@ def test_heavier_stage_and_what_to_move(tmp_path):
     assert facts.value("stage.move_to", heavy) == 0
 
 
+def test_uneven_stages_that_no_file_names_are_witnessed_by_their_kernels(tmp_path):
+    """At Level 0 nothing names the stages; one all ranks of which run more kernels was given more to do, and a slow
+    one was not."""
+    told = {}
+    for fault in (Fault("stage_imbalance", 1, 1.0), Fault("slow_node_compute", 1, 1.0)):
+        scenario = replace(
+            PIPELINE, level=0, metadata=False, framework="pytorch", ranks_per_host=2, faults=(fault,)
+        )  # fmt: skip
+        facts, _ = facts_of(scenario, tmp_path / fault.kind)
+        assert facts.value("parallelism.is_told", RUN) is False
+        told[fault.kind] = facts.value("stage.calls_ratio", Subject("stage", "1", (2, 3)))
+    assert told["stage_imbalance"] == pytest.approx(4 / 3, rel=0.1)
+    assert told["slow_node_compute"] == 1
+
+
 def test_slow_host_that_holds_a_stage_is_no_uneven_work(tmp_path):
     """A stage whose every kernel is slow was not given more to do."""
     facts, _ = facts_of(replace(PIPELINE, ranks_per_host=2, faults=(Fault("slow_node_compute", 1, 0.5),)), tmp_path)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from clusters import PIPELINE, facts_of
 
-from advisor.facts.collectives.parallelism import _in_order
-from advisor.model import RUN, Subject
+from advisor.facts.collectives.parallelism import Partition, _in_order
+from advisor.model import RUN, Parallelism, Subject
 from benchmarks.simulator import Fault
 
 
@@ -67,3 +67,16 @@ def test_a_slow_rank_makes_no_stage_of_its_own(tmp_path):
     facts, _ = facts_of(scenario, tmp_path)
     assert facts.value("parallelism.pipeline", RUN) == 2
     assert facts.value("rank.late_cause", Subject("rank", "1", (1,))) == "compute"
+
+
+@pytest.mark.parametrize(("found", "world", "sizes"), [
+    (Partition(2, 2, 2, source="communication groups"), 8, (2, 2, 2)),
+    (Partition(4, 1, 2, source="stages in the cluster analysis"), 16, (None, None, 2)),
+    (Partition(8, None, 1), 8, (None, None, None)),
+    (Partition(1, None, 1), 1, (1, 1, 1)),
+])  # fmt: skip
+def test_sizes_that_do_not_make_up_the_world_are_not_reported(found, world, sizes):
+    """A reader multiplies the sizes: what was only assumed, or leaves ranks over, is unknown and no number."""
+    told = found.surely(world, Parallelism())
+    assert (told.data, told.tensor, told.pipeline) == sizes
+    assert found.surely(world, Parallelism(data=3)).data in (sizes[0], 3)
