@@ -172,7 +172,7 @@ def reduce_course(rank: Rank) -> Course | None:
             by_name[kernels.names[name]] = by_name.get(kernels.names[name], 0.0) + own
         exposed_by_name.append(by_name)
     columns = np.array(rows, float).T
-    computing = placed & ~communication & ~fetch & ~fused
+    working = placed & ~communication & ~fetch & ~fused
     steps = tuple(kernels.steps[s] or "0" for s in order)
     middle = order[len(order) // 2]
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
@@ -181,8 +181,8 @@ def reduce_course(rank: Rank) -> Course | None:
         chain = _chain(kernels, communication, by_step[middle], kernels.steps[middle] or "0")
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, computing, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
-        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, computing, order),
+        _speeds(kernels, working, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
+        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, working, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
     )  # fmt: skip
