@@ -73,7 +73,7 @@ class Course:
     """Time in GetNext kernels, part of computing."""
     lead_us: Floats
     """Idle before the first kernel, from the end of the step before; NaN for the first step, and where something ran
-    in between that belongs to no step."""
+    in between that belongs to no step, or a step is missing."""
     gap_us: Floats
     """Idle inside the step, with neither kernel nor collective running."""
     exposed_us: Floats
