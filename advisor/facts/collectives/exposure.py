@@ -16,7 +16,6 @@ from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
-from advisor.facts.device.course import Course
 from advisor.facts.step.steps import steady, stepped_courses
 
 
@@ -72,16 +71,20 @@ class Exposure:
 
 
 @computed
-def _courses(run: Run) -> dict[int, Course]:
-    """Courses that tell what is exposed in a step."""
-    return {rank: course for rank, course in stepped_courses(run).items() if course.exposed_by_name}
+def _exposed(run: Run) -> dict[int, dict[str, float]]:
+    """rank -> exposed microseconds of each collective in a steady step, where kernels tell them."""
+    found = {}
+    for rank, course in stepped_courses(run).items():
+        if names := course.exposed_in(step_names(run, list(course.steps))):
+            found[rank] = names
+    return found
 
 
 @computed
 def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of."""
     exchanges = run.each(EXCHANGES)
-    courses = _courses(run)
+    measured = _exposed(run)
     layout = partition(run)
     parts = _Parts(joints(run), layout)
     times = steady(run)
@@ -93,8 +96,8 @@ def exposures(run: Run) -> dict[int, Exposure]:
         exposed = phases.get("exposed", phases.get("tail"))
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
-        if rank in courses and (pure or rank not in exchanges):
-            found[rank] = _measured(courses[rank], pure, total, layout.is_ring)
+        if rank in measured and (pure or rank not in exchanges):
+            found[rank] = _measured(measured[rank], pure, total, layout.is_ring)
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
         else:
@@ -141,7 +144,7 @@ def exposed_of(
 ) -> float | None:
     """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
     exposed waiting, or of some `rows` only. None where kernels do not tell, or name none of these."""
-    courses = _courses(run)
+    measured = _exposed(run)
     layout = partition(run)
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for joint in joints(run):
@@ -150,13 +153,13 @@ def exposed_of(
             chosen = np.ones(len(joint.names), bool) if rows is None else rows(joint)
             shortest = joint.transfer_us
             for rank in joint.ranks:
-                if rank not in courses:
+                if rank not in measured:
                     continue
                 for at in np.flatnonzero(chosen).tolist():
                     pure[rank][joint.names[at]] += float(shortest[at]) * part
     found = []
     for rank, names in pure.items():
-        alone = {name.rpartition("/")[2]: us for name, us in courses[rank].exposed_by_name.items()}
+        alone = {name.rpartition("/")[2]: us for name, us in measured[rank].items()}
         if alone.keys() & names.keys():
             found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
     return float(np.median(found)) if found else None
@@ -167,14 +170,14 @@ def purpose(kind: str, role: str) -> str:
     return {"allgather": "weights", "alltoall": "expert"}.get(kind, role) if role == "data" else role
 
 
-def _measured(course: Course, pure: Pure, total: float | None, ring: bool = False) -> Exposure:
+def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: bool = False) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
     labels = {name.rpartition("/")[2]: name for name in pure}
-    exchanged = [name for name in course.exposed_by_name if kind_of(name.rpartition("/")[2]) not in POINT_TO_POINT]
+    exchanged = [name for name in exposed if kind_of(name.rpartition("/")[2]) not in POINT_TO_POINT]
     matched = any(name.rpartition("/")[2] in labels for name in exchanged)
     result = Exposure(told=matched or not pure or not exchanged)
-    for name, alone in course.exposed_by_name.items():
+    for name, alone in exposed.items():
         label = name.rpartition("/")[2]
         if kind_of(label) in POINT_TO_POINT and ring:
             result.transfer["context"] += alone

@@ -111,7 +111,7 @@ def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int
         if rank not in courses or not courses[rank].exposed_by_name:
             continue
         alone: dict[str, float] = defaultdict(float)
-        for name, us in courses[rank].exposed_by_name.items():
+        for name, us in courses[rank].exposed_in(courses[rank].steps).items():
             alone[name.rpartition("/")[2]] += us
         for index, group in enumerate(ex.groups):
             mine = ex.group == index

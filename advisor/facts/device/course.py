@@ -4,7 +4,7 @@ chain of computing segments and collectives that `replay.py` can run again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,6 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange
 from advisor.facts.recording.counts import is_cut
-from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -74,16 +73,15 @@ class Course:
     """Time in GetNext kernels, part of computing."""
     lead_us: Floats
     """Idle before the first kernel, from the end of the step before; NaN for the first step, and where something ran
-    in between that belongs to no step."""
+    in between that belongs to no step, or a step is missing."""
     gap_us: Floats
     """Idle inside the step, with neither kernel nor collective running."""
     exposed_us: Floats
     kernels: Ints
     speed: dict[tuple[str, str], tuple[float, float]]
     """(type, input shapes) -> (kernels a step, median microseconds)."""
-    exposed_by_name: dict[str, float] = field(default_factory=dict)
-    """Collective -> exposed microseconds a step, without a first step that is warm-up; empty where kernels are missing
-    that may have hidden it."""
+    exposed_by_name: tuple[dict[str, float], ...] = ()
+    """Per step: collective -> exposed microseconds; empty where kernels are missing that may have hidden it."""
     chain: Chain | None = None
     sources: tuple[Source, ...] = ()
     expected_us: Floats = field(default_factory=lambda: np.zeros(0))
@@ -102,6 +100,16 @@ class Course:
     def span_us(self) -> Floats:
         """Per step: from its first kernel to the end of its last one."""
         return self.computing_us + self.exposed_us + self.gap_us
+
+    def exposed_in(self, steps: Container[str]) -> dict[str, float]:
+        """Collective -> exposed microseconds a step, the mean over these of the course's steps."""
+        found: dict[str, float] = {}
+        told = zip(self.steps, self.exposed_by_name, strict=True) if self.exposed_by_name else ()
+        chosen = [names for step, names in told if step in steps]
+        for names in chosen:
+            for name, us in names.items():
+                found[name] = found.get(name, 0.0) + us / len(chosen)
+        return found
 
     def pace(self, steps: Sequence[str]) -> Floats:
         """For each of these steps, how many times as long as at their usual the same kernels take; NaN where nothing
@@ -132,8 +140,7 @@ def reduce_course(rank: Rank) -> Course | None:
     fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
     fused = np.array([is_fused_exchange(s.type) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
-    exposed_by_name: dict[str, float] = {}
-    warm_up = _warm_up(kernels, placed, order)
+    exposed_by_name: list[dict[str, float]] = []
     previous = None
     for step in order:
         inside = placed & (kernels.step == step)
@@ -156,13 +163,12 @@ def reduce_course(rank: Rank) -> Course | None:
             )
         )
         previous = high
-        if step == warm_up:
-            continue
         talks = _once(kernels, np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES])
         exposed = owned(kernels.start[talks], kernels.end[talks], busy, RELEASE_NS) / 1000
-        for i, own in zip(talks.tolist(), exposed.tolist(), strict=True):
-            name = kernels.names[kernels.name[i]]
-            exposed_by_name[name] = exposed_by_name.get(name, 0.0) + own / (len(order) - (warm_up is not None))
+        by_name: dict[str, float] = {}
+        for name, own in zip(kernels.name[talks].tolist(), exposed.tolist(), strict=True):
+            by_name[kernels.names[name]] = by_name.get(kernels.names[name], 0.0) + own
+        exposed_by_name.append(by_name)
     columns = np.array(rows, float).T
     work = placed & ~communication & ~fetch & ~fused
     steps = tuple(kernels.steps[s] or "0" for s in order)
@@ -173,21 +179,11 @@ def reduce_course(rank: Rank) -> Course | None:
         chain = _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0")
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, work, len(order)) if whole else {}, exposed_by_name if whole else {}, chain,
+        _speeds(kernels, work, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
     )  # fmt: skip
-
-
-def _warm_up(kernels: Kernels, placed: Mask, order: list[int]) -> int | None:
-    """The first step, where it is so much longer than the others that it is none of those that are judged."""
-    ends = section("odd_ends")
-    if len(order) < ends["steps"]:
-        return None
-    spans = [int(kernels.end[inside].max() - kernels.start[inside].min())
-             for inside in (placed & (kernels.step == step) for step in order)]  # fmt: skip
-    return order[0] if spans[0] > ends["longer_factor"] * np.median(spans[1:]) else None
 
 
 def _communication(kernels: Kernels) -> Mask:

@@ -49,6 +49,8 @@ KINDS = (
     kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),
+    kind("recording.device_tasks", "count", "run", "tasks of the device in the timeline, of the rank with most "
+         "of them, where no kernels stand one by one", needs="trace"),
     kind("recording.stray_kernels", "count", "run", "kernels that belong to no step: before, between and after them",
          needs="kernels"),
 )  # fmt: skip
@@ -98,6 +100,8 @@ class Recording:
     """How long a launch of it took, on how many blocks, and which unit was busy for most of that."""
     kernels: int = 0
     """How many kernels there are to judge; 0 where they do not stand one by one, or only in part."""
+    tasks: int = 0
+    """How many tasks the timeline draws on the device, where it alone tells of that."""
     timeline_steps: tuple[str, ...] = ()
     """Steps that the timeline marks."""
     framework: str = ""
@@ -171,6 +175,7 @@ def reduce(rank: Rank) -> Recording | None:
         told["timeline_steps"] = tuple(name for name, _, _ in trace.steps)
         trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
         told["framework"] = told.get("framework") or _framework(trace)
+        told["tasks"] = 0 if every is not None else trace.device_tasks
         if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):
             told["marks"] = (*told["marks"], by)  # type: ignore[misc]
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
@@ -354,6 +359,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.kind", RUN, told.kind)
     yield from fact("recording.has_steps", RUN, told.has_steps)
     yield from fact("recording.kernels", RUN, max((one.kernels for one in found), default=0) or None)
+    yield from fact("recording.device_tasks", RUN, max((one.tasks for one in found), default=0) or None)
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
     if told.has_steps or not found:
         return

@@ -28,8 +28,8 @@ NAMELESS = ("0", "")
 @dataclass(frozen=True)
 class Windows:
     """Device-side steps: step i lasts from its first kernel to the next one's first kernel; the last one, and one that
-    is followed by what belongs to no step, to its own last kernel's end. Times in nanoseconds; `of` is the step of
-    each kernel."""
+    is followed by what belongs to no step or by no neighbour, to its own last kernel's end. Times in nanoseconds; `of`
+    is the step of each kernel."""
 
     names: tuple[str, ...]
     start: Ints
@@ -88,6 +88,11 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     )
 
 
+def follows(before: str, step: str) -> bool:
+    """Whether a step is the next one: between numbers that are no neighbours lies time that nobody recorded."""
+    return not (before.isdecimal() and step.isdecimal()) or int(step) == int(before) + 1
+
+
 def is_marked(rank: Rank) -> bool:
     """Whether a table of steps, new or old, tells steps apart."""
     if rank.has("step_phases") or rank.has("cluster_phases"):
@@ -136,7 +141,8 @@ def _placed(
     stray = kernels.start[known & ~inside]
     for i in range(0 if apart else len(keep) - 1):
         between = int(np.searchsorted(stray, end[i]))
-        if between == len(stray) or stray[between] >= start[i + 1]:
+        alone = between == len(stray) or stray[between] >= start[i + 1]
+        if alone and follows(names[keep[i]], names[keep[i + 1]]):
             end[i] = start[i + 1]
     position = np.full(len(names), 0, np.int64)
     position[keep] = np.arange(len(keep))

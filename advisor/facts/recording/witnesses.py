@@ -50,7 +50,8 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
         return
     length = float(steps.time[rows].sum())
     told, kernels = float(np.nansum(computing[rows])), float(course.computing_us[own].sum())
-    if compute_more(steps, course) or (course.complete and told > limits["lost_factor"] * kernels):
+    lost = kernels > limits["lost_factor"] * told or (course.complete and told > limits["lost_factor"] * kernels)
+    if compute_more(steps, course) or lost:
         text = (
             f"tells {show(told / len(rows), 'us')} of computation a step, its kernels take "
             f"{show(kernels / len(rows), 'us')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from advisor.basics.intervals import Intervals, clip, measure, subtract, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
 from advisor.facts.recording.iterations import iterations_of
+from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
@@ -94,7 +96,12 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     high = int(max((computing[1][-1], *communication[1][-1:])))
     marks = [mark for mark in trace.steps if mark[1] < high]
     if len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
-        ends = [*(start for _, start, _ in marks[1:]), marks[-1][2]]
+        ends = [
+            then if follows(name, after) else end for (name, _, end), (after, then, _) in pairwise(marks)
+        ]  # fmt: skip
+        # nothing was recorded up to the last mark's end, or the host's marks go on alone: the timeline was cut there
+        seen = high if marks[-1] != trace.steps[-1] else max(high, int(trace.host.start.max(initial=0)))
+        ends.append(min(marks[-1][2], seen))
         rows = [(name, start, end, 0) for (name, start, _), end in zip(marks, ends, strict=True)]
         # where it is behind by whole steps, the first marks lie before all of its work: that is no idle step
         rows = [row for row in rows if row[2] > low] or rows

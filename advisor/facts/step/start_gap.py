@@ -110,9 +110,7 @@ def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:
     if course is None:
         return None
     rows = _places(one, course)
-    gap = np.array([
-        course.lead_us[i] if i > 0 and _follows(course.steps[i - 1], course.steps[i]) else np.nan for i in rows
-    ])  # fmt: skip
+    gap = np.array([course.lead_us[i] if i > 0 else np.nan for i in rows])
     if not np.isfinite(gap).any():
         return None
     computing = one.phases.get("computing")
@@ -143,11 +141,6 @@ def _holds_next(one: StepTimes, course: Course) -> Mask:
     if told.any():  # kernels of the other rows are not at hand: one writer wrote them all
         result[:-1] |= ~told[:-1] & bool(result[told].mean() > 0.5)
     return result
-
-
-def _follows(before: str, step: str) -> bool:
-    """Between steps that are not neighbours lies time that nobody recorded."""
-    return not (before.isdigit() and step.isdigit()) or int(step) == int(before) + 1
 
 
 def _lacks_tail(one: StepTimes) -> bool:

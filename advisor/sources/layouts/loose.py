@@ -65,13 +65,13 @@ def _recordings(files: Sequence[Path]) -> tuple[list[tuple[int | None, list[Path
     mine = sorted((text for text in kinds if any(count[kind] > 1 for kind in kinds[text])), key=natural)
     parts = [by_text[text] for text in mine]
     kernels = [[path for path in part if "kernels" in marks[path].kinds] for part in parts]
-    in_turn = run_in_turn([span_of(paths) for paths in kernels])
-    numbered = all(marks[path].number is not None for part in parts for path in part)
-    plain = numbered and not any("rank" in path.name.lower() for part in parts for path in part)
-    if len(parts) < 2 or (in_turn and plain and not _share_steps(kernels)):
+    own = [marks[path] for part in parts for path in part]
+    told = all(mark.number is not None and not mark.bracketed for mark in own)
+    worded = any(mark.worded for mark in own)
+    in_turn = not worded and run_in_turn([span_of(paths) for paths in kernels])
+    if len(parts) < 2 or (in_turn and told and not _share_steps(kernels)):
         return ([(None, list(files))] if files else []), []
-    told = numbered and not in_turn and not any(marks[path].bracketed for part in parts for path in part)
-    named = [(marks[part[0]].number if told else None, part) for part in parts]
+    named = [(marks[part[0]].number if told and not in_turn else None, part) for part in parts]
     return named, [path for text, part in by_text.items() if text not in mine for path in part]
 
 

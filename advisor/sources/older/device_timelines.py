@@ -2,6 +2,7 @@
 
 `task_time_<device>_<model>_<iteration>.json` holds what ran on the device, `hccl_…` the collectives of the same
 iteration as the host named them. Together they are the table of kernels; the iteration in the file's name is the step.
+Where the collectives are not at hand, the tasks that carried them out tell when the device communicated.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -172,6 +174,8 @@ def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     if lost := sum(event.get("ph") == "X" and _times(event) is None for event in usable):
         note(str(path), f"{lost} of its {len(usable)} events have no usable duration and were left out")
     rows = list(_collectives(usable) if match[1] == "hccl" else _tasks(usable))
+    if match[1] != "hccl" and not path.with_name(path.name.replace("task_time", "hccl")).is_file():
+        rows += _exchanged(usable, rows)
     if match[1] != "hccl" and not rows and any(event.get("ph") == "X" for event in usable):
         note(str(path), "holds no task of a type that computes")
     if rows:
@@ -200,6 +204,29 @@ def _events(path: Path, note: Note) -> list[dict[str, Any]]:
 
 
 _Row = tuple[str, str, str, str, int, float]
+_MEETS = "NOTIFY_WAIT"
+_CARRIES = re.compile(r"^(NOTIFY|REDUCE|MEMCPY|SDMA|RDMA)")
+"""Types of tasks that carry out collectives on their streams; the first waits for another device."""
+
+
+def _exchanged(events: list[dict[str, Any]], computing: Sequence[_Row]) -> list[_Row]:
+    """When the device communicated: tasks of the streams on which it meets others, joined where it does not compute
+    between them."""
+    tasks = [
+        (str(about.get("Stream Id", "")), kind, *times)
+        for event in events
+        if event.get("ph") == "X" and isinstance(about := event.get("args"), Mapping)
+        and _CARRIES.match(kind := str(about.get("Task Type", ""))) and (times := _times(event)) is not None
+    ]  # fmt: skip
+    planes = {stream for stream, kind, *_ in tasks if kind == _MEETS}
+    work = sorted(start for *_, start, _ in computing)
+    spans: dict[int, tuple[int, int]] = {}
+    for stream, _, start, us in tasks:
+        if stream in planes:
+            place, end = bisect(work, start), start + round(us * 1000)
+            first, last = spans.get(place, (start, end))
+            spans[place] = min(first, start), max(last, end)
+    return [("", "Communication", "HCCL", "", first, (last - first) / 1000) for first, last in spans.values()]
 
 
 def _tasks(events: list[dict[str, Any]]) -> Iterator[_Row]:

@@ -91,7 +91,9 @@ class Trace:
     tasks: dict[str, float] = field(default_factory=dict)
     """Tasks inside collectives by name (Memcpy, Reduce_TBE, Notify_Wait, …): microseconds over all planes."""
     hardware: bool = False
-    """Whether the device's own tasks are in it."""
+    """Whether the device's own tasks are in it …"""
+    device_tasks: int = 0
+    """… and how many, if so."""
     iterations: list[tuple[str, str, int, int]] = field(default_factory=list)
     """(graph, iteration, start, end) of the executions of graphs that msprof marks on the device."""
 
@@ -154,6 +156,8 @@ class _Process:
         self.longest = np.zeros(0)
         self.rare = np.zeros(0, bool)
         self.parts: list[tuple[Ints, Ints, list[str]]] = []
+        self.tasks = 0
+        """Complete events that are counted and not looked at: the device's own."""
         self.unusable = 0
         """Complete events whose duration is none."""
 
@@ -239,7 +243,9 @@ class _Collector:
         few = bytes(places) if len(self.processes) <= 256 else None
         for place in set(places):
             process = self.processes[place]
-            if process.title != HARDWARE:
+            if process.title == HARDWARE:
+                process.tasks += (places if few is None else few).count(place)
+            else:
                 mine = [other == place for other in places] if few is None else few.translate(_only(place))
                 process.add([*itertools.compress(complete, mine)])
 
@@ -274,10 +280,13 @@ class _Collector:
         host: list[tuple[Ints, Ints, list[str]]] = []
         lanes: dict[str, list[tuple[Ints, Ints]]] = {}
         tasks: dict[str, float] = {}
+        device_tasks = 0
         others = {place for pid, place in self.place.items() if self._is_another_s(pid)}
         for place, process in enumerate(self.processes):
             if place in others:
                 continue
+            if process.title == HARDWARE:
+                device_tasks += process.tasks + int(process.count.sum())
             if process.title in _COLLECTIVES:
                 for name, seen in process.activities():
                     if "__" not in name:
@@ -307,7 +316,8 @@ class _Collector:
             sorted(set(steps), key=lambda step: step[1]), launched, started, activities, spans,
             _joined(lanes.get("Computing", [])), _joined(lanes.get("Communication", [])),
             (np.array([t for t, _ in frequency], np.int64), np.array([f for _, f in frequency], np.float64)),
-            self.events, cut, tasks, iterations=sorted(set(self.iterations), key=lambda one: one[2:]),
+            self.events, cut, tasks, device_tasks=device_tasks,
+            iterations=sorted(set(self.iterations), key=lambda one: one[2:]),
         )  # fmt: skip
 
 

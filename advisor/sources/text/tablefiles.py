@@ -61,7 +61,9 @@ class Mark:
     """The tables that files of this kind hold; `database`."""
     text: str = ""
     number: int | None = None
-    """Where a number is all that tells the files apart, or the number of a rank."""
+    """Where it is but a number, or a word for a rank and its number."""
+    worded: bool = False
+    """Whether such a word stands there: a mere number may also count the parts of one table."""
     bracketed: bool = False
     """Whether a browser numbered the file, which knows nothing of ranks."""
 
@@ -78,9 +80,11 @@ def mark_of_file(name: str) -> Mark:
             if _OF_MSPROF.match(name[found.end("before") :]):
                 after = _ITERATION.sub(r"\1", after)
             text = re.sub(r"[^a-z0-9]+", " ", f"{found['before']} {after}".lower()).strip()
-            told = re.fullmatch(rf"(?:rank ?)?([0-9]{{1,{LONGEST_NUMBER}}})", text)
-            number = int(told[1]) if told else None
-            return Mark(kinds, text if number is None else str(number), number, after.endswith(")"))
+            told = re.fullmatch(rf"((?:rank|device|dev|npu|card) ?)?([0-9]{{1,{LONGEST_NUMBER}}})", text)
+            if told is None:
+                return Mark(kinds, text)
+            number = int(told[2])
+            return Mark(kinds, str(number), number, told[1] is not None, after.endswith(")"))
     return Mark()
 
 

@@ -40,6 +40,13 @@ EXPOSED: dict[tuple[Subject, str], Value] = {
     (RUN, "step.time_us"): 100000.0,
     (RUN, "step.count"): 5,
 }
+GAPS: dict[tuple[Subject, str], Value] = {
+    (RUN, "step.time_us"): 100000.0,
+    (RUN, "step.count"): 5,
+    (RUN, "step.idle_share"): 0.3,
+    (RUN, "step.idle_us"): 30000.0,
+    (RUN, "timeline.idle_share"): 0.3,
+}
 IDLE: dict[tuple[Subject, str], Value] = {
     (RUN, "run.rank_count"): 8,
     (RUN, "run.missing_ranks"): 0,
@@ -62,6 +69,7 @@ def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) ->
     ("rule", "base", "part"),
     [
         ("COMP085", HOTSPOT, {"recording__kernels": 3}),
+        ("SCHED020", GAPS, {"recording__device_tasks": 19}),
         ("COMP085", HOTSPOT, {"recording__kind": "fragment"}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 1}),
         ("COMM010", EXPOSED, {"communication__untold_ranks": 2}),
@@ -83,6 +91,7 @@ def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
     [
         ("COMP085", HOTSPOT, {"recording__kernels": 20, "recording__kind": "training_steps"}),
         ("COMP085", HOTSPOT, {"recording__kernels": 4000, "run__unmeasured_ranks": 1}),
+        ("SCHED020", GAPS, {"recording__device_tasks": 20}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 0, "recording__kernels": 3}),
         ("COMM010", EXPOSED, {"communication__untold_ranks": 0, "run__left_out_ranks": ()}),
         ("CLUS050", IDLE, {"run__left_out_ranks": ()}),

@@ -2,28 +2,20 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from clusters import SMALL, facts_of
 
 from advisor.facts.collectives.exposure import _measured
-from advisor.facts.device.course import Course
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault
 
 
-def course(exposed_us):
-    """One step with these exposed collectives, microseconds."""
-    none = np.zeros(1)
-    return Course(("1",), none, none, none, none, none, np.zeros(1, np.int64), {}, exposed_us)
-
-
 @pytest.mark.parametrize("name", ["Default/AllReduce-op534_0", "AllReduce-op534_0"])
 def test_a_collective_named_by_its_path_keeps_its_role(name):
     """A path in the graph before a collective's name does not make it another one: its transfer is exposed."""
-    kernels = course({"Default/AllReduce-op534_0": 900.0})
+    kernels = {"Default/AllReduce-op534_0": 900.0}
     found = _measured(kernels, {name: ("data", 700.0, 700.0)}, None)
     assert found.told
     assert dict(found.transfer) == {"data": 700.0}
@@ -32,7 +24,7 @@ def test_a_collective_named_by_its_path_keeps_its_role(name):
 
 def test_names_that_have_nothing_in_common_tell_nothing_hidden():
     """Where no exposed collective can be found in the collectives' own table, theirs is not taken for hidden."""
-    kernels = course({"hcom_broadcast__1_0": 900.0})
+    kernels = {"hcom_broadcast__1_0": 900.0}
     assert not _measured(kernels, {"AllReduce-op534_0": ("data", 700.0, 700.0)}, None).told
 
 

@@ -84,3 +84,23 @@ def test_a_damaged_mark_is_no_traceback(tmp_path: Path, damage: object) -> None:
         mark["ts"] = mark["dur"] = damage
     path.write_text(json.dumps(marks))
     assert _facts(folder)["step.time_us"] == pytest.approx(40_000, rel=0.05)
+
+
+def test_tasks_on_planes_tell_of_collectives_whose_files_are_absent(tmp_path: Path) -> None:
+    """A device that waits for notifications and copies on the same stream communicates, with or without hccl_*.json:
+    that time is not idle."""
+    timeline = tmp_path / "PROF_000001_A" / "device_0" / "timeline"
+    timeline.mkdir(parents=True)
+    for number in range(1, 5):
+        start = ORIGIN + number * 10_000
+        tasks = [("AI_CORE", 1, 0, 2_000), ("NOTIFY_WAIT", 9, 2_010, 1_000), ("MEMCPY_ASYNC", 9, 3_050, 4_900),
+                 ("MEMCPY_ASYNC", 8, 8_500, 400), ("AI_CORE", 1, 8_000, 2_000)]  # fmt: skip
+        events = [
+            {"name": "Default/Add-op1", "ph": "X", "ts": start + at, "dur": us, "pid": 1, "tid": stream,
+             "args": {"Task Type": kind, "Stream Id": stream}}
+            for kind, stream, at, us in tasks
+        ]  # fmt: skip
+        (timeline / f"task_time_0_2_{number}.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], ["step.idle_share", "step.exposed_communication_share"], Options(jobs=1)).facts
+    assert facts.number("step.exposed_communication_share", RUN) == pytest.approx(0.594, abs=0.001)
+    assert facts.number("step.idle_share", RUN) == pytest.approx(0.006, abs=0.001)

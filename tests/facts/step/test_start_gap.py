@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 from clusters import SMALL, facts_of
 
+from advisor.facts.device.course import reduce_course
+from advisor.facts.step.from_kernels import reduce
 from advisor.facts.step.start_gap import settle
 from advisor.facts.step.times import StepTimes
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
+from advisor.sources.base import Rank
+from advisor.sources.reference import TableRef
 from benchmarks.simulator import Fault, simulate
 
 
@@ -109,11 +113,17 @@ def test_kernels_decide_where_there_are_some():
     assert found.phases["start_gap"] == pytest.approx([3, 3, 4, 3])
 
 
-def test_time_nobody_recorded_is_no_wait():
-    """Between steps 2 and 11 lie eight that the schedule skipped."""
-    lead = np.array([np.nan, 3.0, 9e5, 3.0])
-    course = Course(("1", "2", "11", "12"), lead, np.full(4, 90.0), np.full(4, 100.0))
-    one = replace(rank(5), steps=("1", "2", "11", "12"))
+def test_time_nobody_recorded_is_no_wait(tmp_path):
+    """Between steps 2 and 11 lie eight that the schedule skipped: the kernels do not tell what happened there."""
+    at = {1: 0.0, 2: 103.0, 11: 9e5, 12: 9e5 + 103}
+    rows = [f"{step},MatMul,MatMul,AI_CORE,{1000 + start:.3f},100" for step, start in at.items()]
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n" + "\n".join(rows) + "\n")
+    kernels = Rank(0, tmp_path, {"kernels": TableRef("kernels", (path,), "kernels.csv")}, base=tmp_path)
+    course, alone = reduce_course(kernels), reduce(kernels)
+    assert course is not None and alone is not None
+    assert [step.idle_us for step in alone.steps] == pytest.approx([3, 0, 3, 0])
+    one = replace(rank(5, computing=100), steps=("1", "2", "11", "12"))
     (found,) = settle({0: one}, {0: course}, {0: "pytorch"}).values()
     assert found.phases["start_gap"] == pytest.approx([3, 3, 3, 3])
 
