@@ -86,7 +86,8 @@ def test_the_law_can_be_broken() -> None:
 )
 def test_simulated_databases_tell_what_the_text_files_tell(tmp_path: Path, fault: Fault, verdict: str) -> None:
     """Evidence is taken from both: an original whose fault shows in neither would prove nothing."""
-    run = simulate(Scenario(data=4, steps=4, layers=2, framework="pytorch", gradient_mb_per_layer=30.0, faults=(fault,)))
+    scenario = Scenario(data=4, steps=4, layers=2, framework="pytorch", gradient_mb_per_layer=30.0, faults=(fault,))
+    run = simulate(scenario)
     write_databases(run, tmp_path / "databases")
     write_profile(run, tmp_path / "text")
     found = {name: answer(tmp_path / name).roots for name in ("databases", "text")}
