@@ -353,6 +353,8 @@ class Summary:
     breakdown: Mapping[str, float] = field(default_factory=dict)
     recording_us: float | None = None
     """Length of what is judged, where nothing marks steps; `step_time_us` is None then."""
+    host_breakdown: Mapping[str, float] = field(default_factory=dict)
+    """Where the device was not measured: shares of the step in which the loop waits for data, and of its own work."""
 
 
 @dataclass(frozen=True, repr=False)

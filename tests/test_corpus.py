@@ -113,6 +113,8 @@ def test_every_profile_is_judged_in_seconds_without_a_defect(name, rules):
     assert [c for c in report.checked if c.outcome.value == "error"] == []
     assert not [p for p in report.problems if "could not be measured" in p.problem or "incomplete:" in p.problem]
     assert faults_in(report, rules) == []
+    assert set(report.summary.breakdown) <= {"computing", "exposed_communication", "idle"}
+    assert not (report.summary.breakdown and report.summary.host_breakdown)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -54,7 +54,8 @@ def labelled(label: str, text: object, lang: str) -> str:
 
 def breakdown(report: Report) -> list[tuple[str, float]]:
     """(phase, share) of the step, largest parts as given; what no phase accounts for is said as "unknown"."""
-    parts = [(name, share) for name, share in report.summary.breakdown.items() if share > 0]
+    shares = report.summary.breakdown or report.summary.host_breakdown
+    parts = [(name, share) for name, share in shares.items() if share > 0]
     rest = 1 - sum(share for _, share in parts)
     return [*parts, ("unknown", rest)] if parts and rest > SMALLEST_REST else parts
 

@@ -140,13 +140,19 @@ def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
     stream.seek(0)
     if head[:2] == b"\x1f\x8b":
         with gzip.GzipFile(fileobj=_Unpadded(stream)) as plain:
-            rest = _unpack_tar(plain, writer)
-            while rest.read(_BLOCK):  # to the end, where the checksum stands
-                pass
+            _expect_no_more(_unpack_tar(plain, writer))
     elif head == b"PK\x03\x04" or head == b"PK\x05\x06":
         _unpack_zip(stream, writer)
     else:
-        _unpack_tar(stream, writer)
+        _expect_no_more(_Unpadded(_unpack_tar(stream, writer)))
+
+
+def _expect_no_more(rest: Any) -> None:
+    """Reads to the end, where a checksum may stand. Behind the end of an archive is nothing but zeros: anything else is
+    entries behind a hole, for which EOFError is raised."""
+    while block := rest.read(_BLOCK):
+        if block.strip(b"\0"):
+            raise EOFError
 
 
 def _unpack_tar(stream: Any, writer: _Writer) -> _Forward:
@@ -315,10 +321,10 @@ class _Bounded(io.RawIOBase):
 
 
 class _Unpadded(io.RawIOBase):
-    """A compressed file that ends where nothing but zeros follow: gzip looks at each of them by itself, and a file with
-    a hole of gigabytes behind it would take minutes. Compressed data has no such run."""
+    """A file that ends where nothing but zeros follow: gzip looks at each of them by itself, and a file with a hole of
+    gigabytes behind it would take minutes. Compressed data has no such run, nor has the padding of an archive."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream, self._zeros = stream, 0
 
     def read(self, size: int | None = -1) -> bytes:

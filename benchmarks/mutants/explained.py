@@ -98,6 +98,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         "programs write entries of their own into this file: unknown ones are theirs",
     ),
     Explanation(
+        ("json.top",), r"communication(_matrix)?\.json: holds \{\}$",
+        "what is written where nothing was communicated, or only one of both files was asked for", quiet=True,
+    ),
+    Explanation(
         ("json.odd_value", "json.same_odd_value", "json.huge_number"), r"profiler_(info|metadata)",
         "a setting or variable of the environment: its value is whatever somebody set",
     ),

@@ -645,7 +645,7 @@ _profiles = st.builds(
     st.lists(_names, max_size=2).map(tuple),
     st.dictionaries(_names, _names, max_size=2),
 )
-_shares = st.dictionaries(st.sampled_from(["computing", "exposed_communication", "idle", "bubble"]), st.floats(0, 1))
+_shares = st.dictionaries(st.sampled_from(["computing", "exposed_communication", "idle"]), st.floats(0, 1))
 reports = st.builds(
     Report,
     _profiles,

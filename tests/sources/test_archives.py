@@ -310,3 +310,16 @@ def test_what_is_no_archive_is_told(tmp_path, capsys):
     (tmp_path / "folder.zip").mkdir()
     assert main(["doctor", str(tmp_path / "folder.zip")]) == 3
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz"])
+def test_entries_behind_a_hole_are_missed(tmp_path, kind):
+    """Zeros where a header stood end an archive for whoever unpacks it; entries behind them are told as not read."""
+    target = tmp_path / f"a.{kind}"
+    pack(target, ("top/first.csv", b"1" * 512), ("top/second.csv", b"2" * 512))
+    data = bytearray(gzip.decompress(target.read_bytes()))
+    data[1024:2048] = bytes(1024)  # the header of the second one and its content: two blocks of zeros
+    data[2048:2052] = b"more"
+    target.write_bytes(gzip.compress(data) if kind == "tar.gz" else data)
+    files, told = unpacked(target)
+    assert files == ["first.csv"] and "the rest was not read" in told[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
@@ -46,30 +46,23 @@ def summarise(
     """
     top = leading(findings)
     step_us = step_time(facts)
-    breakdown = {name: value for name in _BREAKDOWN if (value := facts.number(f"step.{name}_share", RUN)) is not None}
-    if facts.value("step.computing_includes_idle", RUN) is True:
-        breakdown = {name: share for name, share in breakdown.items() if name != "computing"}
-    gap = facts.number("step.interval_share", RUN)
-    if breakdown and "idle" not in breakdown and gap is not None:
-        breakdown["idle"] = gap  # the older step trace tells of the gap before each step alone
-    waiting = facts.number("data.wait_share", RUN)
-    if not breakdown and step_us is not None and waiting is not None:
-        breakdown = {"data_wait": waiting, "own": 1.0 - waiting}
+    breakdown, host = _breakdown(facts), _host_breakdown(facts)
+    summary = partial(Summary, step_time_us=step_us, breakdown=breakdown, host_breakdown={} if breakdown else host)
     benchmark = facts.value("recording.kind", RUN) == "kernel_benchmark"
     loss = None if benchmark else leading_loss(facts)  # the pauses between its launches are the benchmark's own
     if top is not None and not (loss is not None and _outweighs(loss, top, findings)):
-        return Summary(top.direction.value, _headline(top, step_us, findings), step_us, breakdown)
+        return summary(top.direction.value, _headline(top, step_us, findings))
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
     if loss is not None and step_us is not None:
         said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
         said = _sentences(said, both("summary.step", time=show(step_us, "us", MEASURED)))
-        return Summary(loss.direction, _with_wanted(said, loss.tells), step_us, breakdown)
+        return summary(loss.direction, _with_wanted(said, loss.tells))
     doubt = objection(facts, findings, ranks)
     if not unusable and not unread and (told := _computes(breakdown, doubt)) is not None:
-        return Summary(Direction.COMPUTATION.value, told, step_us, breakdown)
-    direction, headline = _without_cause(findings, checks, step_us, breakdown, unread, doubt)
+        return summary(Direction.COMPUTATION.value, told)
+    direction, headline = _without_cause(findings, checks, step_us, breakdown or host, unread, doubt)
     if direction == "undetermined":
         headline = _with_wanted(headline, (doubt.tells if doubt else None) or _most_wanted(missing))
     if unusable and (direction == "healthy" or doubt is not None):
@@ -82,7 +75,24 @@ def summarise(
         direction, headline = "undetermined", both("summary.undirected", why=both("summary.too_little"))
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
-    return Summary(direction, headline, step_us, breakdown)
+    return summary(direction, headline)
+
+
+def _breakdown(facts: FactSet) -> dict[str, float]:
+    """Shares of the step by what the device does."""
+    shares = {name: value for name in _BREAKDOWN if (value := facts.number(f"step.{name}_share", RUN)) is not None}
+    if facts.value("step.computing_includes_idle", RUN) is True:
+        shares.pop("computing", None)
+    gap = facts.number("step.interval_share", RUN)
+    if shares and "idle" not in shares and gap is not None:
+        shares["idle"] = gap  # the older step trace tells of the gap before each step alone
+    return shares
+
+
+def _host_breakdown(facts: FactSet) -> dict[str, float]:
+    """Shares of the step by what the loop on the host does."""
+    waiting = facts.number("data.wait_share", RUN)
+    return {} if waiting is None or step_time(facts) is None else {"data_wait": waiting, "own": 1.0 - waiting}
 
 
 def _computes(breakdown: Mapping[str, float], doubt: Doubt | None) -> Text | None:
@@ -197,7 +207,7 @@ def _without_cause(
     findings: Sequence[Finding],
     checks: Sequence[Check],
     step_us: float | None,
-    breakdown: dict[str, float],
+    breakdown: Mapping[str, float],
     unread: Sequence[int],
     doubt: Doubt | None,
 ) -> tuple[str, Text]:

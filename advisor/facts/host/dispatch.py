@@ -63,6 +63,7 @@ KINDS = (
         needs="trace",
     ),
     kind("dispatch.starved_idle_share", "ratio", _ALL, "the same, share of the step's window", needs="trace"),
+    kind("dispatch.starved_idle_each_us", "us", _BOTH, "the same for each kernel that was launched", needs="trace"),
     kind(
         "dispatch.stall_us",
         "us",
@@ -225,6 +226,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         }  # fmt: skip
         if linked:
             row["dispatch.starved_share"] = per.per_step(links.starved) / linked
+            row["dispatch.starved_idle_each_us"] = row["dispatch.starved_idle_us"] / linked
         if window:
             row["dispatch.starved_idle_share"] = row["dispatch.starved_idle_us"] / window
         if links.interval_us is not None:

@@ -41,10 +41,10 @@ def _breakdowns(before: Report, after: Report) -> Iterator[Figure]:
     """The step of both sides by phase; nothing where a side does not know it."""
     sides = []
     for report in (before, after):
-        step = report.summary.step_time_us
-        if step is None or not report.summary.breakdown:
+        step, shares = report.summary.step_time_us, breakdown(report)
+        if step is None or not shares:
             return
-        sides.append({name: share * step for name, share in breakdown(report)})
+        sides.append({name: share * step for name, share in shares})
     parts = list(dict.fromkeys(name for side in sides for name in side))
     factor, unit = scale([sum(side.values()) for side in sides], "us")
     labels = [both("serve.before"), both("serve.after")]

@@ -178,6 +178,9 @@ def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note
         "process_system_percent": _series(process, "sys_utilization"),
     }
     cores = to_whole(document.get("cpu_processor_num"))
+    if "cpu_processor_num" in document and (cores is None or cores < 1):
+        note(str(reference.paths[0]), "cpu_processor_num is no number of processors; it was not used")
+        cores = None
     rows = []
     count = max([len(times), *(len(v) for v in own.values()), *((len(v) + step - 1) // step for v in machine.values())])
     above = 0

@@ -219,6 +219,9 @@ def read_flops(reference: TableRef, columns: Sequence[str] | None, note: Note) -
             note(str(path), "its FLOPs are no usable number; it was not used")
             return None
         rate, use = finite(document.get("FLOPS")), finite(document.get("FLOPS_Utilization"))
+        if sum(known) <= 0 < (rate or 0):
+            note(str(path), "contradicts itself: a rate of FLOPS without any FLOPs; it was not used")
+            return None
         data = {"flop": sum(known) * 1e6,
                 "flop_per_s": float("nan") if rate is None else rate * 1e9,
                 "utilization": float("nan") if use is None else use * 0.01}  # fmt: skip

@@ -82,6 +82,13 @@ def test_what_cannot_be_true_leads_to_nothing_certain(corruption: str, slow_rank
     assert all("intact copy" in " ".join(d.en for d in f.doubts) for f in report.findings if f.saving)
 
 
+def test_computation_that_the_step_table_calls_none_is_told(tmp_path: Path) -> None:
+    """A table whose computation stands under another heading is contradicted by any kernel, however short."""
+    write_profile(simulate(Scenario(data=1, steps=4, layers=1, kernel_us=2.0, launch_us=500.0)), tmp_path)
+    _scale(tmp_path, STEPS, "Computing", 0)
+    assert any("of computation a step, its kernels take" in p.problem for p in _report(tmp_path).problems)
+
+
 @pytest.mark.parametrize("cell", ["٣", "abc", "inf", "-1", "1e300"])
 def test_a_damaged_cell_leaves_nothing_of_its_table_certain(cell: str, slow_rank: Path, tmp_path: Path) -> None:
     """What wrote one cell that no profiler writes may have written the others: the steps that are left are a guess."""

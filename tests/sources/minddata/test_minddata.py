@@ -122,6 +122,19 @@ def test_empty_repetitions_of_machine_samples_are_no_measurements(tmp_path: Path
     assert cpu is not None and cpu["op_id"].tolist() == [0] and cpu["user_percent"][0] == 20.0
 
 
+@pytest.mark.parametrize("count", ["None", "x", 0, -4])
+def test_a_number_of_processors_that_is_none_is_told(tmp_path: Path, count: object) -> None:
+    """Whatever is measured against the machine's processors is left out, and the report says why."""
+    write(tmp_path, "minddata_cpu_utilization_0.json", {
+        "cpu_processor_num": count, "time_stamp": [100, 200], "process_info": {}, "op_info": [],
+        "device_info": {"user_utilization": [10, 20]},
+    })  # fmt: skip
+    rank = rank_of(tmp_path)
+    frame = rank.read("host_cpu")
+    assert frame is not None and frame["cores"].isna().all()
+    assert any("cpu_processor_num" in p.problem for p in rank.problems)
+
+
 def test_an_operation_that_lost_half_of_its_samples_is_doubted(tmp_path: Path) -> None:
     """User and system time of one operation are sampled together; of two operations one may have begun later."""
     for name, system, doubted in (("cut", [], ("pipeline_cpu",)), ("whole", [0, 0], ())):
