@@ -14,6 +14,8 @@ from advisor.sources.streams.kernels import Kernels
 
 LONG = limit("forward", "long_share")
 """Part of the longest stretch without gradients that a forward pass takes at least."""
+LEAD = limit("forward", "lead_share")
+"""Part of it that may still be the end of backward: kernels that multiply bear no gradient's name."""
 FEWEST = int(limit("forward", "fewest"))
 """Collectives that computing led up to, of a group that is judged."""
 
@@ -59,7 +61,9 @@ def _passes(kernels: Kernels, work: Ints) -> tuple[Ints, Ints] | None:
     run = np.cumsum(gradient)[~gradient]
     forward = work[~gradient]
     _, first = np.unique(run, return_index=True)
-    lasts = np.add.reduceat(kernels.duration[forward], first)
+    done = np.cumsum(kernels.duration[forward])
+    before, lasts = done[first] - kernels.duration[forward[first]], np.add.reduceat(kernels.duration[forward], first)
     long = lasts >= LONG * lasts.max()
+    begin = np.minimum(np.searchsorted(done, before + LEAD * lasts), len(forward) - 1)
     last = np.concatenate((first[1:], [len(forward)])) - 1
-    return kernels.start[forward[first[long]]], kernels.end[forward[last[long]]]
+    return kernels.start[forward[begin[long]]], kernels.end[forward[last[long]]]
