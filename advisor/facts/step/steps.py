@@ -61,9 +61,20 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
         rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
         return None
     tell_sums(rank, frame, time)
+    if "overlapped" in phases:
+        phases["overlapped"] = _settled(phases["overlapped"])
     names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)
     source = rank.source("steps", "computing_us", "exposed_us", "free_us", steps=names)
     return StepTimes(names, time, phases, "steps", (source,))
+
+
+def _settled(overlapped: Floats) -> Floats:
+    """Without rows below zero that the rows before them make up for: a collective is counted whole in the row in which
+    it begins, and what of it is exposed in the row in which that part begins."""
+    settled, debt = overlapped.copy(), 0.0
+    for row in reversed(range(len(settled))):
+        settled[row], debt = max(settled[row] + debt, 0.0), min(settled[row] + debt, 0.0)
+    return overlapped if debt < 0 or np.isnan(debt) else settled
 
 
 def _from_phases(rank: Rank) -> StepTimes | None:
