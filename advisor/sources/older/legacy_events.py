@@ -24,13 +24,19 @@ _OTHER_PIDS = {"11000", "12000"}
 """Host processor, overlap: not kernels."""
 _OTHER_THREADS = {"7999", "8000", "8001", "8002", "100000", "100001", "100002", "Ops", "Steps", "Scope Name"}
 """Merged computing and communication, free time, steps, scopes, operators above their kernels."""
+_TEXTS = ("name", "type", "core", "stream", "input_shapes", "input_dtypes")
 
 
 @reader("legacy.timeline")
 def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """ascend_/gpu_timeline_display_*.json -> kernels. Times count from the file's own beginning; no steps."""
+    rows = _kernels(reference.paths[0], note)
+    return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns) if rows else None
+
+
+def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for event in _events(reference.paths[0], note):
+    for event in _events(path, note):
         pid, thread = str(event.get("pid", "")), str(event.get("tid", ""))
         length = finite(event.get("dur"))
         try:
@@ -50,11 +56,10 @@ def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note
         rows.append({"name": name, "type": kind or type_of(name), "core": _CORES.get(pid, "AI_CORE"),
                      "start_ns": start, "duration_us": length, "stream": thread,
                      "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
-    rows = _while_operators_are_listed(rows, str(reference.paths[0]), note)
+    rows = _while_operators_are_listed(rows, str(path), note)
     if not rows:
-        note(str(reference.paths[0]), "holds no kernel with start and duration")
-        return None
-    return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns)
+        note(str(path), "holds no kernel with start and duration")
+    return rows
 
 
 def _while_operators_are_listed(rows: list[dict[str, Any]], file: str, note: Note) -> list[dict[str, Any]]:
@@ -75,10 +80,10 @@ def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     """The kernels of one such file as a canonical frame."""
     import polars as pl
 
-    columns = ("name", "type", "core", "stream", "start_ns", "duration_us", "input_shapes", "input_dtypes")
-    found = read_timeline(TableRef("kernels", (path,), "legacy.timeline"), columns, note)
-    if found is not None:
-        yield pl.DataFrame({name: found[name].to_list() for name in columns}, schema_overrides={"start_ns": pl.Int64})
+    schema = dict.fromkeys(_TEXTS, pl.String) | {"start_ns": pl.Int64, "duration_us": pl.Float64}
+    rows = _kernels(path, note)
+    if rows:
+        yield pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
 
 
 def _events(path: Path, note: Note) -> list[dict[str, Any]]:
