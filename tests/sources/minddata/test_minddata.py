@@ -122,6 +122,26 @@ def test_empty_repetitions_of_machine_samples_are_no_measurements(tmp_path: Path
     assert cpu is not None and cpu["op_id"].tolist() == [0] and cpu["user_percent"][0] == 20.0
 
 
+def test_samples_that_are_none_come_from_the_other_file(tmp_path: Path) -> None:
+    """A number in place of a queue's samples is not one sample: a queue that is always empty would blame its source."""
+    queue = {"length": 16, "size": 0}
+    operations = [
+        {"op_id": 0, "op_type": "Batch", "num_workers": 2, "children": [1], "metrics": {"output_queue": queue}},
+        {"op_id": 1, "op_type": "Map", "num_workers": 4, "metrics": {"output_queue": queue}},
+    ]
+    write(tmp_path, "pipeline_profiling_0.json", {"sampling_interval": 10, "op_info": operations})
+    rank = rank_of(tmp_path)
+    frame = rank.read("pipeline_ops")
+    assert frame is not None and [list(each) for each in frame["queue_sizes"]] == [[], []]
+    assert any("cannot be used" in p.problem for p in rank.problems)
+    heading = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+    heading += "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+    rows = '0,Batch,2,"[1, 0]",0.5,16,0.03,10,,[1]\n1,Map,4,"[15, 16]",15.5,16,0.97,10,0,\n'
+    write(tmp_path, "minddata_pipeline_raw_0.csv", heading + rows)
+    frame = rank_of(tmp_path).read("pipeline_ops")
+    assert frame is not None and [list(each) for each in frame["queue_sizes"]] == [[1.0, 0.0], [15.0, 16.0]]
+
+
 @pytest.mark.parametrize("count", ["None", "x", 0, -4])
 def test_a_number_of_processors_that_is_none_is_told(tmp_path: Path, count: object) -> None:
     """Whatever is measured against the machine's processors is left out, and the report says why."""
