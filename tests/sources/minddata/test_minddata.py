@@ -155,6 +155,20 @@ def test_a_number_of_processors_that_is_none_is_told(tmp_path: Path, count: obje
     assert any("cpu_processor_num" in p.problem for p in rank.problems)
 
 
+@pytest.mark.parametrize("idle", [{}, {"idle_utilization": "?"}])
+def test_a_host_whose_idle_time_is_lost_is_not_called_healthy(tmp_path: Path, idle: dict[str, str]) -> None:
+    """Every version writes the series: without it nobody knows whether the processors are exhausted."""
+    write(tmp_path, "minddata_cpu_utilization_0.json", {
+        "cpu_processor_num": 2, "time_stamp": [100, 200], "op_info": [],
+        "process_info": {"user_utilization": [60, 70], "sys_utilization": [30, 30]},
+        "device_info": {"user_utilization": [60, 70], "sys_utilization": [30, 30], "io_utilization": [5, 1]} | idle,
+    })  # fmt: skip
+    rank = rank_of(tmp_path)
+    rank.read("host_cpu")
+    told = [p.doubted for p in rank.problems if "idle_utilization" in p.problem]
+    assert told == [("host_cpu", "pipeline_cpu")]
+
+
 def test_an_operation_that_lost_half_of_its_samples_is_doubted(tmp_path: Path) -> None:
     """User and system time of one operation are sampled together; of two operations one may have begun later."""
     for name, system, doubted in (("cut", [], ("pipeline_cpu",)), ("whole", [0, 0], ())):
