@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.basics.arrays import Floats
+from advisor.sources.coded import Coded
 from advisor.sources.reference import Note
 from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
 
@@ -169,12 +170,15 @@ def _measures(column: Column) -> bool:
     return column.name.endswith(_MEASURES) and column.name not in _SIGNED
 
 
-def _texts(cells: Sequence[Any]) -> Any:
-    if not set(map(type, cells)) <= {str, NoneType}:
+def _texts(cells: Sequence[Any] | Coded) -> Any:
+    told = cells.told if isinstance(cells, Coded) else cells
+    if not set(map(type, told)) <= {str, NoneType}:
         return None
-    known = {cell: to_text(cell) for cell in dict.fromkeys(cells)}
+    known = {cell: to_text(cell) for cell in dict.fromkeys(told)}
     if any(cell is not None and len(cell) > LONGEST_TEXT for cell in known):
         return None
+    if isinstance(cells, Coded):
+        return cells.each(known.__getitem__).texts()
     texts = np.empty(len(cells), dtype=object)
     texts[:] = [*map(known.__getitem__, cells)]
     return texts

@@ -44,6 +44,8 @@ class Lateness:
     """The same of the steps after the first recorded one, which may live on what was prepared before it."""
     in_turn: float | None = None
     """How likely one of its peers were late in as many steps if all took turns; None where steps are not told apart."""
+    work_idle_us: float = 0.0
+    """Idle time between kernels that its peers do not have: it comes with more work, not from a slower host."""
     across: bool = False
     """Compared with the ranks of all stages, not of its own alone."""
 
@@ -84,7 +86,7 @@ def latenesses(run: Run) -> dict[int, Lateness]:
         # what hosts leave between kernels does not depend on what a stage computes either
         others = np.delete(gaps, rows)
         starved = starved or (others.size > 0 and gaps[rows].min() > ALIKE * others.max())
-        peers = _among_peers(balance, rows, speeds) if len(rows) > 1 else {}
+        peers = _with_work(run, balance, _among_peers(balance, rows, speeds)) if len(rows) > 1 else {}
         alone = len(rows) == 1 and not set(members) & set(balance.left_out)
         for r in rows:
             rank = balance.ranks[r]
@@ -117,6 +119,24 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
         for i, r in enumerate(rows)
         if np.isfinite(over[i])
     }  # fmt: skip
+
+
+def _with_work(run: Run, balance: Accounts, peers: dict[int, Lateness]) -> dict[int, Lateness]:
+    """The same ranks, without what they idle between kernels that their peers do not have: a host that launches twice
+    as many kernels at its peers' pace is not late."""
+    courses, idles = run.each(COURSE), typical(balance.part("host"))
+    ranks = list(peers)
+    steady = {rank: [i for i, step in enumerate(courses[rank].steps) if step in balance.steps]
+              for rank in ranks if rank in courses and courses[rank].complete}  # fmt: skip
+    calls = np.array([[float(np.median(courses[r].kernels[steady[r]])) if steady.get(r) else np.nan] for r in ranks])
+    usual = others_median(calls) if len(ranks) > 1 else calls
+    for rank, own, others in zip(ranks, calls[:, 0].tolist(), usual[:, 0].tolist(), strict=True):
+        over = peers[rank].parts.get("host", 0.0)
+        if over > 0 and others > 0 and own > others:
+            idle = min(over, float(idles[balance.ranks.index(rank)]) * (1 - others / own))
+            parts = {**peers[rank].parts, "host": over - idle}
+            peers[rank] = replace(peers[rank], parts=parts, work_idle_us=idle)
+    return peers
 
 
 def _part(shown: Mask, of: Floats) -> Floats:

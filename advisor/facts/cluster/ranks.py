@@ -74,6 +74,10 @@ KINDS = (
          formula="ratio of the types above which a twentieth of the kernel time lies", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
+    kind("rank.work_idle_us", "us", "rank", "idle time between kernels that its peers lack, part of its lateness",
+         formula="own idle time × (1 − peers' median kernels ÷ own), at most what it idles more than they",
+         needs="kernels"),
+    kind("rank.work_idle_share", "ratio", "rank", "the same as a share of the step", needs="kernels"),
     kind("rank.extra_operators", "list", "rank", "operator types that account for it, with the shapes here",
          needs="kernels"),
     kind("rank.alike_ranks", "text", "rank", "the ranks late from the same part by about as much and about as often: "
@@ -137,6 +141,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             # with less to do than its peers it has nothing that they do not have
             yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)
+            if entry.work_idle_us:
+                yield from fact("rank.work_idle_us", subject, entry.work_idle_us, *sources, samples=n)
+                yield from fact("rank.work_idle_share", subject, entry.work_idle_us / step_us, *sources, samples=n)
         if rank in alike:
             group = alike[rank]
             gain, basis = gains[group]

@@ -163,6 +163,9 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
             others = {other.rank for other in late}
             changes[entry.rank] = Change(_evened(run, found, entry.rank, others, 1 - rest))
             if has_more_work(run, entry):
+                idle = float(np.nanmedian(balance.part("host")[balance.ranks.index(entry.rank)]))
+                if idle > 0:
+                    changes[entry.rank].gap = max(1 - entry.work_idle_us / idle, 0.0)
                 _hand_over(run, found, entry.rank, others, changes)
     return changes
 

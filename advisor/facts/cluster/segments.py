@@ -37,11 +37,19 @@ class Uneven:
 
     gain_us: float
     """What the step gains where each of them takes every rank of the stage equally long, with the same work in all."""
-    over: dict[int, float]
-    """rank -> what it computes beyond the mean of its stage in those in which it is last."""
+    over_us: float
+    """What the last rank of each of them computes beyond the mean of its stage, together."""
+    whole_us: float
+    """What the rank that computes longest in all of them together computes beyond the mean of its stage: as much as
+    `over_us` where it is last in each; less where others take their turn."""
+    last: frozenset[int]
+    """The ranks that compute longest in one of them or another."""
     count: int
     behind: str | None
     """The kind of collective that most of this lies behind."""
+
+
+NONE = Uneven(0.0, 0.0, 0.0, frozenset(), 0, None)
 
 
 @computed
@@ -51,7 +59,8 @@ def uneven_segments(run: Run) -> Uneven | None:
     if found is None:
         return None
     changes: dict[int, Change] = {}
-    over: dict[int, float] = {}
+    over_us = whole_us = 0.0
+    lasts: set[int] = set()
     behind: Counter[str] = Counter()
     count = 0
     for members in partition(run).peers().values():
@@ -63,9 +72,12 @@ def uneven_segments(run: Run) -> Uneven | None:
         work = np.array([blocks(found.chains[rank]) for rank in ranks])
         uneven = _uneven(work)
         mean, last = work.mean(axis=0), work.argmax(axis=0)
+        above = np.where(uneven, work - mean, 0.0)
+        whole_us += float(above.sum(axis=1).max())
         for place in np.flatnonzero(uneven).tolist():
-            more = float(work[last[place], place] - mean[place])
-            over[ranks[last[place]]] = over.get(ranks[last[place]], 0.0) + more
+            more = float(above[last[place], place])
+            over_us += more
+            lasts.add(ranks[last[place]])
             behind[order[place - 1] if place else ""] += more  # type: ignore[assignment]
             count += 1
         even = np.where(uneven, mean, work)
@@ -73,9 +85,9 @@ def uneven_segments(run: Run) -> Uneven | None:
             factors = np.divide(fair, own, out=np.ones_like(own), where=own > 0)
             changes[rank] = Change(np.asarray(factors[places(found.chains[rank])]))
     if not count:
-        return Uneven(0.0, {}, 0, None)
+        return NONE
     most = behind.most_common(1)[0][0]
-    return Uneven(gain(found, changes) or 0.0, over, count, most or None)
+    return Uneven(gain(found, changes) or 0.0, over_us, whole_us, frozenset(lasts), count, most or None)
 
 
 def _uneven(work: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -94,8 +106,9 @@ KINDS = (
          "step", needs="kernels"),
     kind("segments.late_ranks", "count", "run", "ranks that compute longest in one of them or another",
          needs="kernels"),
-    kind("segments.one_rank_share", "ratio", "run", "part of what they are uneven by that lies on one rank, at most",
-         formula="highest Σ of a rank's own computing above the mean where it is the longest ÷ Σ of all ranks",
+    kind("segments.whole_share", "ratio", "run", "part of what they are uneven by one after the other that they are "
+         "uneven by together: 100 % where the same ranks are last in each, little where they take turns",
+         formula="highest Σ of a rank's computing above the mean ÷ Σ of what the last of each stretch has above it",
          needs="kernels"),
     kind("segments.behind", "text", "run", "kind of collective that most of it lies behind", needs="kernels"),
 )  # fmt: skip
@@ -104,16 +117,18 @@ KINDS = (
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """What the stretches are uneven by, and whether one rank is behind it."""
     del facts
-    found, balance = uneven_segments(run), accounts(run)
-    if found is None or balance is None:
+    found, balance, replayed = uneven_segments(run), accounts(run), model(run)
+    if found is None or balance is None or replayed is None:
         return
+    # the step that was replayed may be one of a few that are longer than the others
+    share = found.gain_us / max(replayed.baseline_us, balance.step_us)
     sources = balance.sources.get(balance.ranks[0], ())
-    yield from fact("segments.gain_us", RUN, found.gain_us, *sources)
-    yield from fact("segments.gain_share", RUN, found.gain_us / balance.step_us, *sources)
+    yield from fact("segments.gain_us", RUN, share * balance.step_us, *sources)
+    yield from fact("segments.gain_share", RUN, share, *sources)
     yield from fact("segments.uneven_count", RUN, found.count, *sources)
-    if found.over:
-        yield from fact("segments.late_ranks", RUN, len(found.over), *sources)
-        yield from fact("segments.one_rank_share", RUN, max(found.over.values()) / sum(found.over.values()), *sources)
+    if found.count:
+        yield from fact("segments.late_ranks", RUN, len(found.last), *sources)
+        yield from fact("segments.whole_share", RUN, min(found.whole_us / found.over_us, 1.0), *sources)
         yield from fact("segments.behind", RUN, found.behind, *sources)
 
 

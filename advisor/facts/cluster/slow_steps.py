@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from advisor.basics.arrays import Floats, Mask
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.collectives.exchanges import EXCHANGES
@@ -94,7 +94,8 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
 
 
 def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course]) -> SlowSteps:
-    grown = {p: _growth(balance.part(p), slow) for p in PARTS}
+    booked = _booked(balance, slow, found.extra)
+    grown = {p: _growth(balance.part(p), slow, booked) for p in PARTS}
     own = np.sum([np.maximum(values, 0.0) for values in grown.values()], axis=0)
     causes = own >= CAUSES * found.extra
     count = causes.sum(axis=0)
@@ -118,8 +119,9 @@ def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int,
     parts, ratios = {}, {}
     for i in np.flatnonzero(chosen.any(axis=1)).tolist():
         sums = {p: float(np.maximum(values[i], 0.0)[chosen[i]].sum()) for p, values in grown.items()}
-        ratios[i] = _kernel_ratio(courses.get(balance.ranks[i]), balance.steps, slow)
-        parts[i] = _main(sums, balance.compute[i], slow, ratios[i])
+        rows = np.isin(np.arange(len(slow)), booked[i])
+        ratios[i] = _kernel_ratio(courses.get(balance.ranks[i]), balance.steps, rows, slow)
+        parts[i] = _main(sums, balance.compute[i], rows, slow, ratios[i])
     by_part: dict[str, float] = {}
     for i, part in parts.items():
         by_part[part] = by_part.get(part, 0.0) + float(own[i][chosen[i]].sum())
@@ -137,34 +139,49 @@ def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int,
     )  # fmt: skip
 
 
-def _growth(values: Floats, slow: Mask) -> Floats:
-    """Rank by slow step: above the rank's median of the usual steps; 0 where not told."""
+def _booked(balance: Accounts, slow: Mask, extra: Floats) -> Ints:
+    """Rank by slow step: the row that holds what the rank did for it. That is the step's own, or the one before where
+    the rank worked longer in it and its peers did not wait yet: they wait at the next collective, a step later."""
+    at = np.flatnonzero(slow)
+    own = np.tile(at, (len(balance.ranks), 1))
+    before = np.maximum(at - 1, 0)
+    here, earlier = (
+        np.sum([np.maximum(_growth(balance.part(p), slow, rows), 0.0) for p in PARTS], axis=0)
+        for rows in (own, np.tile(before, (len(own), 1)))
+    )
+    moved = (here < CAUSES * extra) & (earlier >= CAUSES * extra) & (at > 0) & ~slow[before]
+    return np.where(moved, before, own)
+
+
+def _growth(values: Floats, slow: Mask, rows: Ints) -> Floats:
+    """Rank by slow step, in the rows given: above the rank's median of the usual steps; 0 where not told."""
     usual = np.zeros((len(values), 1))
     told = np.isfinite(values[:, ~slow]).any(axis=1)
     usual[told, 0] = np.nanmedian(values[told][:, ~slow], axis=1)
-    return np.nan_to_num(values[:, slow] - usual)
+    return np.nan_to_num(np.take_along_axis(values, rows, axis=1) - usual)
 
 
-def _main(sums: dict[str, float], computing: Floats, slow: Mask, ratio: float | None) -> str:
+def _main(sums: dict[str, float], computing: Floats, rows: Mask, slow: Mask, ratio: float | None) -> str:
     """The part that grew most: start (before the first kernel), host (between kernels), compute, or work where the
     kernels are more or larger instead of slower."""
     part = max(sums, key=lambda p: sums[p])
     if sums[part] < MOST * sum(sums.values()):
         return "mixed"
     if part == "compute" and ratio is not None:
-        longer = float(np.median(computing[slow]) / np.median(computing[~slow])) - 1
+        longer = float(np.median(computing[rows]) / np.median(computing[~slow & ~rows])) - 1
         return "compute" if ratio - 1 >= SLOWER * longer else "work"
     return {"data": "start"}.get(part, part)
 
 
-def _kernel_ratio(course: Course | None, steps: list[str], slow: Mask) -> float | None:
-    """How much longer the same kernels take in the slow steps; None where kernels do not tell."""
+def _kernel_ratio(course: Course | None, steps: list[str], rows: Mask, slow: Mask) -> float | None:
+    """How much longer the same kernels take in these rows than in usual steps; None where kernels do not tell."""
     if course is None:
         return None
     pace = course.pace(steps)
-    if not np.isfinite(pace[slow]).any() or not np.isfinite(pace[~slow]).any():
+    usual = ~slow & ~rows
+    if not np.isfinite(pace[rows]).any() or not np.isfinite(pace[usual]).any():
         return None
-    return float(np.nanmedian(pace[slow]) / np.nanmedian(pace[~slow]))
+    return float(np.nanmedian(pace[rows]) / np.nanmedian(pace[usual]))
 
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.sources.database.coded import Coded
+from advisor.sources.coded import Coded
 from advisor.sources.database.pages import Cells, Columns, Texts, Unfit, read_blocks
 
 _TOGETHER: Mapping[str, Mapping[str, Cells]] = {
@@ -67,14 +68,17 @@ def read_with_texts(
     connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]
 ) -> dict[str, npt.NDArray[Any] | Coded]:
     """The same with texts among the columns, which nobody else asks for. Raises Unfit."""
-    texts = Texts()
+    texts = {name: Texts() for name, cells in columns.items() if cells is Cells.TEXT}
     found = _decoded(connection, path, table, columns, texts)
-    return {name: Coded(found[name], texts.told) if cells is Cells.TEXT else found[name]
-            for name, cells in columns.items()}  # fmt: skip
+    return {name: Coded(cells, texts[name].told) if name in texts else cells for name, cells in found.items()}
 
 
 def _decoded(
-    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells], texts: Texts | None = None
+    connection: sqlite3.Connection,
+    path: Path,
+    table: str,
+    columns: Mapping[str, Cells],
+    texts: Mapping[str, Texts] = MappingProxyType({}),
 ) -> Columns:
     blocks = list(read_blocks(connection, path, table, columns, texts))
     found = {name: np.concatenate([block[name] for block in blocks]) for name in columns}

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.basics.numbering import numbered
+from advisor.sources.coded import Coded
 from advisor.sources.database import databasememory  # noqa: F401  (it registers its readers)
-from advisor.sources.database.coded import Coded
 from advisor.sources.database.databaseframes import frame, lacks, texts
 from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
@@ -64,8 +63,14 @@ _TIMES = {
 }
 
 
-_MOVED = {
-    **dict.fromkeys(("hccl_op_name", "group_name", "step", "type", "transport_type"), Cells.TEXT),
+_OPERATION = dict.fromkeys(("hccl_op_name", "group_name", "step", "type"), Cells.TEXT)
+_TIMED = _OPERATION | dict.fromkeys(_TIMES.values(), Cells.REAL)
+_LINK = {
+    **dict.fromkeys(("src_rank", "dst_rank", "transport_type"), Cells.TEXT),
+    **dict.fromkeys(("transit_size", "transit_time"), Cells.REAL),
+}
+_MOVED = _OPERATION | {
+    "transport_type": Cells.TEXT,
     **dict.fromkeys(
         ("transit_size", "transit_time", "large_packet_ratio", "package_size", "count", "total_duration"), Cells.REAL
     ),
@@ -134,18 +139,23 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
     return frame("host_api", data, reference, columns, note)
 
 
-def _names(found: Mapping[str, Sequence[Any]], length: int) -> tuple[list[str], list[str], list[str], list[str]]:
-    """(steps, names, groups, sections) of CommAnalyzer* rows; older databases put the group into the name."""
-    names = found.get("hccl_op_name", [None] * length)
-    taken_apart = {name: split_operation(str(name)) for name in dict.fromkeys(names)}
-    split = [taken_apart[name] for name in names]
-    groups = [str(group) if group not in (None, "") else own for group, (_, own) in
-              zip(found.get("group_name", [None] * length), split, strict=True)]  # fmt: skip
-    told = found.get("step", [None] * length)
-    called = {step: to_step(step) for step in dict.fromkeys(told)}
-    steps = [called[step] for step in told]
-    sections = [str(section or "") for section in found.get("type", [None] * length)]
-    return steps, [name for name, _ in split], groups, sections
+def _rows(database: Database, table: str, wanted: Mapping[str, Cells]) -> dict[str, Any]:
+    """These columns of CommAnalyzer*, each row once: texts as `Coded`, None throughout what the table lacks."""
+    found: Mapping[str, Any] = at_once(database, table, wanted) or database.select(table, [*wanted], distinct=True)
+    length = len(found["hccl_op_name"])
+    columns = {column: found.get(column, [None] * length) for column in wanted}
+    return {
+        column: Coded.of(cells) if wanted[column] is Cells.TEXT and not isinstance(cells, Coded) else cells
+        for column, cells in columns.items()
+    }
+
+
+def _named(told: Mapping[str, Coded]) -> tuple[Coded, Coded, Coded]:
+    """(steps, names, groups) of rows of CommAnalyzer*; older databases put the group into the name."""
+    split = told["hccl_op_name"].each(lambda name: split_operation(str(name)))
+    names, own = split.each(itemgetter(0)), split.each(itemgetter(1))
+    groups = told["group_name"].beside(own, lambda group, own: own if group in (None, "") else str(group))
+    return told["step"].each(to_step), names, groups
 
 
 @reader("db.collectives")
@@ -156,14 +166,15 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
             return _operations(database, reference, columns, note)
         if lacks(database, "CommAnalyzerTime", ("hccl_op_name",), note):
             return None
-        wanted = ["hccl_op_name", "group_name", "step", "type", *_TIMES.values()]
-        found = database.select("CommAnalyzerTime", wanted, distinct=True)
-    keep = [i for i, name in enumerate(found["hccl_op_name"]) if name != TOTAL]
-    found = {column: [cells[i] for i in keep] for column, cells in found.items()}
-    steps, names, groups, sections = _names(found, len(keep))
-    kinds = [kind_of(section, name) for section, name in zip(sections, names, strict=True)]
-    data: dict[str, Sequence[Any]] = {"step": steps, "name": names, "group": groups, "kind": kinds}
-    data.update((name, found[column]) for name, column in _TIMES.items() if column in found)
+        found = _rows(database, "CommAnalyzerTime", _TIMED)
+    steps, names, groups = _named(found)
+    kinds = found["type"].beside(names, lambda section, name: kind_of(str(section or ""), name))
+    keep = np.flatnonzero(found["hccl_op_name"].where(lambda name: name != TOTAL))
+    told = {"step": steps, "name": names, "group": groups, "kind": kinds}
+    data: dict[str, Any] = {column: cells.chosen(keep) for column, cells in told.items()}
+    for column, heading in _TIMES.items():
+        cells = found[heading]
+        data[column] = cells[keep] if isinstance(cells, np.ndarray) else [cells[i] for i in keep.tolist()]
     return frame("collectives", data, reference, columns, note, dict.fromkeys(_TIMES, US_PER_MS))
 
 
@@ -197,27 +208,19 @@ def read_transports(
     with open_database(reference.paths[0]) as database:
         if lacks(database, "CommAnalyzerBandwidth", ("hccl_op_name", "transport_type", "transit_size"), note):
             return None
-        found: Mapping[str, Any] = at_once(database, "CommAnalyzerBandwidth", _MOVED) or database.select(
-            "CommAnalyzerBandwidth", [*_MOVED], distinct=True
-        )
-    length = len(found["hccl_op_name"])
-    cells = {column: found.get(column, [None] * length) for column in _MOVED}
-    told = {column: cell if isinstance(cell := cells[column], Coded) else Coded.of(cell)
-            for column, kind in _MOVED.items() if kind is Cells.TEXT}  # fmt: skip
-    operations = _named(told)
-    quick, file = _moved(cells, operations, told["transport_type"]), str(reference.paths[0])
+        cells = _rows(database, "CommAnalyzerBandwidth", _MOVED)
+    operations = _named(cells)
+    quick, file = _moved(cells, operations), str(reference.paths[0])
     if quick is not None:
         transports, packets = moved_frames(*quick, file, note)
         return {"transports": transports, "packets": packets}
-    steps, names, groups = (column.everything() for column in operations)
-    cells = cells | {"transport_type": told["transport_type"].everything()}
+    steps, names, groups, transport = (column.texts() for column in (*operations, cells["transport_type"]))
     merged: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
     large: dict[tuple[Any, ...], Any] = {}
-    for i in range(length):
+    for i in range(len(names)):
         if names[i] == TOTAL or not (cells["transit_size"][i] or cells["transit_time"][i]):
             continue
-        key = (steps[i], names[i], groups[i], cells["transport_type"][i], cells["transit_size"][i],
-               cells["transit_time"][i])  # fmt: skip
+        key = steps[i], names[i], groups[i], transport[i], cells["transit_size"][i], cells["transit_time"][i]
         merged.setdefault(key, []).append((cells["package_size"][i], cells["count"][i], cells["total_duration"][i]))
         large[key] = large.get(key) if number(large.get(key)) is not None else cells["large_packet_ratio"][i]
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["transports"].columns}
@@ -229,18 +232,8 @@ def read_transports(
     return {"transports": transports, "packets": packets_frame(each, file, note)}
 
 
-def _named(told: Mapping[str, Coded]) -> tuple[Coded, Coded, Coded]:
-    """(steps, names, groups) of rows; older databases put the group into the name."""
-    split = told["hccl_op_name"].each(lambda name: split_operation(str(name)))
-    names, own = split.each(itemgetter(0)), split.each(itemgetter(1))
-    groups = told["group_name"].each(lambda group: "" if group is None else str(group))
-    pairs, both = numbered(own.codes + len(own.told) * groups.codes)
-    either = [groups.told[pair // len(own.told)] or own.told[pair % len(own.told)] for pair in pairs.tolist()]
-    return told["step"].each(to_step), names, Coded(both, either).each(str)
-
-
 def _moved(
-    cells: Mapping[str, Sequence[Any]], operations: tuple[Coded, Coded, Coded], transport: Coded
+    cells: Mapping[str, Any], operations: tuple[Coded, Coded, Coded]
 ) -> tuple[Mapping[str, Any], Transports] | None:
     """Transports as columns; None where a cell is neither a number nor empty."""
     size, time, large, packet, count, lasts = (
@@ -249,8 +242,8 @@ def _moved(
     )
     if size is None or time is None or large is None or packet is None or count is None or lasts is None:
         return None
-    totals = operations[1].each(lambda name: name == TOTAL)
-    moved = ~np.array([bool(told) for told in totals.told], bool)[totals.codes]
+    transport: Coded = cells["transport_type"]
+    moved = operations[1].where(lambda name: name != TOTAL)
     moved &= (np.nan_to_num(size) != 0) | (np.nan_to_num(time) != 0)
     chosen = np.flatnonzero(moved)
     columns = [column.codes[chosen] for column in (*operations, transport)]
@@ -272,9 +265,9 @@ def _moved(
     whole = (np.nan_to_num(packet[moved]) != 0) & (np.nan_to_num(count[moved]) != 0) & np.isfinite(lasts[moved])
     order = np.argsort(owner[whole], kind="stable")
     packets = (column[moved][whole][order] for column in (packet, count, lasts))
-    columns_of = dict(zip(("step", "name", "group"), (column.at(first) for column in operations), strict=True))
-    kinds = transport.at(first)
-    return columns_of, Transports(first, kinds, size[first], time[first], ratio, owner[whole][order], *packets)
+    columns_of = dict(zip(("step", "name", "group"), (column.chosen(first) for column in operations), strict=True))
+    kinds = transport.chosen(first)
+    return columns_of, Transports(first, kinds.texts(), size[first], time[first], ratio, owner[whole][order], *packets)
 
 
 @reader("db.links")
@@ -283,21 +276,14 @@ def read_links(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     with open_database(reference.paths[0]) as database:
         if lacks(database, "CommAnalyzerMatrix", ("hccl_op_name", "src_rank", "dst_rank", "transit_size"), note):
             return None
-        wanted = ["hccl_op_name", "group_name", "step", "type", "src_rank", "dst_rank", "transport_type",
-                  "transit_size", "transit_time"]  # fmt: skip
-        found = database.select("CommAnalyzerMatrix", wanted, distinct=True)
-    length = len(found["hccl_op_name"])
-    cells = {column: found.get(column, [None] * length) for column in wanted}
-    steps, names, groups, _ = _names(found, length)
+        found = _rows(database, "CommAnalyzerMatrix", _OPERATION | _LINK)
+    rows = zip(*_named(found), *(found[column] for column in _LINK), strict=True)
     entries: list[Link] = []
-    for i in range(length):
-        source, destination = str(cells["src_rank"][i]), str(cells["dst_rank"][i])
-        if names[i] == TOTAL or not (
-            f"{source}{destination}".isascii() and source.isdecimal() and destination.isdecimal()
-        ):
+    for step, name, group, a, b, *moved in rows:
+        source, destination = str(a), str(b)
+        if name == TOTAL or not (f"{source}{destination}".isascii() and source.isdecimal() and destination.isdecimal()):
             continue
-        moved = cells["transport_type"][i], cells["transit_size"][i], cells["transit_time"][i]
-        entries.append((steps[i], names[i], groups[i], (int(source), int(destination)), *moved))
+        entries.append((step, name, group, (int(source), int(destination)), *moved))
     return place_links(
         entries, str(reference.paths[0]), columns, note,
         rank=reference.options.get("rank"), groups=reference.options.get("groups"),

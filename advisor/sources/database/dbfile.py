@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import numpy.typing as npt
 
-from advisor.sources.database.coded import Coded
+from advisor.sources.coded import Coded
 from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.rowchecks import odd_rows

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics import numbering
-from advisor.sources.database.coded import Coded
+from advisor.sources.coded import Coded
 from advisor.sources.database.dbfile import Database
 from advisor.sources.database.pages import Cells, Unfit
 

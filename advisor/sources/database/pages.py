@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,6 @@ class Cells(Enum):
     TEXT = "texts"
 
 
-_TYPES: dict[Cells, type] = {cells: np.float64 if cells is Cells.REAL else np.int64 for cells in Cells}
-
 Columns = dict[str, npt.NDArray[Any]]
 """Column -> its values: int64 with NOTHING where a cell is empty, of real numbers float64 with NaN, of texts their
 numbers in `Texts`."""
@@ -79,19 +78,23 @@ class _Layout:
 
 
 def read_blocks(
-    connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells], texts: Texts | None = None
+    connection: sqlite3.Connection,
+    path: Path,
+    table: str,
+    columns: Mapping[str, Cells],
+    texts: Mapping[str, Texts] = MappingProxyType({}),
 ) -> Iterator[Columns]:
-    """These columns of a table, in order of its rows, some hundred thousand rows at a time; what `texts` the numbers of
-    texts stand for is added there.
+    """These columns of a table, in order of its rows, some hundred thousand rows at a time; what the numbers of a
+    column of texts stand for is added to its `texts`.
 
     Raises Unfit, possibly after some blocks, where a cell holds anything else or the table is not stored plainly.
     """
     layout = _layout(connection, table, columns)
-    wanted = {layout.columns[name]: cells for name, cells in columns.items()}
+    wanted = {layout.columns[name]: texts.get(name, cells) for name, cells in columns.items()}
     try:
         with path.open("rb") as stream:
             for page in _Pages(stream.fileno()).leaves(layout.root):
-                found = page.values(wanted, layout.row_number, Texts() if texts is None else texts)
+                found = page.values(wanted, layout.row_number)
                 yield {name: found[layout.columns[name]] for name in columns}
     except (IndexError, OSError, OverflowError) as error:
         raise Unfit(str(error)) from None
@@ -250,13 +253,12 @@ class _Leaves:
             more &= (word << 8 * place) < 0
         raise Unfit("a row number beyond any file")
 
-    def values(self, wanted: Mapping[int, Cells], row_number: int | None, texts: Texts) -> dict[int, npt.NDArray[Any]]:
+    def values(self, wanted: Mapping[int, Cells | Texts], row_number: int | None) -> dict[int, npt.NDArray[Any]]:
         """Place -> values of the wanted columns.
 
         Most rows begin as others do: headers that are the same say that the same kinds of values lie at the same
         places behind. Rows that are left when some headers were dealt with are read value by value.
         """
-        self._known = texts
         own = {row_number: self._numbers(self._number)[0]} if row_number in wanted else {}
         parts: list[tuple[Ints, dict[int, npt.NDArray[Any]]]] = []
         left = np.arange(len(self._record))
@@ -293,7 +295,7 @@ class _Leaves:
         return alike
 
     def _alike_values(
-        self, rows: Ints, header: bytes, wanted: Mapping[int, Cells], own: Mapping[int | None, Ints]
+        self, rows: Ints, header: bytes, wanted: Mapping[int, Cells | Texts], own: Mapping[int | None, Ints]
     ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """(place, values) of the wanted columns of rows with the same header."""
         serials = _serials(header)
@@ -310,7 +312,7 @@ class _Leaves:
             behind += _width(serial)
 
     def _any_values(
-        self, rows: Ints, wanted: Mapping[int, Cells], own: Mapping[int | None, Ints]
+        self, rows: Ints, wanted: Mapping[int, Cells | Texts], own: Mapping[int | None, Ints]
     ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """The same of rows with any headers."""
         record, length = self._record[rows], self._length[rows]
@@ -324,7 +326,7 @@ class _Leaves:
             serial, at = self._numbers(at)
             if place in wanted:
                 cells = wanted[place]
-                found: npt.NDArray[Any] = np.empty(len(rows), _TYPES[cells])
+                found: npt.NDArray[Any] = np.empty(len(rows), np.float64 if cells is Cells.REAL else np.int64)
                 for kind in np.unique(serial).tolist():
                     mine = np.flatnonzero(serial == kind)
                     found[mine] = self._decode(
@@ -336,10 +338,10 @@ class _Leaves:
         if (at > end).any() or (value > record + length).any() or (last & (value != record + length)).any():
             raise Unfit("a record that does not fit its header")
 
-    def _decode(self, kind: int, at: Ints, cells: Cells, rows: Ints | None) -> npt.NDArray[Any]:
+    def _decode(self, kind: int, at: Ints, cells: Cells | Texts, rows: Ints | None) -> npt.NDArray[Any]:
         """Values of one serial type at these places; `rows` are what the row's number is left out for."""
-        if cells is Cells.TEXT:
-            return self._texts(kind, at)
+        if isinstance(cells, Texts):
+            return self._texts(kind, at, cells)
         real = cells is Cells.REAL
         if kind > _ONE:
             if cells is not Cells.DIGITS:
@@ -351,9 +353,9 @@ class _Leaves:
             return self._word(at).view(np.float64)
         if kind == 0:
             nothing = np.nan if real else NOTHING
-            return rows if rows is not None else np.full(len(at), nothing, _TYPES[cells])
+            return rows if rows is not None else np.full(len(at), nothing)
         if kind in (_ZERO, _ONE):
-            return np.full(len(at), kind == _ONE, _TYPES[cells])
+            return np.full(len(at), kind == _ONE, np.float64 if real else np.int64)
         width = _width(kind)
         if width > _FEW:
             found = self._word(at) >> (64 - 8 * width)
@@ -364,7 +366,7 @@ class _Leaves:
                 found |= self._data[at + place]
         return found.astype(np.float64) if real else found
 
-    def _texts(self, kind: int, at: Ints) -> Ints:
+    def _texts(self, kind: int, at: Ints, known: Texts) -> Ints:
         """Numbers of texts. A row mostly repeats what the row before says: only where it changes, it is looked up."""
         if kind == 0:
             return np.zeros(len(at), np.int64)
@@ -378,7 +380,7 @@ class _Leaves:
             changes[1:] |= word[1:] != word[:-1]
         letters = self._data[at[changes][:, None] + np.arange(length)]
         rows = letters.view(f"V{length}").ravel().tolist() if length else [b""] * len(letters)
-        numbers = np.fromiter(map(self._known.__getitem__, rows), np.int64, len(rows))
+        numbers = np.fromiter(map(known.__getitem__, rows), np.int64, len(rows))
         found: Ints = numbers[np.cumsum(changes) - 1]
         return found
 

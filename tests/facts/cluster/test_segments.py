@@ -57,8 +57,20 @@ def test_every_hot_stretch_counts_whoever_is_hot_in_it(hot, factor):
         found = uneven(work, patch)
     more = 100.0 * (factor - 1) * (1 - 1 / RANKS)
     assert found.gain_us == pytest.approx(len(hot) * more)
-    assert found.over == pytest.approx({rank: hot.count(rank) * more for rank in set(hot)})
+    assert found.over_us == pytest.approx(len(hot) * more)
+    assert found.last == set(hot)
     assert found.count == len(hot)
+
+
+@settings(max_examples=60)
+@given(st.permutations(range(RANKS)), st.floats(1.3, 4.0), st.integers(1, 4))
+def test_those_who_take_turns_are_uneven_in_no_sum(hot, factor, rounds):
+    """Where each rank has its turn, their sums are equal; where one rank is last each time, its sum holds it all."""
+    for order, whole in ((list(hot) * rounds, 0.0), ([hot[0]] * RANKS * rounds, 1.0)):
+        work = [[100.0 * factor if rank == who else 100.0 for who in order] for rank in range(RANKS)]
+        with pytest.MonkeyPatch.context() as patch:
+            found = uneven(work, patch)
+        assert found.whole_us / found.over_us == pytest.approx(whole, abs=1e-9)
 
 
 @settings(max_examples=60)
@@ -66,4 +78,4 @@ def test_every_hot_stretch_counts_whoever_is_hot_in_it(hot, factor):
 def test_what_kernels_vary_by_is_no_uneven_work(work):
     """A few percent before each exchange are noise, however many exchanges there are."""
     with pytest.MonkeyPatch.context() as patch:
-        assert uneven(work, patch) == segments.Uneven(0.0, {}, 0, None)
+        assert uneven(work, patch) == segments.NONE

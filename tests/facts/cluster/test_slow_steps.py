@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
-from advisor.facts.cluster.slow_steps import listing, owner_of, pattern_of, split
+from advisor.facts.cluster.accounts import Accounts
+from advisor.facts.cluster.slow_steps import _find, listing, owner_of, pattern_of, split
 from advisor.model import RUN, Fact, Subject
 from benchmarks.simulator import Fault, Scenario, simulate
 
@@ -143,3 +144,21 @@ def test_what_all_hosts_do_in_slow_steps_is_named_where_most_do_it(owners, longe
             if value is not None:
                 facts.add(Fact(f"timeline.{name}", subject, value, 1, ()))
     assert owner_of(facts, range(4), 185_000) == told
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_who_worked_before_the_others_waited_is_found(late):
+    """One rank evaluates at the end of a step; its peers wait for it at the first collective of their next one."""
+    ranks, steps = 4, 12
+    compute = np.full((ranks, steps), 11e3)
+    exposed = np.full((ranks, steps), 1e3)
+    for slow in (3, 8):
+        compute[0, slow - late] += 18e3
+        exposed[1:, slow] += 18e3
+    zeros = np.zeros_like(compute)
+    balance = Accounts(
+        list(range(ranks)), list(map(str, range(steps))), compute + exposed, compute, zeros, zeros, exposed, zeros, True
+    )  # fmt: skip
+    found = _find(balance, {})
+    assert found is not None
+    assert (found.names, found.origin, found.ranks) == (("3", "8"), "rank", (0,))

@@ -59,7 +59,7 @@ def test_columns_are_those_that_sqlite_gives(rows, page, gaps):
         found = read_with_texts(c, Path(folder, "x.db"), "T", {"k": Cells.WHOLE, **_KINDS})
         for column, cells in zip("kabcd", zip(*_as_sqlite_says(c), strict=True), strict=False):
             if column == "c":
-                assert found[column].everything() == list(cells)
+                assert list(found[column]) == list(cells)
                 continue
             nothing = np.nan if column == "b" else NOTHING
             told = np.array([nothing if cell is None else cell for cell in cells], found[column].dtype)
@@ -78,7 +78,7 @@ def test_damage_never_raises_anything_else(data, rows):
         damaged = Path(folder, "damaged.db")
         damaged.write_bytes(content[: data.draw(st.integers(0, len(content)))])
         with contextlib.suppress(Unfit):
-            read_columns(connection, damaged, "T", _KINDS)
+            read_with_texts(connection, damaged, "T", _KINDS)
         connection.close()
 
 
@@ -90,7 +90,7 @@ def test_more_cells_than_a_page_holds_are_left_to_sqlite(tmp_path):
         for page in range(512, len(whole), 512):
             path.write_bytes(whole[: page + 3] + b"\xff\xff" + whole[page + 5 :])
             with pytest.raises(Unfit):
-                read_columns(c, path, "T", _KINDS)
+                read_with_texts(c, path, "T", _KINDS)
 
 
 @pytest.mark.parametrize(
@@ -177,16 +177,17 @@ def test_a_damaged_index_costs_nothing(tmp_path):
         c.execute("CREATE INDEX I ON T (a)")
         c.commit()
         page = c.execute("SELECT rootpage FROM sqlite_master WHERE name = 'I'").fetchone()[0]
-        whole = read_columns(c, path, "T", _KINDS)
+        whole = read_with_texts(c, path, "T", _KINDS)
     data = bytearray(path.read_bytes())
     data[(page - 1) * 512] = 0
     path.write_bytes(data)
     with contextlib.closing(sqlite3.connect(path)) as c:
         with pytest.raises(sqlite3.DatabaseError):
             c.execute("SELECT a FROM T ORDER BY a").fetchall()
-        found = read_columns(c, path, "T", _KINDS)
+        found = read_with_texts(c, path, "T", _KINDS)
     for column, cells in whole.items():
-        np.testing.assert_array_equal(found[column], cells)
+        told = (cells, found[column]) if column != "c" else ([*cells], [*found[column]])
+        np.testing.assert_array_equal(*told)
 
 
 def test_damage_in_a_table_is_told(tmp_path, notes):

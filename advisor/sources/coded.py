@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.basics.arrays import Ints
+from advisor.basics.arrays import Ints, Mask
+from advisor.basics.numbering import numbered
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,34 @@ class Coded:
         codes = np.fromiter((index.setdefault(cell, len(index)) for cell in cells), np.int64, len(cells))
         return cls(codes, [*index])
 
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.told.__getitem__, self.codes.tolist())
+
     def each(self, function: Callable[[Any], Hashable]) -> Coded:
         """What the function makes of each cell; cells of which it makes the same are told apart no longer."""
         made = Coded.of([function(cell) for cell in self.told])
         return Coded(made.codes[self.codes], made.told)
 
-    def at(self, places: Ints) -> npt.NDArray[np.object_]:
+    def beside(self, other: Coded, function: Callable[[Any, Any], Hashable]) -> Coded:
+        """What the function makes of each cell and the one beside it in another column."""
+        width = max(len(other.told), 1)
+        pairs, code = numbered(self.codes * width + other.codes)
+        return Coded(code, [(self.told[pair // width], other.told[pair % width]) for pair in pairs.tolist()]).each(
+            lambda pair: function(*pair)
+        )
+
+    def where(self, function: Callable[[Any], bool]) -> Mask:
+        """Of which cells it holds."""
+        holds: Mask = np.array([*map(function, self.told)], bool)[self.codes]
+        return holds
+
+    def chosen(self, places: Ints) -> Coded:
         """The cells at these places."""
+        return Coded(self.codes[places], self.told)
+
+    def texts(self) -> npt.NDArray[np.object_]:
+        """All cells, as an array."""
         cells = np.empty(len(self.told), object)
         cells[:] = self.told
-        found: npt.NDArray[np.object_] = cells[self.codes[places]]
+        found: npt.NDArray[np.object_] = cells[self.codes]
         return found
-
-    def everything(self) -> list[Any]:
-        """All cells."""
-        return [self.told[code] for code in self.codes.tolist()]
