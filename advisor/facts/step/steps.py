@@ -5,6 +5,7 @@ Warm-up and incomplete steps are recognised here, once, and left out everywhere:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
-from advisor.facts.step.start_gap import settle
+from advisor.facts.step.start_gap import is_host_window, settle
 from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
@@ -133,6 +134,29 @@ def _without_warm_up(times: StepTimes) -> StepTimes:
     return times.without(times.steps[:1], "warm-up") if late else times
 
 
+def _without_short_start(times: dict[int, StepTimes], frameworks: Mapping[int, str]) -> dict[int, StepTimes]:
+    """Without the first rows of windows on the host that hold only a part of a step, in length and in computation: the
+    host ran ahead until the device's queue was full. Half of the rows at most, and on most ranks: a card that fails in
+    mid-run makes no other compute longer."""
+    ends = section("odd_ends")
+    short: dict[int, tuple[str, ...]] = {}
+    for rank, one in times.items():
+        computing = one.phases.get("computing")
+        windows = one.table == "steps" and is_host_window(one, frameworks.get(rank, "unknown"))
+        if not windows or computing is None or len(one.steps) < ends["steps"]:
+            continue
+        for count in range(len(one.steps) // 2, 0, -1):
+            if all(
+                (values[:count] < ends["shorter_factor"] * np.nanmedian(values[count:])).all()
+                for values in (one.time, computing)
+            ):
+                short[rank] = one.steps[:count]
+                break
+    if 2 * len(short) <= len(times):
+        return times
+    return _on_all({r: t.without(short.get(r, ()), "its window holds a part of a step") for r, t in times.items()})
+
+
 def _without_cut_end(times: StepTimes) -> StepTimes:
     """Without a last step that the end of the collection cut."""
     ends = section("odd_ends")
@@ -189,7 +213,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
-    times = settle(times, courses, frameworks)
+    times = settle(_without_short_start(times, frameworks), courses, frameworks)
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
     times = _following_nothing(times)
