@@ -95,6 +95,8 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
         return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
     if facts.value("recording.is_set_up", RUN) is True:
         return Doubt(both("all_clear.set_up"), both("all_clear.set_up_tells"))
+    if _ran_once(facts):
+        return Doubt(both("all_clear.once"), both("all_clear.set_up_tells"))
     told = [(f, (f.saving or f.at_stake)) for f in findings]
     doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
@@ -108,6 +110,14 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
         or _single_witness(facts)
         or _unmeasured(facts, ranks)
     )
+
+
+def _ran_once(facts: FactSet) -> bool:
+    """Whether kernels ran that no step marks, and no sequence of them came again: what was recorded once may be
+    anything. A benchmark launches one kernel, and is judged by it."""
+    if facts.value("recording.has_steps", RUN) is not False or facts.has("recording.executions"):
+        return False
+    return facts.value("recording.kind", RUN) == "unmarked" and facts.has("recording.kernels")
 
 
 def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
