@@ -13,9 +13,8 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.collectives.roles import REDUCTIONS
 from advisor.facts.device.course import COURSE, Chain
 from advisor.knowledge.measuring import limit
 
