@@ -71,7 +71,7 @@ class Course:
     steps: tuple[str, ...]
     computing_us: Floats
     fetching_us: Floats
-    """Time in GetNext kernels, part of computing."""
+    """Time in which GetNext kernels ran alone, waiting for the data queue; part of computing."""
     lead_us: Floats
     """Idle before the first kernel, from the end of the step before; NaN for the first step, and where something ran
     in between that belongs to no step, or a step is missing."""
@@ -148,6 +148,8 @@ def reduce_course(rank: Rank) -> Course | None:
     for step in order:
         inside = placed & (kernels.step == step)
         busy = union(kernels.start[inside & ~communication], kernels.end[inside & ~communication])
+        working = inside & ~communication & ~fetch
+        fetching = measure(busy) - measure(union(kernels.start[working], kernels.end[working])) if fetch.any() else 0
         talk = union(kernels.start[inside & communication], kernels.end[inside & communication])
         every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
         low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
@@ -157,7 +159,7 @@ def reduce_course(rank: Rank) -> Course | None:
         rows.append(
             (
                 measure(busy) / 1000,
-                float(kernels.duration[inside & fetch].sum()),
+                fetching / 1000,
                 lead,
                 gap,
                 measure(alone) / 1000,

@@ -17,7 +17,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, 
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
-from advisor.facts.recording.counts import is_cut, types_of
+from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import whole_time
@@ -318,7 +318,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     again = first.type_count >= section("repetition")["executions"] or (
         first.types == 1 and first.kernels > 0 and not first.framed
     )
-    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
+    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")

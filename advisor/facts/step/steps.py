@@ -64,9 +64,20 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
         rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
         return None
     tell_sums(rank, frame, time)
+    if "overlapped" in phases:
+        phases["overlapped"] = _settled(phases["overlapped"])
     names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)
     source = rank.source("steps", "computing_us", "exposed_us", "free_us", steps=names)
     return StepTimes(names, time, phases, "steps", (source,))
+
+
+def _settled(overlapped: Floats) -> Floats:
+    """Without rows below zero that the rows before them make up for: a collective is counted whole in the row in which
+    it begins, and what of it is exposed in the row in which that part begins."""
+    settled, debt = overlapped.copy(), 0.0
+    for row in reversed(range(len(settled))):
+        settled[row], debt = max(settled[row] + debt, 0.0), min(settled[row] + debt, 0.0)
+    return overlapped if debt < 0 or np.isnan(debt) else settled
 
 
 def _from_phases(rank: Rank) -> StepTimes | None:
@@ -231,6 +242,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(_without_short_start(times, frameworks), courses, frameworks)
+    times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
     times = _following_nothing(times)
@@ -289,6 +301,25 @@ def _following_nothing(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     if not alone or np.ptp(lengths[:, 0]) < limits["telling_share"] * usual:
         return times
     return {rank: t.without(t.steps[:1], "what was before it is not recorded") for rank, t in times.items()}
+
+
+def _fetching_idle(one: StepTimes, course: Course | None) -> StepTimes:
+    """With the time in which only GetNext ran as what it is, waiting for data before the step's work: step tables and
+    kernels count it as computing."""
+    if course is None or not course.fetching_us.any() or not {"computing", "idle"} <= one.phases.keys():
+        return one
+    place = {step: i for i, step in enumerate(course.steps)}
+    if not course.marked and len(one.steps) == 1:
+        fetching = course.fetching_us.sum(keepdims=True)
+    else:
+        fetching = np.array([course.fetching_us[place[step]] if step in place else 0.0 for step in one.steps])
+    fetching = np.minimum(fetching, np.nan_to_num(one.phases["computing"]))
+    gap = one.phases.get("start_gap", np.zeros(len(one.time)))
+    phases = {
+        **one.phases, "computing": one.phases["computing"] - fetching, "idle": one.phases["idle"] + fetching,
+        "start_gap": gap + fetching,
+    }  # fmt: skip
+    return replace(one, phases=phases)
 
 
 def _named(one: StepTimes, course: Course | None) -> StepTimes:
