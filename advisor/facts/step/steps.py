@@ -16,7 +16,9 @@ from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE, Course
+from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.fuller import are_fuller
+from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
@@ -26,6 +28,7 @@ from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.base import Rank
+from advisor.sources.streams.rank_trace import device_lanes
 from advisor.tables import NUMBERED
 
 
@@ -189,7 +192,21 @@ def _starts_late(times: StepTimes, typical: float) -> bool:
 
 def reduce(rank: Rank) -> StepTimes | None:
     """The rank's steps from the best table it has; None where no table tells."""
-    return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
+    return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None) or _from_iterations(rank)
+
+
+def _from_iterations(rank: Rank) -> StepTimes | None:
+    """Steps from msprof's table of iterations where no kernels tell them: each lasts from its start to the next one's,
+    and what it does not run itself is the gap between two. The last one is followed by nothing."""
+    timeline = timeline_of(rank)
+    if not rank.has("iterations") or (device_lanes(rank) is not None if timeline is None else timeline.whole):
+        return None
+    told = iterations_of(rank)
+    if told is None or len(told.names) < 2:
+        return None
+    time, own = (told.end - told.start)[:-1] / 1000, told.took[:-1] / 1000
+    source = rank.source("iterations", "end_ns", "time_us", steps=told.names)
+    return StepTimes(told.names[:-1], time, {"interval": np.maximum(time - own, 0.0)}, "iterations", (source,))
 
 
 def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
