@@ -26,7 +26,7 @@ from random import Random
 
 from benchmarks.accuracy import draw as draw_scenario
 from benchmarks.mutants.cuts import CUTS
-from benchmarks.mutants.profiles import write_originals
+from benchmarks.mutants.profiles import write_databases, write_originals
 from benchmarks.simulator import simulate, write_profile
 from benchmarks.simulator.scenario import FAULTS
 
@@ -91,7 +91,7 @@ def reduce_profile(number: int, seed: int, originals: dict[str, Path], kinds: tu
     """Copies the original that the number draws below `keep`, cuts the copy, judges what is left."""
     draw = Random(f"{seed}/{number}")
     original = draw.choice(sorted(originals))
-    cuts = tuple(draw.choice(kinds) for _ in range(draw.choice((1, 1, 2))))
+    cuts = tuple(draw.choice(kinds) for _ in range(draw.choice((1, 1, 2, 3))))
     target = keep / str(number) / originals[original].name
     shutil.copytree(originals[original], target, symlinks=True)
     taken = [done for name in cuts if (done := CUTS[name](target, draw)) is not None]
@@ -104,19 +104,24 @@ def reduce_profile(number: int, seed: int, originals: dict[str, Path], kinds: tu
 
 
 def write_all(folder: Path, faults: int, first: int = 0) -> dict[str, Path]:
-    """name -> folder of every original: the mutants', the bundled example, simulated runs with each fault."""
+    """name -> folder of every original: the mutants', the bundled example, simulated runs with each fault, every second
+    of these with a timeline or, as every second fault, as databases. These assign work to steps by the host's marks:
+    their hosts wait for their devices."""
     originals = write_originals(folder)
     shutil.copytree(EXAMPLE, folder / "example")
     originals["example"] = folder / "example"
-    for kind in ("healthy", *FAULTS):
+    for number, kind in enumerate(("healthy", *FAULTS)):
         written, seed = 0, first
         while written < faults and seed < first + 40:
             drawn = draw_scenario(kind, seed, 1.0)
             seed += 1
             if drawn is None or drawn[0].world_size > LARGEST_WORLD:
                 continue
-            name = f"{kind}-{seed}"
-            write_profile(simulate(replace(drawn[0])), folder / name, trace=written % 2 == 1)
+            scenario, name = drawn[0], f"{kind}-{seed}"
+            if written % 2 and number % 2:
+                write_databases(simulate(replace(scenario, framework="pytorch", synchronous=True)), folder / name)
+            else:
+                write_profile(simulate(scenario), folder / name, trace=written % 2 == 1)
             originals[name] = folder / name
             written += 1
     return originals

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from benchmarks.less_evidence import Answer, answer, reduce_profile, violations
 from benchmarks.mutants.cuts import CUTS
-from benchmarks.mutants.profiles import write_originals
+from benchmarks.mutants.profiles import write_databases, write_originals
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "slow-rank-pipeline"
@@ -77,3 +78,17 @@ def test_the_law_can_be_broken() -> None:
     assert [kind for kind, _ in violations(whole, better)] == ["healthy"]
     assert [kind for kind, _ in violations(whole, other)] == ["accusation"]
     assert list(violations(whole, Answer("undetermined", frozenset(), frozenset()))) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict"),
+    [(Fault("slow_link", (1, 2), 4.0), "slow-link"), (Fault("slow_compute", 2, 0.5), "slow-compute-rank")],
+)
+def test_simulated_databases_tell_what_the_text_files_tell(tmp_path: Path, fault: Fault, verdict: str) -> None:
+    """Evidence is taken from both: an original whose fault shows in neither would prove nothing."""
+    scenario = Scenario(data=4, steps=4, layers=2, framework="pytorch", gradient_mb_per_layer=30.0, faults=(fault,))
+    run = simulate(scenario)
+    write_databases(run, tmp_path / "databases")
+    write_profile(run, tmp_path / "text")
+    found = {name: answer(tmp_path / name).roots for name in ("databases", "text")}
+    assert found["databases"] == found["text"] and verdict in found["text"]

@@ -7,16 +7,13 @@ rank. Those of one process, and those of one device whose kernels do not overlap
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 
 from advisor.sources.base import Rank
 from advisor.sources.layouts import ascend, opprof
-from advisor.sources.layouts.devices import devices_of, sample_cells
+from advisor.sources.layouts.devices import devices_of, run_in_turn, sample_cells, span_of
 
-_STARTS = ("task start time(us)", "start time(us)")
 _COUNTERS = ("aic_mac_ratio", "mac_ratio", "aiv_vec_ratio", "vec_ratio")
 _NAMING = ("kernels", "operator_types", "steps")
 """Tables with a column of devices."""
@@ -119,32 +116,13 @@ def _one_by_one(group: Sequence[Rank]) -> bool:
     """Whether all tell when their kernels ran, and no two ran at once. Single files that tell no times are of one
     device that they name: whoever profiles a cluster keeps its ranks apart by more than a folder."""
     spans = [_span(rank) for rank in group]
-    known = sorted(span for span in spans if span is not None)
-    if not known:
+    if not any(spans):
         return all(rank.layout == "files" and not rank.has("kernels") and rank.tables for rank in group)
-    return len(known) == len(group) and all(first[1] <= second[0] for first, second in pairwise(known))
+    return run_in_turn(spans)
 
 
 def _span(rank: Rank) -> tuple[float, float] | None:
-    """From the first to the last start of a kernel, as far as samples of the table show; microseconds."""
-    if not rank.has("kernels"):
-        return None
-    starts: list[float] = []
-    for path in rank.tables["kernels"].paths:
-        for heading in _STARTS:
-            try:
-                starts += [time for (cell,) in sample_cells(path, (heading,)) if (time := _number(cell)) is not None]
-            except (OSError, csv.Error):
-                return None
-    return (min(starts), max(starts)) if starts else None
-
-
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    return span_of(rank.tables["kernels"].paths) if rank.has("kernels") else None
 
 
 def _worth(rank: Rank) -> tuple[bool, bool, int, float, tuple[int, int, str]]:

@@ -17,7 +17,6 @@ from advisor.sources.captures import with_one_collection, without_earlier
 from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
-from advisor.sources.layouts.devices import split_devices
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.text.textfiles import why_unreadable
 from advisor.sources.topology import resolve_groups
@@ -157,9 +156,8 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
         wanted = set(group)
         single = (layout for layout in LAYOUTS if layout.single and layout.judge(given).recognised)
         ranks = [rank for layout in single for rank in layout.recognise(given, base) if _keep_only(rank, wanted)]
-        own = loose.build_rank(folder, group, base)
-        if own.tables or (own.problems and not ranks):
-            ranks += split_devices(own)
+        own = loose.ranks_of(folder, group, base)
+        ranks += [rank for rank in own if rank.tables or (rank.problems and not ranks)]
         used = {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
         for path in group:
             if path not in used and not re.fullmatch(

@@ -182,6 +182,8 @@ def steps(root: Path, draw: Random) -> str | None:
         for row in tables_of[path][1:]
         if i < len(row) and row[i].strip() not in ("", "-")
     }
+    databases = _files(root, ".db")
+    names.update(*(_windows(path) for path in databases))
     if len(names) < 2:
         return None
     ordered = _in_order(names)
@@ -197,7 +199,43 @@ def steps(root: Path, draw: Random) -> str | None:
         if isinstance(data, dict) and any(re.fullmatch(r"step\d+", key) for key in data):
             left = {k: v for k, v in data.items() if not re.fullmatch(r"step\d+", k) or k[4:] in kept}
             replace_file(path, json.dumps(left).encode())
+    for path in databases:
+        _drop_steps(path, kept)
     return f"steps but {', '.join(_in_order(kept))}"
+
+
+def _windows(path: Path) -> dict[str, tuple[int, int]]:
+    """step -> from its mark to the next one's, or without an end, as a profiler's database tells."""
+    connection = sqlite3.connect(path)
+    try:
+        rows = connection.execute("SELECT id, startNs FROM STEP_TIME ORDER BY startNs").fetchall()
+    except sqlite3.Error:
+        return {}
+    finally:
+        connection.close()
+    ends = [*(start for _, start in rows[1:]), 1 << 62]
+    return {str(name): (start, end) for (name, start), end in zip(rows, ends, strict=True)}
+
+
+def _drop_steps(path: Path, kept: set[str]) -> None:
+    """Takes all steps but these out of a database: their marks, and what begins within them or names them."""
+    replace_file(path, path.read_bytes())
+    with sqlite3.connect(path) as connection:
+        for name, window in _windows(path).items():
+            if name in kept:
+                continue
+            connection.execute("DELETE FROM STEP_TIME WHERE id = ?", (name,))
+            for (table,) in connection.execute(_TABLES).fetchall():
+                columns = {column for _, column, *_ in connection.execute(f'PRAGMA table_info("{table}")')}
+                if "step" in columns:
+                    connection.execute(f'DELETE FROM "{table}" WHERE step = ?', (f"step{name}",))
+                elif {"startNs", "endNs"} <= columns and table != "STEP_TIME":
+                    connection.execute(f'DELETE FROM "{table}" WHERE startNs >= ? AND startNs < ?', window)
+        if {"TASK", "COMPUTE_TASK_INFO"} <= {table for (table,) in connection.execute(_TABLES)}:
+            connection.execute(
+                "DELETE FROM COMPUTE_TASK_INFO WHERE globalTaskId NOT IN (SELECT globalTaskId FROM TASK)"
+            )
+    connection.close()
 
 
 def _load(path: Path) -> Any:
@@ -269,3 +307,25 @@ def database(root: Path, draw: Random) -> str | None:
                 connection.execute(f'DROP TABLE "{name}"')
         connection.close()
     return f"tables {', '.join(sorted(told))[:80]}" if told else None
+
+
+@cut("early_end")
+def early_end(root: Path, draw: Random) -> str | None:
+    """The last rows of one table of the databases were never written, on one rank or on all."""
+    paths = _files(root, ".db")
+    part = draw.choice((0.05, 0.3, 0.7))
+    told = ""
+    for path in paths if draw.random() < 0.6 else paths[:1]:
+        replace_file(path, path.read_bytes())
+        with sqlite3.connect(path) as connection:
+            names = sorted(name for (name,) in connection.execute(_TABLES))
+            told = told or draw.choice(names)
+            if told in names:
+                (count,) = connection.execute(f'SELECT COUNT(*) FROM "{told}"').fetchone()
+                keep = max(int(part * count), 1)
+                connection.execute(
+                    f'DELETE FROM "{told}" WHERE rowid NOT IN (SELECT rowid FROM "{told}" ORDER BY rowid LIMIT ?)',
+                    (keep,),
+                )
+        connection.close()
+    return f"all but {part:.0%} of table {told}" if told else None

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.simulator import Fault, Scenario, Simulation, simulate, write_profile
+from benchmarks.simulator.communication_files import group_key
+from benchmarks.simulator.physics import transport
 from benchmarks.simulator.recordings import RECORDINGS
 
 EPOCH_NS = 1_700_000_000_000_000_000
@@ -54,9 +56,16 @@ def void(_: object) -> None:
 
 
 def _write_database(folder: Path) -> None:
-    run = simulate(Scenario(data=2, steps=3, layers=2, framework="pytorch", faults=(Fault("slow_compute", 1, 0.5),)))
-    for rank in range(run.scenario.world_size):
-        root = folder / f"node0_{4000 + rank}_20240101{rank:09d}_ascend_pt"
+    faults = (Fault("slow_compute", 1, 0.5),)
+    write_databases(
+        simulate(Scenario(data=2, steps=3, layers=2, framework="pytorch", faults=faults)), folder
+    )  # fmt: skip
+
+
+def write_databases(run: Simulation, folder: Path) -> None:
+    """The run as torch_npu's databases, a folder for each rank that is not missing."""
+    for rank in sorted(set(range(run.scenario.world_size)) - set(run.scenario.missing_ranks)):
+        root = folder / f"{run.scenario.host_name(rank)}_{4000 + rank}_20240101{rank:09d}_ascend_pt"
         output = root / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True, exist_ok=True)
         info = {"config": {"common_config": {}, "experimental_config": {"_export_type": "db"}}, "rank_id": rank}
@@ -73,9 +82,15 @@ def _fill(path: Path, run: Simulation, rank: int) -> None:
         return numbers.setdefault(text, len(numbers) + 1)
 
     def ns(us: float) -> int:
-        return EPOCH_NS + round(us * 1000)
+        return EPOCH_NS + round((us + run.clock_offset[rank]) * 1000)
 
-    tasks, infos, operations, interfaces, analysed = [], [], [], [], []
+    key = {name: group_key(name) for name in run.groups}
+    told = {
+        key[name]: {"group_name": name.partition("-")[0], "group_rank": members.index(rank), "global_ranks": [*members]}
+        for name, members in run.groups.items()
+        if rank in members
+    }
+    tasks, infos, operations, interfaces, analysed, links = [], [], [], [], [], []
     ops = [op for step in run.ops for op in step[rank]]
     for index, op in enumerate(ops, 1):
         interfaces.append((ns(op.launch), ns(op.launched), 20000, index, number("launch")))
@@ -84,17 +99,25 @@ def _fill(path: Path, run: Simulation, rank: int) -> None:
             shape, kind = number("4096,4096"), number("FLOAT16")
             infos.append((number(op.name), index, 20, number("AI_CORE"), number(op.type), shape, kind, shape, kind))
         else:
-            members = len(run.groups.get(op.joint.group, ()))
-            operations.append((number(op.name), ns(op.start), ns(op.end), number(op.joint.group), index, members))
+            members, group = run.groups[op.joint.group], key[op.joint.group]
+            operations.append((number(op.name), ns(op.start), ns(op.end), number(group), index, len(members)))
             took = (op.end - op.start) / 1000
-            analysed.append((op.name, op.joint.group, ns(op.start) / 1000, took, took, 0, 0, 0, f"step{op.step}"))
+            analysed.append((op.name, group, ns(op.start) / 1000, took, took, 0, 0, 0, f"step{op.step}"))
+            for (a, b), (size, lasts) in op.joint.links.items():
+                if a == rank:
+                    moved = size / 1e6, lasts / 1000, size / max(lasts, 1e-9) / 1000
+                    kind = transport(run.scenario, a, b)
+                    pair = str(members.index(a)), str(members.index(b))
+                    links.append((op.name, group, *pair, kind, *moved, f"step{op.step}"))
     spans = [(run.scenario.first_step + i, ns(s[rank].begin), ns(s[rank].end)) for i, s in enumerate(run.spans)]
     connection = sqlite3.connect(path)
     connection.executescript(_SCHEMA)
     for table, rows in (
         ("TASK", tasks), ("COMPUTE_TASK_INFO", infos), ("COMMUNICATION_OP", operations), ("CANN_API", interfaces),
-        ("CommAnalyzerTime", analysed), ("STEP_TIME", spans), ("RANK_DEVICE_MAP", [(rank, rank)]),
-        ("HOST_INFO", [("1", "node0")]), ("ENUM_API_TYPE", [(20000, "node")]),
+        ("CommAnalyzerTime", analysed), ("CommAnalyzerMatrix", links), ("STEP_TIME", spans),
+        ("META_DATA", [("parallel_group_info", json.dumps(told))] if run.scenario.metadata else []),
+        ("RANK_DEVICE_MAP", [(rank, rank)]),
+        ("HOST_INFO", [("1", run.scenario.host_name(rank))]), ("ENUM_API_TYPE", [(20000, "node")]),
         ("STRING_IDS", [(number, text) for text, number in numbers.items()]),
     ):  # fmt: skip
         if rows:
@@ -114,6 +137,9 @@ CREATE TABLE COMMUNICATION_OP(opName INTEGER, startNs INTEGER, endNs INTEGER, gr
 CREATE TABLE CANN_API(startNs INTEGER, endNs INTEGER, type INTEGER, connectionId INTEGER, name INTEGER);
 CREATE TABLE CommAnalyzerTime(hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC, elapse_time NUMERIC,
  transit_time NUMERIC, wait_time NUMERIC, synchronization_time NUMERIC, idle_time NUMERIC, step TEXT);
+CREATE TABLE CommAnalyzerMatrix(hccl_op_name TEXT, group_name TEXT, src_rank TEXT, dst_rank TEXT, transport_type TEXT,
+ transit_size NUMERIC, transit_time NUMERIC, bandwidth NUMERIC, step TEXT);
+CREATE TABLE META_DATA(name TEXT, value TEXT);
 CREATE TABLE STEP_TIME(id INTEGER, startNs INTEGER, endNs INTEGER);
 CREATE TABLE RANK_DEVICE_MAP(rankId INTEGER, deviceId INTEGER);
 CREATE TABLE HOST_INFO(hostUid TEXT, hostName TEXT);

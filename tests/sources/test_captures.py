@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from advisor.facts.registry import catalogue
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.discover import load_profile
+from advisor.sources.streams.kernels import load_kernels
 
 HEADING = "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)"
 
@@ -133,6 +135,58 @@ def test_files_with_ranks_for_prefixes_are_ranks(tmp_path: Path) -> None:
     _table(tmp_path / "rank0_kernel_details.csv", 1_000_000)
     _table(tmp_path / "rank_1_kernel_details.csv", 1_000_010)
     assert [(rank.rank, rank.rank_known) for rank in load_profile([tmp_path]).ranks] == [(0, True), (1, True)]
+
+
+@pytest.mark.parametrize("name", ["{kind}_{number}{end}", "{kind}-rank{number}{end}", "{number}_{kind}{end}"])
+def test_files_of_all_kinds_that_a_number_tells_apart_are_ranks(tmp_path: Path, name: str) -> None:
+    """Two hosts' files in one folder: ranks 3 and 11 both ran on device 3. Each keeps its own kernels and its own step
+    table; nothing is added up and nothing left out."""
+    for number in (3, 11):
+        kernels = tmp_path / name.format(kind="kernel_details", number=number, end=".csv")
+        rows = [f"1,3,mm,MatMulV2,AI_CORE,{1_000_000 + number + 102 * i}.000\t,{number}" for i in range(6)]
+        heading = "Step Id,Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+        kernels.write_text("\n".join((heading, *rows, "")), encoding="utf-8")
+        steps = tmp_path / name.format(kind="step_trace_time", number=number, end=".csv")
+        steps.write_text(f"Step,Computing,Communication(Not Overlapped),Free\n1,{number},0,100\n", encoding="utf-8")
+    profile = load_profile([tmp_path])
+    assert [(rank.rank, rank.rank_known) for rank in profile.ranks] == [(3, True), (11, True)]
+    for rank in profile.ranks:
+        kernels_of, steps_of = load_kernels(rank), rank.read("steps")
+        assert kernels_of is not None and kernels_of.duration.tolist() == [rank.rank] * 6
+        assert steps_of is not None and steps_of["computing_us"].tolist() == [rank.rank]
+        assert rank.problems == []
+
+
+def test_files_that_a_browser_numbered_keep_their_order_and_belong_together(tmp_path: Path) -> None:
+    """kernel_details.csv and kernel_details (1).csv … (10).csv ran side by side; the bare name was the first."""
+    for number in range(11):
+        _table(
+            tmp_path / f"kernel_details{f' ({number})' if number else ''}.csv", 1_000_000 + number, kernels=number + 2
+        )
+    kernels = [load_kernels(rank) for rank in load_profile([tmp_path]).ranks]
+    assert [len(found) for found in kernels if found is not None] == list(range(2, 13))
+
+
+def test_parts_of_one_table_are_one_recording(tmp_path: Path) -> None:
+    """A long table in two files: the second goes on in time and in steps where the first ends."""
+    heading = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    for number, steps in enumerate(((1, 2), (2, 3))):
+        rows = [f"{step},mm,MatMulV2,AI_CORE,{1_000_000 + 1000 * number + 100 * step}.000\t,50" for step in steps]
+        path = tmp_path / f"kernel_details_{number}.csv"
+        path.write_text("\n".join((heading, *rows, "")), encoding="utf-8")
+    (rank,) = load_profile([tmp_path]).ranks
+    found = load_kernels(rank)
+    assert found is not None and len(found) == 4
+
+
+def test_what_is_nobodys_among_several_ranks_is_told(tmp_path: Path) -> None:
+    """One operator statistic beside the kernels of two ranks: whose it is nobody knows, and the user learns of it."""
+    _table(tmp_path / "kernel_details_0.csv", 1_000_000)
+    _table(tmp_path / "kernel_details_1.csv", 1_000_010)
+    (tmp_path / "op_statistic.csv").write_text("OP Type,Core Type,Count,Total Time(us)\nMatMul,AI_CORE,1,100\n")
+    profile = load_profile([tmp_path])
+    told = [problem.file for rank in profile.ranks for problem in rank.problems if "none of the 2" in problem.problem]
+    assert told == ["op_statistic.csv"]
 
 
 def test_one_prefix_or_none_is_one_recording(tmp_path: Path) -> None:

@@ -100,6 +100,8 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if doubted:
         first, share = doubted[0]
         return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None, first)
+    if _ran_once(facts):
+        return Doubt(both("all_clear.once"), both("all_clear.set_up_tells"))
     return (
         _absent_ranks(facts, ranks)
         or _left_out(facts)
@@ -108,6 +110,14 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
         or _single_witness(facts)
         or _unmeasured(facts, ranks)
     )
+
+
+def _ran_once(facts: FactSet) -> bool:
+    """Whether kernels ran that no step marks, and no sequence of them came again: what was recorded once may be
+    anything. A benchmark launches one kernel, and is judged by it."""
+    if facts.value("recording.has_steps", RUN) is not False or facts.has("recording.executions"):
+        return False
+    return facts.value("recording.kind", RUN) == "unmarked" and facts.has("recording.kernels")
 
 
 def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:

@@ -47,6 +47,8 @@ def merge(
         for f in findings if _removes(f) and f.subject in alike
         for rank in alike[f.subject]
     }  # fmt: skip
+    leading: set[tuple[str, tuple[Any, ...]]] = set()
+    """Rules that tell all ranks of a group in one finding: they know what the ranks have in common, their host say."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
         key: tuple[Any, ...] = (finding.verdict, finding.subject.kind, finding.subject.id)
@@ -57,21 +59,25 @@ def merge(
             finding = replace(finding, subject=replace(finding.subject, ranks=alike[finding.subject]))
             key = (finding.verdict, "rank", finding.subject.ranks)
         elif key in gathered:  # another witness of the same, with no replay of its own
+            whole = finding.subject.ranks == gathered[key]
             key = (finding.verdict, "rank", gathered[key])
+            leading |= {(finding.rule, key)} if whole else set()
         groups.setdefault(key, []).append(finding)
-    return gathered_in_one([_merged(group, general) for group in groups.values()], together)
+    merged = [_merged(group, general, {rule for rule, of in leading if of == key}) for key, group in groups.items()]
+    return gathered_in_one(merged, together)
 
 
 def _removes(finding: Finding) -> str:
     return finding.saving.removes if finding.saving is not None else ""
 
 
-def _merged(group: list[Finding], general: Collection[str]) -> Finding:
+def _merged(group: list[Finding], general: Collection[str], leading: Collection[str] = ()) -> Finding:
     if len(group) == 1:
         return group[0]
 
     def place(f: Finding) -> tuple[Any, ...]:
-        return (f.rule in general, -f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject)
+        second = f.rule in general, f.rule not in leading
+        return (*second, -f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject)
 
     group = sorted(group, key=place)
     first = group[0]

@@ -64,7 +64,9 @@ def summarise(
         return summary(Direction.COMPUTATION.value, told)
     direction, headline = _without_cause(findings, checks, step_us, breakdown or host, unread, doubt)
     if direction == "undetermined":
-        headline = _with_wanted(headline, (doubt.tells if doubt else None) or _most_wanted(missing))
+        # what a doubt would be settled by may all be at hand; then what other rules wait for settles it no more
+        settled = doubt is not None and doubt.suspect is None
+        headline = _with_wanted(headline, doubt.tells if doubt and settled else _most_wanted(missing))
     if unusable and (direction == "healthy" or doubt is not None):
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"

@@ -33,6 +33,8 @@ class Last:
     alone_us: float
     """What of it ends if this rank alone were on time: the next to last is waited for as well."""
     cause: str
+    again: float
+    """Share of the other steps in which it is late as well, by half as much at least."""
 
 
 def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
@@ -54,7 +56,9 @@ def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
             us, following = (max(float(v), 0.0) for v in np.sort(np.nan_to_num(late[:, step], nan=0.0))[:-3:-1])
             cause = max(above, key=lambda p: float(np.nan_to_num(above[p][row, step], nan=-np.inf)))
             if step not in found or us > found[step].us:
-                found[step] = Last(step, balance.ranks[rows[row]], us, us - following, cause)
+                others = np.delete(late[row], step)
+                again = float((others > us / 2).mean()) if others.size else 0.0
+                found[step] = Last(step, balance.ranks[rows[row]], us, us - following, cause, again)
     return [found[step] for step in sorted(found)]
 
 
@@ -88,6 +92,9 @@ KINDS = (
     kind("lateness.cause_share", "ratio", "run", "part of that waiting that it accounts for", needs=_NEEDS),
     kind("lateness.one_rank_share", "ratio", "run", "part of that waiting that one rank on time would end, at most",
          formula="highest rank.late_alone_share", needs=_NEEDS),
+    kind("lateness.same_ranks_share", "ratio", "run", "how far the waiting is for ranks that are late in every step",
+         formula="share of the other steps in which a step's last rank is late by half as much, weighted by the "
+                 "waiting", needs=_NEEDS),
     kind("rank.late_alone_share", "ratio", "rank", "part of all waiting for the last that ends with this rank on "
          "time", formula="Σ over steps in which it is last of its lateness above that of the next", needs=_NEEDS),
     kind("lateness.late_ranks", "count", "run", "ranks that were last for this cause in one step or another",
@@ -134,6 +141,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("lateness.cause", RUN, cause, *sources, samples=n)
     yield from fact("lateness.cause_share", RUN, by_cause[cause] / total, *sources, samples=n)
     yield from fact("lateness.one_rank_share", RUN, max(by_rank.values()) / total, *sources, samples=n)
+    if n > 1:
+        same = sum(last.us * last.again for last in found) / total
+        yield from fact("lateness.same_ranks_share", RUN, same, *sources, samples=n)
     for rank in balance.ranks:
         subject = Subject("rank", str(rank), (rank,))
         yield from fact("rank.late_alone_share", subject, by_rank[rank] / total, *sources, samples=n)

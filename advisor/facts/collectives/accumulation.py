@@ -13,15 +13,14 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.collectives.roles import REDUCTIONS
 from advisor.facts.device.course import COURSE, Chain
 from advisor.knowledge.measuring import limit
 
 
 def reduced_again(run: Run) -> int | None:
-    """How often most ranks reduce all gradients in a step, 1 where once; None where nothing tells."""
+    """How often most ranks reduce all gradients for one update, 1 where once; None where nothing tells."""
     layout = partition(run)
     courses = run.each(COURSE)
     found: Counter[int] = Counter()
@@ -32,7 +31,8 @@ def reduced_again(run: Run) -> int | None:
         sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
         sums &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
         if (times := repetitions(*_course_of(chain, ex, sums))) is not None:
-            found[times] += 1
+            # what each update of the weights needs is reduced for it: networks trained in turn, several updates a step
+            found[max(times // max(courses[rank].updates, 1), 1)] += 1
     return max(found, key=lambda times: (found[times], -times), default=None)
 
 

@@ -22,6 +22,7 @@ MOST_OPERATIONS = 4096
 """Operations kept per rank; more are thinned to every 2nd, 4th, … of each group, the same ones on every rank."""
 
 POINT_TO_POINT = ("send", "receive", "batchsendrecv")
+REDUCTIONS = ("allreduce", "reducescatter", "reduce")
 _KINDS = (
     ("batchsendrecv", "batchsendrecv"), ("allreduce", "allreduce"), ("reducescatter", "reducescatter"),
     ("allgather", "allgather"), ("alltoall", "alltoall"), ("neighborexchange", "alltoall"),

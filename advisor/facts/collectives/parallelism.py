@@ -17,7 +17,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
-from advisor.facts.collectives.roles import hidden_by_computing, roles_of, weights_shared
+from advisor.facts.collectives.roles import hidden_by_computing, in_forward, roles_of, weights_shared
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import is_expert
 from advisor.facts.recording.kind import RECORDING, recording_of
@@ -119,9 +119,12 @@ def partition(run: Run) -> Partition:
     turns = {} if recording.has_steps else {rank: one.executions for rank, one in run.each(RECORDING).items()}
     computing = {rank: us / max(turns.get(rank, 1), 1) for rank, us in computing.items()}
     hidden = hidden_by_computing(exchanges, stepped_courses(run))
+    forward = in_forward(exchanges, run.each(COURSE))
     trains = recording.kind != "inference"
     purpose = _exchange(run)
-    found.role = roles_of(found.groups, names, exchanges, computing, purpose, hidden, turns=turns, trains=trains)
+    found.role = roles_of(
+        found.groups, names, exchanges, computing, purpose, hidden, forward=forward, turns=turns, trains=trains
+    )  # fmt: skip
     _find_stages(run, found, ranks, exchanges)
     _find_sizes(found, world_of(run))
     return found

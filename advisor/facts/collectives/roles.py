@@ -8,17 +8,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, REDUCTIONS, Exchanges
 from advisor.facts.device.course import Course
+from advisor.facts.device.forward import communicator
 from advisor.knowledge.measuring import limit
 from advisor.sources.topology import joined
 
 _GROUP_WORDS = {
     "tp": "tensor", "mp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "exp": "expert", "cp": "context",
 }  # fmt: skip
-REDUCTIONS = ("allreduce", "reducescatter", "reduce")
 FORWARD_SHARE = limit("groups", "forward_share")
 """Forward is a third of a step's computation; a group that never pauses for a quarter of that time exchanges in it."""
+FORWARD_PART = limit("groups", "forward_part")
+"""Part of a group's reductions that forward passes start, from which on sharded operators exchange in it."""
 NEGLIGIBLE = limit("groups", "negligible")
 """Part of the largest reduction of its ranks below which a group's reductions hold no weights, but a norm or a loss."""
 SAME_SIZE = limit("groups", "same_size")
@@ -35,13 +37,15 @@ def roles_of(
     exchange: str,
     hidden: Mapping[str, float],
     *,
+    forward: Mapping[str, float] | None = None,
     turns: Mapping[int, int] | None = None,
     trains: bool = True,
 ) -> dict[str, str]:
     """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
     rank's computation a step, microseconds; `exchange` is what ranks that mostly exchange all with all do it for, where
     kernels or the framework tell ("expert", "context", else ""); `hidden` is the part of a
-    group's time that computation hides, where kernels tell it; `turns` is how often each rank repeats the same
+    group's time that computation hides, `forward` that of its reductions that forward passes start, where kernels tell
+    them; `turns` is how often each rank repeats the same
     kernels where nothing marks steps, and `computing` then is that of one turn. Where nothing `trains`, no gradients
     are reduced."""
     roles = {}
@@ -63,7 +67,7 @@ def roles_of(
     if not trains:
         served = [g for g in kinds if g not in roles and any(kinds[g][kind] for kind in REDUCTIONS)]
         roles.update(dict.fromkeys(served, "tensor"))
-    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden, turns or {})
+    _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden, forward or {}, turns or {})
     _tell_rings_from_pipelines(groups, roles, exchanges, named)
     return roles
 
@@ -122,6 +126,17 @@ def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int
     return {group: float(np.median(parts)) for group, parts in found.items()}
 
 
+def in_forward(exchanges: Mapping[int, Exchanges], courses: Mapping[int, Course]) -> dict[str, float]:
+    """Group -> the part of its reductions that forward passes start, on the middle rank of those whose kernels tell."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for rank, ex in exchanges.items():
+        told = courses[rank].in_forward if rank in courses else {}
+        for index, group in enumerate(ex.groups if told else ()):
+            names = {communicator(ex.names[place]) for place in np.unique(ex.name[ex.group == index]).tolist()}
+            found[group] += [told[name] for name in names if name in told]
+    return {group: float(np.median(parts)) for group, parts in found.items() if parts}
+
+
 def _tell_tensor_from_data(
     groups: dict[str, tuple[int, ...]],
     kinds: dict[str, Counter[str]],
@@ -129,14 +144,15 @@ def _tell_tensor_from_data(
     exchanges: dict[int, Exchanges],
     computing: dict[int, float],
     hidden: Mapping[str, float],
+    forward: Mapping[str, float],
     turns: Mapping[int, int],
 ) -> None:
-    """Where a rank is in two kinds of groups, the one with more operations a step is the tensor-parallel one: it
-    exchanges in every layer, gradients only once. A single kind of group exchanges during forward where it is
-    tensor-parallel; gradients leave forward without a collective. Where micro-batches follow one another, no pause is
-    as long as a step's forward, whatever is exchanged: what computation hides is no exchange of operators either. Ranks
-    that gather in one communicator and reduce in another do both for one purpose: weights and their gradients, say.
-    Stages of a pipeline wait for each other: there the sizes tell."""
+    """Forward passes tell, where kernels do. Else: where a rank is in two kinds of groups, the one with more operations
+    a step is the tensor-parallel one: it exchanges in every layer, gradients only once. A single kind of group
+    exchanges during forward where it is tensor-parallel; gradients leave forward without a collective. Where micro-
+    batches follow one another, no pause is as long as a step's forward, whatever is exchanged: what computation hides
+    is no exchange of operators either. Ranks that gather in one communicator and reduce in another do both for one
+    purpose: weights and their gradients, say. Stages of a pipeline wait for each other: there the sizes tell."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -146,7 +162,9 @@ def _tell_tensor_from_data(
     for group in unnamed:
         mine = sum(kinds[group].values())
         others = [sum(kinds[other].values()) for other in partners[group]]
-        if others and mine > max(others):
+        if group in forward:
+            roles[group] = "tensor" if forward[group] >= FORWARD_PART else "data"
+        elif others and mine > max(others):
             roles[group] = "tensor"
         elif others and mine < min(others):
             roles[group] = "data"

@@ -12,6 +12,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
+from advisor.facts.device.forward import communicator, in_forward, updates
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange
@@ -70,7 +71,7 @@ class Course:
     steps: tuple[str, ...]
     computing_us: Floats
     fetching_us: Floats
-    """Time in GetNext kernels, part of computing."""
+    """Time in which GetNext kernels ran alone, waiting for the data queue; part of computing."""
     lead_us: Floats
     """Idle before the first kernel, from the end of the step before; NaN for the first step, and where something ran
     in between that belongs to no step, or a step is missing."""
@@ -95,6 +96,10 @@ class Course:
     """Steps are told apart, by the kernels or a timeline; else the whole recording is the step "0"."""
     awaiting_us: Floats = field(default_factory=lambda: np.zeros(0))
     """Time in kernels that compute and communicate in one, part of computing: waiting for the others is inside."""
+    in_forward: dict[str, float] = field(default_factory=dict)
+    """Communicator -> the part of its reductions that forward passes start, where kernels tell."""
+    updates: int = 0
+    """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
 
     @property
     def span_us(self) -> Floats:
@@ -147,6 +152,9 @@ def reduce_course(rank: Rank) -> Course | None:
         talking = communication[inside]
         work, talks = inside[~talking], inside[talking]
         busy = union(kernels.start[work], kernels.end[work])
+        fetched = fetch[work]
+        other = work[~fetched]
+        fetching = measure(busy) - measure(union(kernels.start[other], kernels.end[other])) if fetched.any() else 0
         talk = union(kernels.start[talks], kernels.end[talks])
         every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
         low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
@@ -156,7 +164,7 @@ def reduce_course(rank: Rank) -> Course | None:
         rows.append(
             (
                 measure(busy) / 1000,
-                float(kernels.duration[inside[fetch[inside]]].sum()),
+                fetching / 1000,
                 lead,
                 gap,
                 measure(alone) / 1000,
@@ -185,6 +193,9 @@ def reduce_course(rank: Rank) -> Course | None:
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, working, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
+        in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication))
+        if whole else {},
+        updates(kernels, by_step[middle][~communication[by_step[middle]]]) if whole else 0,
     )  # fmt: skip
 
 
@@ -247,11 +258,6 @@ def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats,
     return sums[0], sums[1]
 
 
-def _communicator(name: str) -> str:
-    """hcom_allReduce__586_0_1 belongs to communicator 586; "" where the name does not tell."""
-    return name.rpartition("/")[2].partition("__")[2].partition("_")[0]
-
-
 def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
     """The collectives whose end may have let an event start: later than the computation before it, shortly before."""
     near = (end <= start + ROUNDING_US) & (start - end < RELEASE_NS / 1000)
@@ -302,7 +308,7 @@ def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Ch
             events.append((start, "", busy, gap, max(start - free, 0.0), -1))
         at += 1
     segments = len(events)
-    communicator = np.array([_communicator(kernels.names[kernels.name[i]]) for i in talks], object)
+    groups = np.array([communicator(kernels.names[kernels.name[i]]) for i in talks], object)
     work_begin = begin[work]
     released: list[int] = [e[5] for e in events]
     for i in talks:
@@ -312,7 +318,7 @@ def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Ch
         computed = float(ends[done - 1]) if done else -np.inf
         # a communicator runs its operations one by one: what starts right after another of them was queued behind it
         queued = _releasing(talk_begin, talk_end, -np.inf, start)
-        same = communicator[queued] == _communicator(label)
+        same = groups[queued] == communicator(label)
         follows = (talk_end[queued] > computed) & (same | (talk_end[queued] <= start))
         beside = not _alone(work_begin, ends, start, float(end[i]))
         queued = queued[(beside & same) | follows]

@@ -12,18 +12,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.basics.arrays import Floats, Ints
+from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.basics.intervals import union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Timeline, sums, timeline_of
 from advisor.facts.host import host_api
 from advisor.facts.operators.operators import scale
+from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.rank_trace import load_trace, trace_source
+from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
 from advisor.sources.streams.trace import Trace
 
 _BOTH = "run rank"
@@ -92,6 +94,10 @@ KINDS = (
 )
 
 
+_ROUNDING_NS = 1000
+"""Links and tasks tell one start with their own rounding."""
+
+
 @dataclass(frozen=True)
 class Launches:
     """One rank's launches; arrays hold one value a step."""
@@ -117,26 +123,35 @@ class Launches:
 LAUNCHES = Reduction("dispatch", Launches)
 
 
+@dataclass(frozen=True)
+class _Linked:
+    """The computing kernels with a link to their launch, and the steps they are in; nanoseconds."""
+
+    launched: Ints
+    start: Ints
+    before: Ints
+    """When all earlier work had ended; the kernel's start where none is before it."""
+    step: Ints
+    names: tuple[str, ...]
+    lengths_us: Floats
+    """Each step with the wait before it."""
+    ends: Ints
+    kernel_us: float
+    source: Source
+
+
 def reduce(rank: Rank) -> Launches | None:
     """Launch against start for every linked kernel; None without links."""
     timeline = timeline_of(rank)
-    trace = load_trace(rank) if timeline is not None else None
-    if timeline is None or trace is None or not timeline.whole or trace.launched.size < 2:
+    trace = load_trace(rank) if timeline is None or timeline.whole else None
+    if trace is None or trace.launched.size < 2:
         return None
-    kernels = timeline.kernels
-    known = np.flatnonzero(kernels.start >= 0)
-    at = _matching(kernels.start[known], trace.started)
-    found = at >= 0
-    index, launched = known[at[found]], trace.launched[found]
-    computing = ~timeline.communication[index]
-    index, launched = index[computing], launched[computing]
-    if not index.size:
+    linked = _on_lanes(rank, trace) if timeline is None else _among_kernels(rank, timeline, trace)
+    if linked is None or not linked.start.size:
         return None
-    busy_until = np.maximum.accumulate(kernels.end)
-    before = np.where(index > 0, busy_until[np.maximum(index - 1, 0)], kernels.start[index])
-    before = np.where(before < 0, kernels.start[index], before)
-    gap = np.maximum(kernels.start[index] - before, 0) / 1000
-    lead = (kernels.start[index] - launched) / 1000
+    launched, before, step = linked.launched, linked.before, linked.step
+    gap = np.maximum(linked.start - before, 0) / 1000
+    lead = (linked.start - launched) / 1000
     in_turn = np.argsort(launched, kind="stable")
     interval = np.diff(launched[in_turn]) / 1000
     near = lead <= UNDER_WAY * float(np.median(interval)) if interval.size else np.zeros(lead.size, bool)
@@ -144,11 +159,10 @@ def reduce(rank: Rank) -> Launches | None:
     stall = dry & (gap > STALL_US)
     starved = dry & ~stall
     late = interval[starved[in_turn][1:]]
-    step = timeline.windows.of[index]
-    steps = len(timeline.windows.names)
+    steps = len(linked.names)
     return Launches(
-        timeline.windows.names,
-        _lengths(timeline, busy_until),
+        linked.names,
+        linked.lengths_us,
         sums(step, None, steps),
         sums(step[dry], None, steps),
         sums(step[starved], gap[starved], steps),
@@ -157,11 +171,63 @@ def reduce(rank: Rank) -> Launches | None:
         np.array([np.median(lead[step == i]) if (step == i).any() else np.nan for i in range(steps)]),
         (float(np.percentile(lead, 10)), float(np.median(lead)), float(np.percentile(lead, 90))),
         float(np.median(late if late.size else interval)) if interval.size else None,
-        float(kernels.duration[index].mean()),
+        linked.kernel_us,
         _mode(trace),
-        _covered(timeline.windows.end, trace),
-        (rank.source("kernels", "start_ns", "duration_us"), trace_source(rank) or Source("")),
+        _covered(linked.ends, trace),
+        (linked.source, trace_source(rank) or Source("")),
     )  # fmt: skip
+
+
+def _among_kernels(rank: Rank, timeline: Timeline, trace: Trace) -> _Linked:
+    kernels = timeline.kernels
+    known = np.flatnonzero(kernels.start >= 0)
+    at = _matching(kernels.start[known], trace.started)
+    found = at >= 0
+    index, launched = known[at[found]], trace.launched[found]
+    computing = ~timeline.communication[index]
+    index, launched = index[computing], launched[computing]
+    busy_until = np.maximum.accumulate(kernels.end)
+    before = np.where(index > 0, busy_until[np.maximum(index - 1, 0)], kernels.start[index])
+    before = np.where(before < 0, kernels.start[index], before)
+    return _Linked(
+        launched, kernels.start[index], before, timeline.windows.of[index], timeline.windows.names,
+        _lengths(timeline, busy_until), timeline.windows.end,
+        float(kernels.duration[index].mean()) if index.size else 0.0, rank.source("kernels", "start_ns", "duration_us"),
+    )  # fmt: skip
+
+
+def _on_lanes(rank: Rank, trace: Trace) -> _Linked | None:
+    """The same where the timeline alone tells of the device: its lanes show when it ran dry, and the links which task
+    came next."""
+    lanes, found = device_lanes(rank), reduce_steps(rank)
+    if lanes is None or found is None or not found.steps:
+        return None
+    (begin, end), (talk_begin, talk_end) = lanes
+    first, last = (np.array([getattr(row, name) for row in found.steps], np.int64) for name in ("start_ns", "end_ns"))
+    talks = _within(trace.started, talk_begin, talk_end) & ~_within(trace.started, begin, end)
+    step = np.searchsorted(first, trace.started, side="right") - 1
+    inside = ~talks & (step >= 0) & (trace.started <= last[np.maximum(step, 0)])
+    start, launched, step = trace.started[inside], trace.launched[inside], step[inside]
+    low, high = union(np.concatenate((begin, talk_begin)), np.concatenate((end, talk_end)))
+    place = np.searchsorted(low, start + _ROUNDING_NS, side="right") - 1
+    opening = (place > 0) & (start - low[np.maximum(place, 0)] <= _ROUNDING_NS)
+    before = np.where(opening, high[np.maximum(place - 1, 0)], start)
+    lengths = np.zeros(len(first))
+    for i in np.unique(step).tolist():
+        mine = np.flatnonzero(step == i)
+        lengths[i] = max(int(high[place[mine]].max()) - int(min(start[mine[0]], before[mine[0]])), 0) / 1000
+    return _Linked(
+        launched, start, before, step, tuple(row.step for row in found.steps), lengths, last,
+        float((end - begin).sum()) / 1000 / max(len(start), 1), found.sources[0],
+    )  # fmt: skip
+
+
+def _within(times: Ints, begin: Ints, end: Ints) -> Mask:
+    """Which times lie in one of these intervals, which are sorted and apart."""
+    if not begin.size:
+        return np.zeros(times.size, bool)
+    place = np.searchsorted(begin, times + _ROUNDING_NS, side="right") - 1
+    return np.asarray((place >= 0) & (times <= end[np.maximum(place, 0)]))
 
 
 def _lengths(timeline: Timeline, busy_until: Ints) -> Floats:
@@ -186,7 +252,7 @@ def _matching(starts: Ints, wanted: Ints) -> Ints:
     right = np.minimum(np.searchsorted(starts, wanted), starts.size - 1)
     left = np.maximum(right - 1, 0)
     best = np.where(np.abs(starts[left] - wanted) < np.abs(starts[right] - wanted), left, right)
-    return np.where(np.abs(starts[best] - wanted) <= 1000, best, -1)
+    return np.where(np.abs(starts[best] - wanted) <= _ROUNDING_NS, best, -1)
 
 
 def _covered(ends: Ints, trace: Trace) -> Floats:

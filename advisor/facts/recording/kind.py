@@ -6,10 +6,8 @@ A profile is evidence about a recording, not about a training. Marks of steps ma
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +17,9 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, 
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
-from advisor.facts.recording.counts import is_cut, types_of
+from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
-from advisor.facts.recording.limits import patterns, section
+from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.windows import is_marked
 from advisor.knowledge.words import both
@@ -113,11 +111,6 @@ MOST_GRAPHS = 3
 """Graphs that are named beside the judged one."""
 
 
-@cache
-def _pattern(work: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in patterns(work)), re.IGNORECASE)
-
-
 def _kinds(names: Iterable[str]) -> set[str]:
     """Of names that only a number at their end tells apart, the first one: each collective has a number of its own."""
     return set({name.rstrip("_0123456789"): name for name in sorted(names, reverse=True)}.values())
@@ -125,7 +118,7 @@ def _kinds(names: Iterable[str]) -> set[str]:
 
 def reduce(rank: Rank) -> Recording | None:
     """What one rank's files say; None where it has neither kernels, nor steps, nor operators, nor a timeline."""
-    wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace"}
+    wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations"}
     if not wanted & set(rank.tables):
         return None
     timeline = timeline_of(rank)
@@ -156,33 +149,41 @@ def reduce(rank: Rank) -> Recording | None:
         told |= _of_time(timeline)
     if every is not None and alone:
         told |= {"alone": True} | _of_one(every)
+    listed = False
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
             if table == "operator_types" and (cut or timeline is None):
                 told |= _of_statistic(frame)
+            listed = listed or (table == "operator_types" and bool(len(frame)))
             names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
             told["averaged"] = told.get("averaged") or table == "operators" or (
                 "steps" in frame and bool((frame["steps"] == 1).all())
             )  # fmt: skip
     names = _kinds(names)
-    trains = any(map(_pattern("training").search, names))
-    if any(map(_pattern("mindspore").search, names)):
+    trains = any(map(told_by("training").search, names))
+    if any(map(told_by("mindspore").search, names)):
         told["framework"] = "mindspore"
     trace = load_trace(rank) if rank.has("trace") or not trains else None
     if trace is not None:
         told["timed"] = True
         told["timeline_steps"] = tuple(name for name, _, _ in trace.steps)
-        trains = trains or any(_pattern("training_host").search(name) for _, name in trace.activities)
+        trains = trains or any(told_by("training_host").search(name) for _, name in trace.activities)
         told["framework"] = told.get("framework") or _framework(trace)
         told["tasks"] = 0 if every is not None else trace.device_tasks
         if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):
             told["marks"] = (*told["marks"], by)  # type: ignore[misc]
+    if (timeline is None or not timeline.whole) and rank.has("iterations") and "iterations" not in told["marks"]:  # type: ignore[operator]
+        counted = iterations_of(rank)
+        if counted is not None and len(counted.names) > 1:
+            told["marks"] = (*told["marks"], "iterations")  # type: ignore[misc]
+            told["timed"] = True
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
-    serves = min(filter(_pattern("inference").search, names), default="")
-    named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
-    exchanges = any(map(_pattern("gradient_exchange").search, names))
+    serves = min(filter(told_by("inference").search, names), default="")
+    whole = every is not None and (not cut or listed) and not told.get("alone")
+    named = whole or (every is None and bool(names))
+    exchanges = any(map(told_by("gradient_exchange").search, names))
     return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]
 
 
@@ -317,7 +318,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     again = first.type_count >= section("repetition")["executions"] or (
         first.types == 1 and first.kernels > 0 and not first.framed
     )
-    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
+    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -15,9 +16,9 @@ def section(name: str) -> dict[str, float]:
 
 
 @cache
-def patterns(work: str) -> tuple[str, ...]:
-    """The regular expressions that tell this kind of work by names."""
-    return tuple(map(str, _document()["work"][work]))
+def told_by(work: str) -> re.Pattern[str]:
+    """What tells this kind of work by names, whatever their case."""
+    return re.compile("|".join(f"(?:{each})" for each in _document()["work"][work]), re.IGNORECASE)
 
 
 @cache

@@ -13,7 +13,7 @@ from advisor.basics.units import show
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.recording.fuller import compute_more, same_steps
+from advisor.facts.recording.fuller import compute_more, fell_behind, same_steps
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.sources.base import Rank
@@ -46,7 +46,7 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
     """Computation of the same steps, and the kernels' span against the steps' length."""
     limits, (rows, own) = section("contradiction"), same_steps(steps, course)
     computing = steps.phases.get("computing")
-    if not rows or computing is None or steps.table != "steps":
+    if not rows or computing is None or steps.table != "steps" or fell_behind(steps, course):
         return
     length = float(steps.time[rows].sum())
     told, kernels = float(np.nansum(computing[rows])), float(course.computing_us[own].sum())

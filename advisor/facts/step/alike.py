@@ -28,6 +28,8 @@ class Alike:
 
     times: dict[int, StepTimes]
     left_out: tuple[int, ...]
+    doubted: tuple[int, ...] = ()
+    """Those of the compared whose own step table cannot be true: as many as the others."""
 
 
 @computed
@@ -50,4 +52,5 @@ def alike(run: Run) -> Alike:
             text = "its steps are measured in another way than those of most ranks; it is not compared with them"
             other.note(other.relative(other.root), text)
     at_hand = {*times, *run.each(STEPS)}
-    return Alike({rank: one for rank, one in times.items() if rank in most}, tuple(sorted(at_hand - most)))
+    compared = {rank: one for rank, one in times.items() if rank in most}
+    return Alike(compared, tuple(sorted(at_hand - most)), tuple(sorted(odd & most)))

@@ -40,7 +40,7 @@ def settle(
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
         elif one.table == "steps" and one.steps not in (("0",), ("",)):
             prepared = "preparing" in one.phases
-            if _is_clipped(one, frameworks.get(rank, "unknown")):
+            if is_host_window(one, frameworks.get(rank, "unknown")):
                 found[rank] = _inside(one, course) if prepared else one
             elif course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
@@ -75,7 +75,7 @@ def _owned(one: StepTimes, gap: Floats, holds_next: Mask, gap_from: str) -> Step
     return replace(one, phases=phases, time=one.time + added, gap_from=gap_from)
 
 
-def _is_clipped(one: StepTimes, framework: str) -> bool:
+def is_host_window(one: StepTimes, framework: str) -> bool:
     """Whether the row is the step's window on the host: by the framework, else by the span that Stage tells."""
     if framework in ("mindspore", "pytorch"):
         return framework == "mindspore"

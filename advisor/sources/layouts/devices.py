@@ -4,9 +4,11 @@ by a column. Each device is a rank of its own: their kernels run side by side, n
 from __future__ import annotations
 
 import csv
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from advisor.sources.base import Rank
@@ -23,6 +25,7 @@ LONGEST_NUMBER = 5
 """Digits of a device's number at most: no machine has a hundred thousand, and what is longer is damage."""
 MOST_SHOWN = 4
 """Files named in a note."""
+_STARTS = ("task start time(us)", "start time(us)", "task start time")
 BLOCKS, BLOCK = 64, 1 << 14
 """Places of a file that are looked at, and bytes of each: a device that has one kernel in fifty is met."""
 
@@ -105,6 +108,33 @@ def devices_of(paths: Iterable[Path]) -> set[str]:
 def _sampled(path: Path) -> set[str]:
     cells = {cell for (cell,) in sample_cells(path, (HEADING,)) if cell.isdecimal() and cell.isascii()}
     return {cell for cell in cells if len(cell) <= LONGEST_NUMBER}
+
+
+def span_of(paths: Iterable[Path]) -> tuple[float, float] | None:
+    """From the first to the last start of a kernel, as far as samples of the tables show, microseconds; None where they
+    tell none."""
+    starts: list[float] = []
+    for path in paths:
+        for heading in _STARTS:
+            try:
+                starts += [time for (cell,) in sample_cells(path, (heading,)) if (time := _number(cell)) is not None]
+            except (OSError, csv.Error):
+                return None
+    return (min(starts), max(starts)) if starts else None
+
+
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def run_in_turn(spans: Sequence[tuple[float, float] | None]) -> bool:
+    """Whether all of these tell when their kernels ran, and no two ran at once."""
+    known = sorted(span for span in spans if span is not None)
+    return bool(known) and len(known) == len(spans) and all(one[1] <= two[0] for one, two in pairwise(known))
 
 
 def sample_cells(path: Path, headings: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -6,14 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 from advisor.sources.base import Rank
-from advisor.sources.folders import Judgement, Listing, list_folder
+from advisor.sources.folders import Judgement, Listing, list_folder, natural
 from advisor.sources.layouts import ascend
-from advisor.sources.layouts.devices import split_devices
+from advisor.sources.layouts.devices import run_in_turn, sample_cells, span_of, split_devices
 from advisor.sources.metadata import Metadata, as_int, read_metadata
 from advisor.sources.text import tablefiles
+
+_STEP = "step id"
 
 
 def judge(listing: Listing) -> Judgement:
@@ -30,40 +33,52 @@ def is_known(name: str) -> bool:
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
-    """All files of a profile in this folder as one rank, or one for each device that they name."""
-    files = [listing.path / name for name in listing.files if is_known(name)]
+    """All files of a profile in this folder as one rank, or one for each that their names or their devices tell."""
+    return ranks_of(listing.path, [listing.path / name for name in listing.files if is_known(name)], base)
+
+
+def ranks_of(folder: Path, files: Sequence[Path], base: Path) -> list[Rank]:
+    """The ranks whose files lie side by side in one folder."""
+    parts, left = _recordings(files)
     ranks: list[Rank] = []
-    parts = _recordings(files)
-    numbers = _numbers(parts)
-    for part, number in zip(parts, numbers, strict=True):
-        rank = build_rank(listing.path, part, base)
-        if number is not None and not rank.rank_known:
-            rank.rank, rank.rank_known = number, True
-        ranks += split_devices(rank)
+    for number, part in parts:
+        split = split_devices(build_rank(folder, part, base))
+        if number is not None and len(split) == 1 and not split[0].rank_known:
+            split[0].rank, split[0].rank_known = number, True
+            ascend.link_ranks(split[0])
+        ranks += split
+    for path in left:
+        ranks[0].note_path(str(path), f"belongs to none of the {len(parts)} recordings in its folder; left out")
     return ranks
 
 
-def _recordings(files: Sequence[Path]) -> list[list[Path]]:
-    """The files of each recording: where the same table is there with several marks before or after its name, each is a
-    recording of its own, and what carries none of them is nobody's."""
-    by_mark: dict[tuple[str, str], list[Path]] = {}
-    for path in files:
-        before, after = tablefiles.mark_of_file(path.name)
-        by_mark.setdefault((before.lower(), after), []).append(path)
-    tables = Counter(table for part in by_mark.values() for table in tablefiles.find_tables(part, loose=True))
-    if all(count < 2 for count in tables.values()):
-        return [list(files)] if files else []
-    shared = {table for table, count in tables.items() if count > 1}
-    order = sorted(by_mark, key=lambda mark: mark[1] != "")  # of downloads the first one has no number
-    return [by_mark[m] for m in order if shared & set(tablefiles.find_tables(by_mark[m], loose=True))]
+def _recordings(files: Sequence[Path]) -> tuple[list[tuple[int | None, list[Path]]], list[Path]]:
+    """(the rank it is, if that is told, its files) of each recording, and what is none's. Where the same table is there
+    several times, what varies in the names tells the recordings apart, and files of all kinds that have it in common
+    belong together."""
+    marks = {path: tablefiles.mark_of_file(path.name) for path in files}
+    by_text: dict[str, list[Path]] = {}
+    for path, mark in marks.items():
+        by_text.setdefault(mark.text, []).append(path)
+    kinds = {text: {kind for path in part for kind in marks[path].kinds} for text, part in by_text.items()}
+    count = Counter(kind for of_part in kinds.values() for kind in of_part)
+    mine = sorted((text for text in kinds if any(count[kind] > 1 for kind in kinds[text])), key=natural)
+    parts = [by_text[text] for text in mine]
+    kernels = [[path for path in part if "kernels" in marks[path].kinds] for part in parts]
+    own = [marks[path] for part in parts for path in part]
+    told = all(mark.number is not None and not mark.bracketed for mark in own)
+    worded = any(mark.worded for mark in own)
+    in_turn = not worded and run_in_turn([span_of(paths) for paths in kernels])
+    if len(parts) < 2 or (in_turn and told and not _share_steps(kernels)):
+        return ([(None, list(files))] if files else []), []
+    named = [(marks[part[0]].number if told and not in_turn else None, part) for part in parts]
+    return named, [path for text, part in by_text.items() if text not in mine for path in part]
 
 
-def _numbers(parts: Sequence[Sequence[Path]]) -> list[int | None]:
-    """The number of each recording's rank, as the ends of the files' names tell them: from 0, each once; else None."""
-    found = [{tablefiles.number_of_file(path.name) for path in part} for part in parts]
-    numbers = [mine.pop() if len(mine) == 1 else None for mine in found]
-    told = len(parts) > 1 and None not in numbers and 0 in numbers and len(set(numbers)) == len(numbers)
-    return numbers if told else [None] * len(parts)
+def _share_steps(tables: Sequence[Sequence[Path]]) -> bool:
+    """Whether two of these name more steps alike than the one in which a table may end and the next one begin."""
+    named = [{cell for path in paths for (cell,) in sample_cells(path, (_STEP,)) if cell} for paths in tables]
+    return any(len(one & two) > 1 for one, two in combinations(named, 2))
 
 
 def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:

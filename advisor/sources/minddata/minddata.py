@@ -98,6 +98,7 @@ def _choose(listing: Sequence[Path], stem: str, endings: Sequence[str], rank: in
 @reader("minddata.pipeline_ops")
 def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Operations with their output queue's samples, from pipeline_profiling json or minddata_pipeline_raw csv."""
+    best: list[dict[str, Any]] = []
     for path in reference.paths:
         if path.suffix == ".json":
             rows = _ops_of_json(load_json(path, note), path, note)
@@ -107,14 +108,18 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
             if rows and len(rows) < len(records):
                 lost = len(records) - len(rows)
                 note(str(path), f"{lost} rows have no number of an operation and were left out", _OPERATIONS)
-        if rows:
-            _tell_gaps(rows, path, note)
-            _link(rows)
-            for row in filter(_is_overfull, rows):  # of a queue that tells such things nothing is known
-                row["queue_sizes"], row["queue_average"] = (), None
-            return canonical_frame("pipeline_ops", sorted(rows, key=lambda row: row["op_id"]), columns)
-        note(str(path), "holds no data pipeline operation")
-    return None
+        if not rows:
+            note(str(path), "holds no data pipeline operation")
+            continue
+        _tell_gaps(rows, path, note)
+        _link(rows)
+        for row in filter(_is_overfull, rows):  # of a queue that tells such things nothing is known
+            row["queue_sizes"], row["queue_average"] = (), None
+        if not all(row["unsampled"] for row in rows):
+            best = rows
+            break
+        best = best or rows  # the next file has the samples that this one lost
+    return canonical_frame("pipeline_ops", sorted(best, key=lambda row: row["op_id"]), columns) if best else None
 
 
 _OPERATIONS = ("pipeline_ops",)
@@ -172,11 +177,12 @@ def _ops_of_json(document: Any, path: Path, note: Note) -> list[dict[str, Any]]:
             continue
         metrics = op.get("metrics")
         queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
-        whole = metrics is None or (isinstance(queue, dict) and isinstance(queue.get("size"), list))
         queue = queue if isinstance(queue, dict) else {}
+        sizes = queue.get("size")
+        whole = metrics is None or isinstance(sizes, list)
         rows.append(
-            _op(op_id, op.get("op_type"), op.get("num_workers"), queue.get("size"), queue.get("length"), interval,
-                None, op.get("children"))
+            _op(op_id, op.get("op_type"), op.get("num_workers"), sizes if isinstance(sizes, list) else None,
+                queue.get("length"), interval, None, op.get("children"))
         )  # fmt: skip
         rows[-1]["unsampled"] |= not whole
     return rows

@@ -96,6 +96,11 @@ def _series(values: Any, *names: str) -> list[float | None]:
     return []
 
 
+_OWN = ("user_utilization", "sys_utilization")
+_WRITTEN = {"device_info": (*_OWN, "io_utilization", "idle_utilization")}
+"""Series that every version writes, where it writes the part that holds them."""
+
+
 def _tell_odd(document: dict[str, Any], path: Path, note: Note) -> None:
     """Notes series of the file that are missing, and samples that are no numbers."""
     parts: list[tuple[str, Any]] = [(n, document[n]) for n in ("device_info", "process_info") if n in document]
@@ -107,12 +112,10 @@ def _tell_odd(document: dict[str, Any], path: Path, note: Note) -> None:
     if lost:
         note(str(path), f"{lost} of {len(operations)} operations have no number; their processor use is unknown")
     parts += [("metrics", op.get("metrics")) for op in operations if isinstance(op, dict)]
-    missing = [f"{what}.{name}" for what, values in parts for name in ("user_utilization", "sys_utilization")
+    missing = [f"{what}.{name}" for what, values in parts for name in _WRITTEN.get(what, _OWN)
                if not isinstance(values, dict) or not isinstance(values.get(name), list)]  # fmt: skip
-    missing += [f"{what}.{name}" for what, values in parts if isinstance(values, dict) for name, given in values.items()
-                if name.endswith("_utilization") and not isinstance(given, list)]  # fmt: skip
     if missing:
-        note(str(path), f"lacks {', '.join(sorted(set(missing)))}")
+        note(str(path), f"lacks {', '.join(sorted(set(missing)))}", ("host_cpu", "pipeline_cpu"))
     series = [values for _, part in parts if isinstance(part, dict) for values in part.values()]
     odd = sum(to_number(v) is None or abs(to_number(v) or 0) > LARGEST
               for values in series if isinstance(values, list) for v in values)  # fmt: skip

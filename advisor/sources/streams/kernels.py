@@ -22,6 +22,7 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.sources.base import Rank
 from advisor.sources.database.kernel_database import database_frames
 from advisor.sources.frames import LONGEST_STEP
+from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _UNKNOWN = -1
+_NEVER = np.iinfo(np.int64).max
 LARGEST_RATIO = 100.0
 """Counters of several cores may add up to more than one; nothing measured adds up to this."""
 
@@ -197,6 +199,14 @@ class _Collector:
             self.pipes[pipe] += np.bincount(signature, weight * np.where(known, ratio, 0.0), size)
             self.piped[pipe] += np.bincount(signature, weight, size)
 
+    def end_file(self, first: int) -> None:
+        """Forgets the wait of the earliest kernel among the blocks from `first` on, which are those of one file: the
+        profiler noted it since the row before, and each file begins with a row that has none before it."""
+        starts = [int(start[start >= 0].min(initial=_NEVER)) for start, *_ in self.parts[first:]]
+        if starts and (earliest := min(starts)) < _NEVER:
+            start, *_, wait = self.parts[first + starts.index(earliest)]
+            wait[start == earliest] = np.nan
+
     def finish(self) -> Kernels | None:
         """All blocks joined and ordered by start; None where nothing was usable."""
         if not self.parts:
@@ -290,6 +300,7 @@ def _grown(array: Floats, size: int) -> Floats:
 _FRAMES = {
     "kernels.timelines": timeline_frames,
     "kernels.opprof": operator_frames,
+    "legacy.timeline": legacy_events.timeline_frames,
 }
 
 
@@ -313,11 +324,12 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     once = reference.reader == "kernels.db"
     collector = _Collector(once)
     for path in reference.paths:
-        before = collector.unusable
+        before, first = collector.unusable, len(collector.parts)
         try:
             require_file(path)
             for frame in _frames(reference, path, note):
                 collector.add(frame)
+            collector.end_file(first)
         except OSError as error:
             note(str(path), why_unreadable(error))
         except sqlite3.DatabaseError as error:

@@ -21,7 +21,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.sources.reference import Note
-from advisor.sources.streams.hardware_lanes import HARDWARE, device_of
+from advisor.sources.streams.hardware_lanes import COLLECTIVES, HARDWARE, device_of
 from advisor.sources.streams.trace_events import (
     CLOCK,
     ITERATION,
@@ -159,7 +159,9 @@ class _Process:
         self.tasks = 0
         """Complete events that are counted and not looked at: the device's own."""
         self.unusable = 0
-        """Complete events whose duration is none."""
+        """Complete events whose duration is none …"""
+        self.untimed = 0
+        """… and those that are placed in time, and whose start is none."""
 
     def add(self, events: Sequence[Event]) -> None:
         """Takes complete events; one without a duration that can be counts as none."""
@@ -187,6 +189,7 @@ class _Process:
             events, durations = [events[i] for i in long.tolist()], durations[long]
         if events:
             start = nanoseconds([*map(_TS, events)])
+            self.untimed += int((start < 0).sum())
             self.parts.append((start, start + np.rint(durations * 1000).astype(np.int64), [*map(_NAME, events)]))
 
     def activities(self) -> Iterator[tuple[str, Activity]]:
@@ -218,6 +221,8 @@ class _Collector:
         self.frequency: list[tuple[int, float]] = []
         self.iterations: list[tuple[str, str, int, int]] = []
         self.events = 0
+        self.untimed = 0
+        """Ends of links whose time is none."""
 
     def _new(self) -> int:
         self.processes.append(_Process())
@@ -237,7 +242,8 @@ class _Collector:
         for phase, into in (("s", self.sent), ("f", self.received)):
             identities, flows = _links([*itertools.compress(events, phases.translate(_only(ord(phase))))])
             if flows:
-                into.append((identities, nanoseconds([*map(_TS, flows)])))
+                into.append((identities, at := nanoseconds([*map(_TS, flows)])))
+                self.untimed += int((at < 0).sum())
         complete = [*itertools.compress(events, phases.translate(_only(ord("X"))))]
         places = [*map(self.place.__getitem__, map(_PID, complete))]
         few = bytes(places) if len(self.processes) <= 256 else None
@@ -287,7 +293,7 @@ class _Collector:
                 continue
             if process.title == HARDWARE:
                 device_tasks += process.tasks + int(process.count.sum())
-            if process.title in _COLLECTIVES:
+            if process.title in COLLECTIVES:
                 for name, seen in process.activities():
                     if "__" not in name:
                         tasks[name] = tasks.get(name, 0.0) + seen.total_us
@@ -321,9 +327,8 @@ class _Collector:
         )  # fmt: skip
 
 
-_COLLECTIVES = ("HCCL", "Communication")
 _DEVICE = frozenset((
-    "Ascend Hardware", "HCCL", "Communication", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS", "PCIe",
+    HARDWARE, *COLLECTIVES, "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS", "PCIe",
     "HCCS", "NIC", "RoCE", "SIO", "AI Core Freq", "CPU Usage", "Memory Usage",
 ))  # fmt: skip
 
@@ -405,6 +410,8 @@ def stream_trace(paths: Sequence[Path], note: Note, device: int | None = None) -
         return None
     if unusable := sum(process.unusable for process in collector.processes):
         note(str(paths[0]), f"{unusable} of its {collector.events} events have no usable duration and were left out")
+    if untimed := collector.untimed + sum(process.untimed for process in collector.processes):
+        note(str(paths[0]), f"{untimed} of its {collector.events} events have no usable start and were left out")
     trace = collector.finish(cut)
     trace.hardware = collector.has_hardware()
     return trace

@@ -4,70 +4,94 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor.sources.folders import natural
 from advisor.sources.reference import TableRef
 
 _COMMUNICATION = ("collectives", "transports", "packets")
+_CSV, _JSON = r"\.csv", r"\.json"
 _FILES = (
-    (r"step_trace_time.*\.csv", ("steps",), "csv.steps"),
-    (r"step_trace(?:_[0-9]+)*\.csv", ("iterations",), "csv.table"),
-    (r"(?:kernel_details|op_summary).*\.csv", ("kernels",), "kernels.csv"),
-    (r"task_time.*\.csv", ("tasks",), "kernels.tasks"),
-    (r"op_statistic.*\.csv", ("operator_types",), "csv.table"),
-    (r"api_statistic.*\.csv", ("host_api",), "csv.table"),
-    (r"(?:data_preprocess|aicpu_[0-9]+).*\.csv", ("aicpu",), "csv.table"),
-    (r"memory_record.*\.csv", ("memory",), "csv.table"),
-    (r"operator_memory.*\.csv", ("operator_memory",), "csv.table"),
-    (r"npu_module_mem.*\.csv", ("module_memory",), "csv.table"),
-    (r"l2_cache.*\.csv", ("l2_cache",), "csv.table"),
-    (r"communication(?!_matrix|_group|_analyzer).*\.json", _COMMUNICATION, "json.communication"),
-    (r"communication_matrix.*\.json", ("links",), "json.links"),
-    (r"(?:trace_view|msprof).*\.json(?:\.gz)?", ("trace",), "trace.json"),
+    (r"step_trace_time", _CSV, ("steps",), "csv.steps"),
+    (r"step_trace(?=(?:_[0-9]+|_slice_[0-9]+)* ?(?:\([0-9]+\))?\.)", _CSV, ("iterations",), "csv.table"),
+    (r"(?:kernel_details|op_summary)", _CSV, ("kernels",), "kernels.csv"),
+    (r"task_time", _CSV, ("tasks",), "kernels.tasks"),
+    (r"op_statistic", _CSV, ("operator_types",), "csv.table"),
+    (r"api_statistic", _CSV, ("host_api",), "csv.table"),
+    (r"(?:data_preprocess|aicpu(?=_[0-9]))", _CSV, ("aicpu",), "csv.table"),
+    (r"memory_record", _CSV, ("memory",), "csv.table"),
+    (r"operator_memory", _CSV, ("operator_memory",), "csv.table"),
+    (r"npu_module_mem", _CSV, ("module_memory",), "csv.table"),
+    (
+        r"dataset(?=(?:[_-]?(?:rank)?[_-]?[0-9]+)? ?(?:\([0-9]+\))?\.)",
+        _CSV,
+        ("dataset_stages",),
+        "minddata.dataset_stages",
+    ),
+    (r"l2_cache", _CSV, ("l2_cache",), "csv.table"),
+    (r"communication(?!_matrix|_group|_analyzer)", _JSON, _COMMUNICATION, "json.communication"),
+    (r"communication_matrix", _JSON, ("links",), "json.links"),
+    (r"(?:trace_view|msprof)", r"\.json(?:\.gz)?", ("trace",), "trace.json"),
 )
-_EXACT = tuple((re.compile(pattern, re.IGNORECASE), tables, name) for pattern, tables, name in _FILES)
+_EXACT = tuple((re.compile(f"{stem}.*{end}", re.IGNORECASE), tables, name) for stem, end, tables, name in _FILES)
+_DATABASES = r"(?:ascend_(?:pytorch|mindspore)_profiler|msprof|communication_analyzer|analysis)"
 _LOOSE = tuple(
-    (re.compile(r"(?!cluster_)(?:.*[^a-z])?" + pattern, re.IGNORECASE), tables, name)
-    for pattern, tables, name in _FILES
-)
-_SPLIT_AT = tuple(
-    re.compile(r"(?P<before>(?!cluster_)(?:.*[^a-z])?)" + pattern, re.IGNORECASE) for pattern, _, _ in _FILES
-)
-_NUMBERED = re.compile(
-    r".*?(?:step_trace_time|step_trace|kernel_details|op_summary|task_time|op_statistic|api_statistic|memory_record|"
-    r"operator_memory|npu_module_mem|l2_cache|communication_matrix|communication|trace_view|msprof)"
-    r"[ _.-]*(?:rank|device|dev|npu|card)?[ _.-]*(?P<bracket>\(?)(?P<number>[0-9]{1,5})\)?"
-    r"\.(?:csv|json)(?:\.gz)?",
-    re.IGNORECASE,
+    (re.compile(rf"(?P<before>(?!cluster_)(?:.*[^a-z])?){stem}(?P<after>.*){end}", re.IGNORECASE), tables, name)
+    for stem, end, tables, name in (*_FILES, (_DATABASES, r"\.db", ("database",), ""))
 )
 _STAMP = re.compile(r"_([0-9]{8,17})(?=[_.])")
+_OF_MSPROF = re.compile(r"(?:op_summary|task_time|step_trace|op_statistic|api_statistic|aicpu|msprof|l2_cache)_", re.I)
+_ITERATION = re.compile(r"^(_[0-9]+)(?:_[0-9]+){1,2}$")
+"""Older exports name device, graph and iteration."""
+_OF_EXPORT = re.compile(r"_slice_[0-9]+|_[0-9]{8,17}(?![0-9])", re.IGNORECASE)
+"""What exporters themselves put behind the name: part and time of the export."""
 
-DATABASE = r"(?:ascend_(?:pytorch|mindspore)_profiler|msprof|communication_analyzer|analysis).*\.db"
+DATABASE = _DATABASES + r".*\.db"
 
 
 def tables_of_file(name: str, *, loose: bool = False) -> tuple[tuple[str, ...], str] | None:
     """(tables, reader) of a file name, None where it is none of a profile's. `loose` allows a prefix users added."""
     for pattern, tables, reader in _LOOSE if loose else _EXACT:
-        if pattern.fullmatch(name):
+        if reader and pattern.fullmatch(name):
             return tables, reader
     return None
 
 
-def mark_of_file(name: str) -> tuple[str, str]:
-    """What users put before and after the name of a profiler's file to keep several apart: rank0_ of
-    rank0_kernel_details.csv, 3 of kernel_details_3.csv and of kernel_details (3).csv; empty where nothing. Exporters
-    put no number of their own there, or several of them, or a time."""
-    found = next((match for pattern in _SPLIT_AT if (match := pattern.fullmatch(name))), None)
-    numbered = _NUMBERED.fullmatch(name)
-    return found.group("before") if found is not None else "", numbered.group("number") if numbered is not None else ""
+@dataclass(frozen=True)
+class Mark:
+    """What users put before or behind the name of a profiler's file, to keep the files of several ranks or runs apart:
+    `rank3` of rank3_kernel_details.csv, `3` of communication_3.json."""
+
+    kinds: tuple[str, ...] = ()
+    """The tables that files of this kind hold; `database`."""
+    text: str = ""
+    number: int | None = None
+    """Where it is but a number, or a word for a rank and its number."""
+    worded: bool = False
+    """Whether such a word stands there: a mere number may also count the parts of one table."""
+    bracketed: bool = False
+    """Whether a browser numbered the file, which knows nothing of ranks."""
 
 
-def number_of_file(name: str) -> int | None:
-    """The number of a rank that the end of a file's name tells; None where it counts downloads, or there is none."""
-    found = _NUMBERED.fullmatch(name)
-    return int(found.group("number")) if found is not None and not found.group("bracket") else None
+LONGEST_NUMBER = 5
+"""Digits of a rank's number at most."""
+
+
+def mark_of_file(name: str) -> Mark:
+    """The mark of one file, without what the exporter itself put there."""
+    for pattern, kinds, _ in _LOOSE:
+        if (found := pattern.fullmatch(name)) is not None:
+            after = _OF_EXPORT.sub("", found["after"])
+            if _OF_MSPROF.match(name[found.end("before") :]):
+                after = _ITERATION.sub(r"\1", after)
+            text = re.sub(r"[^a-z0-9]+", " ", f"{found['before']} {after}".lower()).strip()
+            told = re.fullmatch(rf"((?:rank|device|dev|npu|card) ?)?([0-9]{{1,{LONGEST_NUMBER}}})", text)
+            if told is None:
+                return Mark(kinds, text)
+            number = int(told[2])
+            return Mark(kinds, str(number), number, told[1] is not None, after.endswith(")"))
+    return Mark()
 
 
 def newest_export(paths: Iterable[Path]) -> list[Path]:

@@ -53,6 +53,17 @@ def direction(known: FactSet) -> str:
     return summarise([], [Check("X001", Outcome.PASS)], known).direction
 
 
+@pytest.mark.parametrize(("executions", "kind", "said"), [
+    (None, "unmarked", "undetermined"), (12, "unmarked", "healthy"),
+])  # fmt: skip
+def test_what_ran_once_is_not_called_healthy(executions, kind, said):
+    """Three kernels behind a compilation say nothing of how the program usually runs; twelve rounds of them do."""
+    known = facts(
+        recording__has_steps=False, recording__kind=kind, recording__kernels=3, recording__executions=executions
+    )
+    assert direction(known) == said
+
+
 def test_a_measured_run_without_findings_is_healthy():
     """Idle time and exposed communication were seen, and are small."""
     assert direction(facts()) == "healthy"

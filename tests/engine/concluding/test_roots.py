@@ -1,5 +1,7 @@
 """Roles: a cause accounts for its symptoms, once, and never a small one for a large."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +55,17 @@ def test_one_verdict_about_one_subject_is_one_finding():
     assert [f.subject.ranks for f in merged] == [(0, 1, 2)]
     both = merge([finding("A", "v", confidence="low"), finding("B", "v", confidence="high")])
     assert [f.rule for f in both] == ["B"]
+
+
+def test_who_tells_all_late_ranks_in_one_finding_speaks_for_them():
+    """A host that launches late is named, not one of its ranks, however severe the ranks' own findings are."""
+    saving = Saving(5.0, None, T, removes="host")
+    each = [
+        replace(finding("RANK", "v", "critical", subject=Subject("rank", str(r), (r,))), saving=saving) for r in (2, 3)
+    ]
+    host = finding("HOST", "v", "medium", subject=Subject("rank", "2", (2, 3)))
+    merged = merge([*each, host], origins={f.subject: (2, 3) for f in each})
+    assert [(f.rule, f.subject.ranks) for f in merged] == [("HOST", (2, 3))]
 
 
 @given(st.permutations(range(5)))

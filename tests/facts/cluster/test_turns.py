@@ -121,6 +121,15 @@ def test_one_slow_rank_is_no_turn(tmp_path):
     assert [(f.verdict, f.subject.id) for f in roots] == [("slow-compute-rank", "2")]
 
 
+def test_ranks_that_are_late_in_every_step_take_no_turns(tmp_path):
+    """Two ranks of a host are always late, and now one, now the other comes last: nobody else ever is."""
+    faults = tuple(Fault("slow_host", rank, 0.5) for rank in (2, 3))
+    facts, _ = facts_of(replace(SMALL, steps=6, faults=faults), tmp_path / "host")
+    assert facts.number("lateness.same_ranks_share", RUN) > 0.75
+    turns, _ = facts_of(replace(SMALL, steps=6, faults=(Fault("host_stalls", 0, 0.5),)), tmp_path / "t")
+    assert turns.number("lateness.same_ranks_share", RUN) < 0.75
+
+
 def test_healthy_ranks_wait_for_noise_only(tmp_path):
     """Without a fault, waiting for the last is a few percent of the step at most."""
     facts, _ = facts_of(SMALL, tmp_path)

@@ -112,6 +112,18 @@ def test_a_timeline_alone_tells_idle_time_and_its_owner(tmp_path: Path) -> None:
     assert "aten::to" in said.message.en and "aten::to" in str(said.remedies[0].action.en)
 
 
+def test_a_timeline_alone_tells_late_launches_as_kernels_do(tmp_path: Path) -> None:
+    """The links from launch to start are the timeline's: without a table of kernels they tell the same."""
+    path = profile(tmp_path, host_us=300.0)
+    whole = measure([path], None, Options(jobs=1)).facts
+    for file in list(path.rglob("*")):
+        if file.is_file() and file.name != "trace_view.json":
+            file.unlink()
+    alone = measure([path], None, Options(jobs=1)).facts
+    for name in ("dispatch.starved_share", "dispatch.starved_idle_share", "dispatch.launch_interval_us"):
+        assert alone.number(name, RUN) == pytest.approx(whole.number(name, RUN), rel=0.1)
+
+
 def test_launches_that_take_longer_than_kernels_starve_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

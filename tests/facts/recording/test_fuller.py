@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from advisor.config import load_config
+from advisor.facts.device.course import Course
+from advisor.facts.recording.fuller import fell_behind
+from advisor.facts.step.times import StepTimes
 from advisor.model import RUN, Confidence, Report, Role
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
@@ -68,3 +72,24 @@ def test_kernels_without_steps_contradict_no_table_of_several(folder: Path) -> N
     """All kernels of a recording are more than one of its steps: that is no contradiction."""
     _rewrite(folder, "kernel_details.csv", _drop_steps)
     assert not [problem for problem in _report(folder).problems if "contradicts" in problem.problem]
+
+
+@pytest.mark.parametrize(
+    ("computing", "length", "behind"),
+    [
+        ([12, 44, 117, 116, 117], [12, 98, 238, 238, 237], True),
+        ([117, 117, 117, 117, 117], [238, 238, 238, 238, 238], False),
+        ([0.12, 0.44, 0.117, 0.116, 0.117], [0.12, 0.98, 0.238, 0.238, 0.237], False),
+        ([117, 44, 117, 116, 117], [238, 98, 238, 238, 237], False),
+        ([12, 44, 60, 60, 60], [12, 98, 120, 120, 120], False),
+    ],
+    ids=["queue filling", "as long", "another unit", "a hole", "none whole"],
+)
+def test_rows_shorter_until_the_queue_is_full_are_no_damage(computing, length, behind):
+    """Windows of a host that runs ahead hold less at first and a whole step each later; other tables that tell less
+    than the kernels contradict them."""
+    names = tuple("12345")
+    steps = StepTimes(names, np.array(length, float), {"computing": np.array(computing, float)}, "steps")
+    full, none = np.full(5, 117.0), np.zeros(5)
+    course = Course(names, full, none, none, none + 1, full + 3, np.full(5, 9), {})
+    assert fell_behind(steps, course) is behind

@@ -82,6 +82,13 @@ def test_one_kernel_again_and_again_is_a_benchmark(tmp_path, rules):
     assert not {f.verdict for f in report.findings} & {"device-idle-gaps", "host-dispatch-bound", "too-few-samples"}
 
 
+def test_kernels_that_lost_their_names_are_not_one_kernel(tmp_path):
+    """Nothing tells that what has neither name nor type is the same thing again and again."""
+    path = write(tmp_path, loop(["custom_kernel"], 40)) / "kernel_details.csv"
+    path.write_text(path.read_text().replace("aclnncustom_kernel_custom_kernel", "").replace("custom_kernel", ""))
+    assert facts_of(tmp_path).value("recording.kind", RUN) == "unmarked"
+
+
 def test_a_decoding_loop_is_inference(tmp_path):
     """Kernels of a key-value cache and no gradient: the same sequence for every token."""
     token = ["RmsNorm", "MatMulV2", "ReshapeAndCache", "PagedAttentionMaskNd", "MatMulV2", "SwiGlu", "MatMulV2"]

@@ -122,6 +122,26 @@ def test_empty_repetitions_of_machine_samples_are_no_measurements(tmp_path: Path
     assert cpu is not None and cpu["op_id"].tolist() == [0] and cpu["user_percent"][0] == 20.0
 
 
+def test_samples_that_are_none_come_from_the_other_file(tmp_path: Path) -> None:
+    """A number in place of a queue's samples is not one sample: a queue that is always empty would blame its source."""
+    queue = {"length": 16, "size": 0}
+    operations = [
+        {"op_id": 0, "op_type": "Batch", "num_workers": 2, "children": [1], "metrics": {"output_queue": queue}},
+        {"op_id": 1, "op_type": "Map", "num_workers": 4, "metrics": {"output_queue": queue}},
+    ]
+    write(tmp_path, "pipeline_profiling_0.json", {"sampling_interval": 10, "op_info": operations})
+    rank = rank_of(tmp_path)
+    frame = rank.read("pipeline_ops")
+    assert frame is not None and [list(each) for each in frame["queue_sizes"]] == [[], []]
+    assert any("cannot be used" in p.problem for p in rank.problems)
+    heading = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+    heading += "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+    rows = '0,Batch,2,"[1, 0]",0.5,16,0.03,10,,[1]\n1,Map,4,"[15, 16]",15.5,16,0.97,10,0,\n'
+    write(tmp_path, "minddata_pipeline_raw_0.csv", heading + rows)
+    frame = rank_of(tmp_path).read("pipeline_ops")
+    assert frame is not None and [list(each) for each in frame["queue_sizes"]] == [[1.0, 0.0], [15.0, 16.0]]
+
+
 @pytest.mark.parametrize("count", ["None", "x", 0, -4])
 def test_a_number_of_processors_that_is_none_is_told(tmp_path: Path, count: object) -> None:
     """Whatever is measured against the machine's processors is left out, and the report says why."""
@@ -133,6 +153,20 @@ def test_a_number_of_processors_that_is_none_is_told(tmp_path: Path, count: obje
     frame = rank.read("host_cpu")
     assert frame is not None and frame["cores"].isna().all()
     assert any("cpu_processor_num" in p.problem for p in rank.problems)
+
+
+@pytest.mark.parametrize("idle", [{}, {"idle_utilization": "?"}])
+def test_a_host_whose_idle_time_is_lost_is_not_called_healthy(tmp_path: Path, idle: dict[str, str]) -> None:
+    """Every version writes the series: without it nobody knows whether the processors are exhausted."""
+    write(tmp_path, "minddata_cpu_utilization_0.json", {
+        "cpu_processor_num": 2, "time_stamp": [100, 200], "op_info": [],
+        "process_info": {"user_utilization": [60, 70], "sys_utilization": [30, 30]},
+        "device_info": {"user_utilization": [60, 70], "sys_utilization": [30, 30], "io_utilization": [5, 1]} | idle,
+    })  # fmt: skip
+    rank = rank_of(tmp_path)
+    rank.read("host_cpu")
+    told = [p.doubted for p in rank.problems if "idle_utilization" in p.problem]
+    assert told == [("host_cpu", "pipeline_cpu")]
 
 
 def test_an_operation_that_lost_half_of_its_samples_is_doubted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor.facts.device.kernel_time import timeline_of
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
 from advisor.sources.streams import kernel_blocks as module
@@ -142,6 +143,23 @@ def test_slices_are_one_table(tmp_path: Path) -> None:
     rank = Rank(0, tmp_path, {"kernels": TableRef("kernels", tuple(paths), "kernels.csv")}, base=tmp_path)
     found = load_kernels(rank)
     assert found is not None and len(found) == 2 and len(found.signatures) == 1 and len(found.names) == 1
+
+
+def test_no_file_tells_what_was_before_its_first_kernel(tmp_path: Path) -> None:
+    """One export a file, an iteration each: a wait of 0 at a file's begin does not deny the gap since the file before,
+    so that no kernel is reported missing between them."""
+    paths = []
+    for i in range(5):
+        path = tmp_path / f"op_summary_0_1_{i}.csv"
+        rows = [f"k,MatMul,AI_CORE,{1000 + 1000 * i + 60 * k}.000,50,{10 if k else 0}.0" for k in range(5)]
+        path.write_text("\n".join(("Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)",
+                                   *rows, "")))  # fmt: skip
+        paths.append(path)
+    rank = Rank(0, tmp_path, {"kernels": TableRef("kernels", tuple(paths), "kernels.csv")}, base=tmp_path)
+    found = load_kernels(rank)
+    assert found is not None and np.isnan(found.wait[::5]).all() and (found.wait[1:5] == 10).all()
+    timeline = timeline_of(rank)
+    assert timeline is not None and timeline.whole and rank.problems == []
 
 
 @pytest.mark.parametrize(

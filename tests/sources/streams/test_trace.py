@@ -221,3 +221,15 @@ def test_a_duration_that_can_be_none_is_told_and_left_out(tmp_path: Path, durati
     trace, notes = load(tmp_path / "trace_view.json", f"[{json.dumps(META)[1:-1]},{','.join(events)}]".encode())
     assert trace is not None and not trace.host.start.size
     assert any("no usable duration" in note for note in notes)
+
+
+@pytest.mark.parametrize("start", ["null", "-1", '"x"', "1e30"])
+def test_a_start_that_is_none_is_told_and_left_out(tmp_path: Path, start: str) -> None:
+    """Long events and ends of links without a place in time belong to no idle stretch, and the report says so."""
+    events = [
+        f'{{"ph":"X","name":"a","pid":1,"tid":1,"ts":{start},"dur":5000}}',
+        f'{{"ph":"s","name":"HostToDevice1","id":"1","pid":1,"tid":1,"ts":{start},"cat":"HostToDevice"}}',
+    ]
+    trace, notes = load(tmp_path / "trace_view.json", f"[{json.dumps(META)[1:-1]},{','.join(events)}]".encode())
+    assert trace is not None and not trace.host.start.size and not trace.launched.size
+    assert any(note.startswith("2 of its") and "no usable start" in note for note in notes), notes
