@@ -12,7 +12,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
-from advisor.facts.device.forward import communicator, in_forward
+from advisor.facts.device.forward import communicator, in_forward, updates
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange
@@ -98,6 +98,8 @@ class Course:
     """Time in kernels that compute and communicate in one, part of computing: waiting for the others is inside."""
     in_forward: dict[str, float] = field(default_factory=dict)
     """Communicator -> the part of its reductions that forward passes start, where kernels tell."""
+    updates: int = 0
+    """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
 
     @property
     def span_us(self) -> Floats:
@@ -190,6 +192,7 @@ def reduce_course(rank: Rank) -> Course | None:
         columns[6],
         in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication))
         if whole else {},
+        updates(kernels, np.flatnonzero(placed & ~communication & (kernels.step == middle))) if whole else 0,
     )  # fmt: skip
 
 
