@@ -12,7 +12,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
-from advisor.facts.device.forward import communicator, in_forward
+from advisor.facts.device.forward import communicator, in_forward, updates
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange
@@ -71,7 +71,7 @@ class Course:
     steps: tuple[str, ...]
     computing_us: Floats
     fetching_us: Floats
-    """Time in GetNext kernels, part of computing."""
+    """Time in which GetNext kernels ran alone, waiting for the data queue; part of computing."""
     lead_us: Floats
     """Idle before the first kernel, from the end of the step before; NaN for the first step, and where something ran
     in between that belongs to no step, or a step is missing."""
@@ -98,6 +98,8 @@ class Course:
     """Time in kernels that compute and communicate in one, part of computing: waiting for the others is inside."""
     in_forward: dict[str, float] = field(default_factory=dict)
     """Communicator -> the part of its reductions that forward passes start, where kernels tell."""
+    updates: int = 0
+    """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
 
     @property
     def span_us(self) -> Floats:
@@ -148,6 +150,8 @@ def reduce_course(rank: Rank) -> Course | None:
     for step in order:
         inside = placed & (kernels.step == step)
         busy = union(kernels.start[inside & ~communication], kernels.end[inside & ~communication])
+        working = inside & ~communication & ~fetch
+        fetching = measure(busy) - measure(union(kernels.start[working], kernels.end[working])) if fetch.any() else 0
         talk = union(kernels.start[inside & communication], kernels.end[inside & communication])
         every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
         low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
@@ -157,7 +161,7 @@ def reduce_course(rank: Rank) -> Course | None:
         rows.append(
             (
                 measure(busy) / 1000,
-                float(kernels.duration[inside & fetch].sum()),
+                fetching / 1000,
                 lead,
                 gap,
                 measure(alone) / 1000,
@@ -188,6 +192,7 @@ def reduce_course(rank: Rank) -> Course | None:
         columns[6],
         in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication))
         if whole else {},
+        updates(kernels, np.flatnonzero(placed & ~communication & (kernels.step == middle))) if whole else 0,
     )  # fmt: skip
 
 

@@ -118,7 +118,7 @@ def _kinds(names: Iterable[str]) -> set[str]:
 
 def reduce(rank: Rank) -> Recording | None:
     """What one rank's files say; None where it has neither kernels, nor steps, nor operators, nor a timeline."""
-    wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace"}
+    wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations"}
     if not wanted & set(rank.tables):
         return None
     timeline = timeline_of(rank)
@@ -149,11 +149,13 @@ def reduce(rank: Rank) -> Recording | None:
         told |= _of_time(timeline)
     if every is not None and alone:
         told |= {"alone": True} | _of_one(every)
+    listed = False
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
             if table == "operator_types" and (cut or timeline is None):
                 told |= _of_statistic(frame)
+            listed = listed or (table == "operator_types" and bool(len(frame)))
             names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
             told["averaged"] = told.get("averaged") or table == "operators" or (
                 "steps" in frame and bool((frame["steps"] == 1).all())
@@ -171,10 +173,16 @@ def reduce(rank: Rank) -> Recording | None:
         told["tasks"] = 0 if every is not None else trace.device_tasks
         if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):
             told["marks"] = (*told["marks"], by)  # type: ignore[misc]
+    if (timeline is None or not timeline.whole) and rank.has("iterations") and "iterations" not in told["marks"]:  # type: ignore[operator]
+        counted = iterations_of(rank)
+        if counted is not None and len(counted.names) > 1:
+            told["marks"] = (*told["marks"], "iterations")  # type: ignore[misc]
+            told["timed"] = True
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
     serves = min(filter(told_by("inference").search, names), default="")
-    named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
+    whole = every is not None and (not cut or listed) and not told.get("alone")
+    named = whole or (every is None and bool(names))
     exchanges = any(map(told_by("gradient_exchange").search, names))
     return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]
 
