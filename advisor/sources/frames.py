@@ -28,6 +28,8 @@ _INT64 = 1 << 63
 _ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
 _SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us", "stage_us"))
 """Columns the profiler itself computes as a difference, so that a negative value is no defect."""
+_INSTANTS = ("start_us", "end_us")
+"""Columns of instants: counted from 1970 they have a digit more than any duration."""
 _MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations", "share")
 
 _REASONS = {
@@ -158,12 +160,16 @@ def _whole(column: Column, cells: Sequence[Any], scale: float) -> Any:
         return None
     present = found[~np.isnan(found)]
     low, high = float(present.min(initial=0.0)), float(present.max(initial=0.0))
-    if _measures(column) and (low < 0 or high * scale > LARGEST):
+    if _measures(column) and (low < 0 or high * scale > _largest(column)):
         return None
     if column.dtype == "float":
         with np.errstate(over="ignore"):
             return found * scale
     return None if max(-low, high) >= 2**53 or (present % 1).any() else _nullable(found)
+
+
+def _largest(column: Column) -> float:
+    return 100 * LARGEST if column.name in _INSTANTS else LARGEST
 
 
 def _measures(column: Column) -> bool:
@@ -259,7 +265,7 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
                 continue
             if measure and value < 0:
                 raise Unusable("negative")
-            if measure and value * scale > LARGEST:
+            if measure and value * scale > _largest(column):
                 raise Unusable("too large")
             if column.dtype == "int":
                 if not value.is_integer() or abs(value) >= 2**53:

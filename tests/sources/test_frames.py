@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.sources import frames
 from advisor.sources.frames import build_frame
-from advisor.tables import Column, Table
+from advisor.tables import TABLES, Column, Table
 
 TABLE = Table(
     "made",
@@ -48,3 +48,14 @@ def test_a_column_in_one_piece_is_what_its_cells_are(given_columns: tuple, order
         quick, slow = told(data, patch, True), told(data, patch, False)
     pd.testing.assert_frame_equal(quick[0], slow[0])
     assert quick[1] == slow[1]
+
+
+def test_instants_since_1970_are_no_damage() -> None:
+    """msprof counts its instants in microseconds since 1970, sixteen digits: more than any duration has."""
+    told: list[str] = []
+    data = {"name": ["GetNext"], "start_us": ["1718098235000000"], "total_us": ["1718098235000000"]}
+    frame = build_frame(
+        TABLES["aicpu"], data, None, lambda file, problem, doubted=(): told.append(problem), "aicpu.csv"
+    )
+    assert frame["start_us"].tolist() == [1718098235000000.0] and frame["total_us"].isna().all()
+    assert len(told) == 1

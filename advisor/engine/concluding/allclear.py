@@ -95,13 +95,13 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
         return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
     if facts.value("recording.is_set_up", RUN) is True:
         return Doubt(both("all_clear.set_up"), both("all_clear.set_up_tells"))
-    if _ran_once(facts):
-        return Doubt(both("all_clear.once"), both("all_clear.set_up_tells"))
     told = [(f, (f.saving or f.at_stake)) for f in findings]
     doubted = [(f, share) for f, s in told if s and (share := s.share or 0.0) >= terms()["doubted"]["value"]]
     if doubted:
         first, share = doubted[0]
         return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None, first)
+    if _ran_once(facts):
+        return Doubt(both("all_clear.once"), both("all_clear.set_up_tells"))
     return (
         _absent_ranks(facts, ranks)
         or _left_out(facts)

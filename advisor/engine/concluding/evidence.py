@@ -35,7 +35,7 @@ def waiting_for(
     """The same for rules with the facts they lack.
 
     A fact's `needs` are tables, alternatives separated by "|"; a need is unmet where none of its tables is at hand.
-    What the profiler of another framework alone can write is asked of nobody.
+    What the profiler of one framework alone can write is asked of those only who are known to use it.
     """
     waiting: dict[tuple[str, str], set[str]] = {}
     for rule, facts in rules:
@@ -45,7 +45,7 @@ def waiting_for(
                 if not set(alternatives) & set(tables):
                     table = alternatives[0]
                     writer = TABLES[table].framework if table in TABLES else ""
-                    if writer and framework not in (writer, "unknown"):
+                    if writer and framework != writer:
                         continue
                     setting = TABLES[table].setting if table in TABLES else ""
                     waiting.setdefault((FILES.get(table, table), setting), set()).add(rule)

@@ -64,11 +64,13 @@ def summarise(
         return summary(Direction.COMPUTATION.value, told)
     direction, headline = _without_cause(findings, checks, step_us, breakdown or host, unread, doubt)
     if direction == "undetermined":
-        headline = _with_wanted(headline, (doubt.tells if doubt else None) or _most_wanted(missing))
+        # what a doubt would be settled by may all be at hand; then what other rules wait for settles it no more
+        settled = doubt is not None and doubt.suspect is None
+        headline = _with_wanted(headline, doubt.tells if doubt and settled else _most_wanted(missing))
     if unusable and (direction == "healthy" or doubt is not None):
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
-        headline = both("summary.unread_files", files=names)
+        headline = both("summary.unread_files" if breakdown or host else "summary.nothing_read", files=names)
     if benchmark:
         direction, headline = "undetermined", both("summary.benchmark")
     if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":

@@ -81,7 +81,6 @@ def accounts(run: Run) -> Accounts | None:
     if not np.isfinite(computing).any():
         computing = table("fp_bp")
     interval = table("interval")
-    fetching = _of_courses(courses, ranks, steps, "fetching_us")
     awaiting = beyond_work(_of_courses(courses, ranks, steps, "awaiting_us"), ranks, kernel_speeds(run))
     if np.nansum(awaiting) > 0:
         computing, exposed = computing - np.nan_to_num(awaiting), np.nan_to_num(exposed) + np.nan_to_num(awaiting)
@@ -91,10 +90,7 @@ def accounts(run: Run) -> Accounts | None:
         data, host = gap, np.maximum(np.nan_to_num(idle) - np.nan_to_num(gap), 0.0)
     else:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
-    # kernels without GetNext tell of no wait in it, and nothing of the wait before the first kernel
-    known = bool(np.isfinite(data).any() or np.nansum(fetching) > 0)
-    if np.isfinite(fetching).any():
-        computing, data = computing - np.nan_to_num(fetching), np.nan_to_num(data) + np.nan_to_num(fetching)
+    known = bool(np.isfinite(data).any())
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out)
 

@@ -20,7 +20,7 @@ from advisor.knowledge.measuring import limit
 
 
 def reduced_again(run: Run) -> int | None:
-    """How often most ranks reduce all gradients in a step, 1 where once; None where nothing tells."""
+    """How often most ranks reduce all gradients for one update, 1 where once; None where nothing tells."""
     layout = partition(run)
     courses = run.each(COURSE)
     found: Counter[int] = Counter()
@@ -31,7 +31,8 @@ def reduced_again(run: Run) -> int | None:
         sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
         sums &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
         if (times := repetitions(*_course_of(chain, ex, sums))) is not None:
-            found[times] += 1
+            # what each update of the weights needs is reduced for it: networks trained in turn, several updates a step
+            found[max(times // max(courses[rank].updates, 1), 1)] += 1
     return max(found, key=lambda times: (found[times], -times), default=None)
 
 

@@ -85,7 +85,8 @@ def join(exchanges: dict[int, Exchanges], groups: dict[str, tuple[int, ...]], co
         if kind in POINT_TO_POINT:
             continue
         known = groups.get(group)
-        complete = set(ranks) >= set(known) if known else complete_world
+        # nobody exchanges with itself: others took part of whom no file is at hand
+        complete = set(ranks) >= set(known) if known else complete_world and len(ranks) > 1
         full = tuple(sorted(set(known or ()) | set(ranks)))
         joint = _side_by_side("" if group.startswith("~") else group, kind, tuple(sorted(ranks)), exchanges)
         if joint is not None:

@@ -97,7 +97,7 @@ KINDS = (
     kind("getnext.overlap_share", "ratio", "operator", "part of GetNext's time in which compute kernels ran (S12)",
          formula="|GetNext ∩ kernels on cube and vector cores| ÷ |GetNext|, by interval unions", needs="kernels"),
     kind("getnext.alone_share", "ratio", "run rank", "part of the step in which only GetNext ran: the device waits in "
-         "it while its data queue is empty, and the step table counts that as computing",
+         "it while its data queue is empty, which step tables count as computing",
          formula="|GetNext − kernels on cube and vector cores| ÷ steps ÷ step time; of the run: mean of the ranks",
          needs="kernels"),
 )  # fmt: skip

@@ -190,8 +190,7 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
 
     The loop's wait in GetNext, or the device's iteration gap where batches are sunk, or else the sending thread's wait
     for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the time in
-    which the device idles or is left alone with GetNext, in which it waits for an empty queue; where no table tells
-    that, no more than its kernels leave of the step.
+    which the device idles; where no table tells that, no more than its kernels leave of the step.
     """
     times = data.times
     device: Any = facts.value("step.time_us", subject)
@@ -207,13 +206,12 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     elif wait is None and times is not None and times.mode == "sink" and step is not None:
         wait = times.wait_us
         computing = facts.number("operators.compute_us", subject)
-        if wait is not None and computing is not None and computing < step:
+        if wait is not None and computing is not None and computing < step and idle is None:
             wait = min(wait, step - computing)
     if step is None:
         step = device
     if wait is not None and step and idle is not None:
-        alone = facts.number("getnext.alone_share", subject) or 0.0
-        wait = min(wait, (idle + alone) * step)
+        wait = min(wait, idle * step)
     return step, wait
 
 

@@ -1,4 +1,5 @@
-"""Which collectives run in forward passes: those of sharded operators do, gradients are reduced in backward only."""
+"""Forward passes: which collectives run in them, as those of sharded operators do and gradients never, and how many of
+them one update of the weights has."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
 from advisor.facts.collectives.exchanges import REDUCTIONS, kind_of
+from advisor.facts.operators.kinds import is_update
 from advisor.facts.recording.limits import told_by
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels
@@ -48,6 +50,13 @@ def in_forward(kernels: Kernels, work: Ints, talks: Ints) -> dict[str, float]:
         at = np.searchsorted(begin, start[done], "right") - 1
         found[group] = ((at >= 0) & (start[done] <= end[at])).tolist()
     return {group: float(np.mean(inside)) for group, inside in found.items() if len(inside) >= FEWEST}
+
+
+def updates(kernels: Kernels, work: Ints) -> int:
+    """How often the optimizer runs, a forward pass between each two of its runs; 0 where no kernel's name tells."""
+    by_type = np.array([is_update(s.type) for s in kernels.signatures], bool)
+    at, passes = work[by_type[kernels.signature[work]]], _passes(kernels, work)
+    return 0 if passes is None or not len(at) else len(np.unique(np.searchsorted(passes[0], kernels.start[at])))
 
 
 def _passes(kernels: Kernels, work: Ints) -> tuple[Ints, Ints] | None:

@@ -21,6 +21,8 @@ _FRAME = re.compile(
     r"^((Python::PythonObserved::)?ProfilerStep|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
 )
 """What starts the program, and the profiler's own marks: they own nothing, however idle the recording."""
+_LAUNCH = re.compile(r"^(Node|AscendCL|Runtime|CANN)@\w*launch\w*$|(^|::)KernelLaunch(::|$)", re.IGNORECASE)
+"""Launching itself: a host that is stopped in it does nothing else meanwhile that could be taken away."""
 
 
 class Owners:
@@ -31,7 +33,7 @@ class Owners:
         self._host = trace.host
         self._running = running
         self._usual = measure(running) / max(high - low, 1)
-        self._frames = np.array([bool(_FRAME.search(name)) for name in trace.host.names], bool)
+        self._frames = np.array([bool(_FRAME.search(n) or _LAUNCH.search(n)) for n in trace.host.names], bool)
 
     def of(self, start: int, end: int) -> str | None:
         """The most specific event that covers half of a stretch and does little else: the loop around the work lasts

@@ -19,6 +19,8 @@ from advisor.sources.streams.kernels import Kernels, operator_name
 if TYPE_CHECKING:
     import pandas as pd
 
+UNTYPED = "unknown"
+"""The type of a kernel that has neither type nor name."""
 _RUNNING = re.compile(r"(-op|__?)\d+(_\d+)*$")
 """What numbers the calls of one operator; a version (V2) belongs to its type."""
 
@@ -116,4 +118,4 @@ def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
 
 def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
-    return _RUNNING.sub("", last) or last or "unknown"
+    return _RUNNING.sub("", last) or last or UNTYPED

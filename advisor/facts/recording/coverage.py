@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
-from advisor.facts.device.course import COURSE
+from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.kind import RECORDING
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact
@@ -20,11 +20,14 @@ from advisor.tables import FILES
 KINDS = (
     kind("run.partial_steps", "count", "run", "steps within the recording that some table of some rank lacks"),
     kind("run.partial_share", "ratio", "run", "the same as a share of all steps within the recording"),
+    kind("communication.unseen_ranks", "count", "run", "ranks at hand, where there are several and no file that could "
+         "tell of communication: what looks idle may be communication"),
     kind("run.uneven_files", "list", "run", "files that some rank lacks although most ranks have them"),
 )  # fmt: skip
 
 _TELLING = ("kernels", "collectives", "transports", "links", "trace", "operator_types")
 """Tables that tell what may be wrong with a rank beside its steps."""
+_OF_COMMUNICATION = ("step_phases", "cluster_phases", "collectives", "transports", "links")
 _LEAST = 2
 """Steps of a table below which it is another kind of record."""
 
@@ -41,10 +44,23 @@ def uneven_tables(ranks: Sequence[Rank]) -> list[str]:
     return lacked_by_some(([table for table in rank.tables if table in _TELLING] for rank in ranks), len(ranks))
 
 
+def _is_silent(rank: Rank, times: StepTimes | None, course: Course | None) -> bool:
+    """Whether nothing tells that the rank communicated, or did not. Sums over the tasks of a database are no witness of
+    their own."""
+    told = rank.has("steps") and rank.tables["steps"].reader != "db.steps"
+    if told or any(rank.has(table) for table in _OF_COMMUNICATION):
+        return False
+    parts = [] if times is None else [times.phases[name] for name in ("exposed", "overlapped") if name in times.phases]
+    parts += [] if course is None else [course.exposed_us]
+    return not any((part > 0).any() for part in parts)
+
+
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """How many steps are known in part only."""
+    """How many steps are known in part only, and whether communication is known at all."""
     del facts
     times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    silent = [_is_silent(rank, times.get(rank.rank), courses.get(rank.rank)) for rank in run.ranks]
+    yield from fact("communication.unseen_ranks", RUN, len(silent) if len(silent) > 1 and all(silent) else None)
     recordings = run.each(RECORDING)
     told = []
     for rank in run.ranks:

@@ -34,6 +34,8 @@ class Iterations:
     names: tuple[str, ...]
     start: Ints
     end: Ints
+    took: Ints
+    """How long each ran itself, nanoseconds."""
     others: tuple[Graph, ...] = ()
 
 
@@ -75,7 +77,9 @@ def _judged(marks: list[_Mark]) -> Iterations | None:
         if len(np.unique(graph[cycle.first : cycle.first + cycle.length])) > 1:
             last = int(end[cycle.first : cycle.last].max())
             names = tuple(str(number) for number in range(1, len(first) + 1))
-            return Iterations(names, start[first], np.append(start[first[1:]], last))
+            length = np.append(0, np.cumsum(end - start))
+            took_each = length[first + cycle.length] - length[first]
+            return Iterations(names, start[first], np.append(start[first[1:]], last), took_each)
     took = np.bincount(graph, end - start)
     mine = graph == int(took.argmax())
     others = tuple(
@@ -83,7 +87,8 @@ def _judged(marks: list[_Mark]) -> Iterations | None:
         for name, place in index.items()
         if place != int(took.argmax())
     )
+    own = (end - start)[mine]
     followed = np.append(mine[1:], False)
     end = np.where(followed, np.append(start[1:], 0), end)
     names = tuple(mark[1] for mark, chosen in zip(marks, mine.tolist(), strict=True) if chosen)
-    return Iterations(names, start[mine], end[mine], others)
+    return Iterations(names, start[mine], end[mine], own, others)

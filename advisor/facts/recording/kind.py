@@ -17,7 +17,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, 
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
-from advisor.facts.recording.counts import is_cut, types_of
+from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import whole_time
@@ -61,6 +61,8 @@ class Recording:
     marks: tuple[str, ...] = ()
     """What marks steps: steps, phases, kernels, trace, iterations."""
     cut: bool = False
+    started: bool = True
+    """Whether kernels, where they are at hand, tell when they started."""
     timed: bool = False
     """Whether anything tells when kernels ran."""
     framed: bool = False
@@ -118,7 +120,7 @@ def _kinds(names: Iterable[str]) -> set[str]:
 
 def reduce(rank: Rank) -> Recording | None:
     """What one rank's files say; None where it has neither kernels, nor steps, nor operators, nor a timeline."""
-    wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace"}
+    wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations"}
     if not wanted & set(rank.tables):
         return None
     timeline = timeline_of(rank)
@@ -134,7 +136,8 @@ def reduce(rank: Rank) -> Recording | None:
     steady = None if timeline is None or timeline.placed is None else timeline.placed.steady
     loads = steady is not None and not steady.idle_told
     cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole and not loads))
-    told: dict[str, object] = {"cut": cut, "marks": marks, "loads": loads}
+    started = every is None or bool((every.start >= 0).any())
+    told: dict[str, object] = {"cut": cut, "started": started, "marks": marks, "loads": loads}
     told["framed"] = rank.has("steps")
     alone = every is not None and rank.tables["kernels"].reader == "kernels.opprof"
     told["kernels"] = 0 if every is None or (cut and not alone) else len(every.duration)
@@ -149,11 +152,13 @@ def reduce(rank: Rank) -> Recording | None:
         told |= _of_time(timeline)
     if every is not None and alone:
         told |= {"alone": True} | _of_one(every)
+    listed = False
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
             if table == "operator_types" and (cut or timeline is None):
                 told |= _of_statistic(frame)
+            listed = listed or (table == "operator_types" and bool(len(frame)))
             names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
             told["averaged"] = told.get("averaged") or table == "operators" or (
                 "steps" in frame and bool((frame["steps"] == 1).all())
@@ -171,10 +176,16 @@ def reduce(rank: Rank) -> Recording | None:
         told["tasks"] = 0 if every is not None else trace.device_tasks
         if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):
             told["marks"] = (*told["marks"], by)  # type: ignore[misc]
+    if (timeline is None or not timeline.whole) and rank.has("iterations") and "iterations" not in told["marks"]:  # type: ignore[operator]
+        counted = iterations_of(rank)
+        if counted is not None and len(counted.names) > 1:
+            told["marks"] = (*told["marks"], "iterations")  # type: ignore[misc]
+            told["timed"] = True
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
     serves = min(filter(told_by("inference").search, names), default="")
-    named = bool(every is not None and not cut and not told.get("alone")) or (every is None and bool(names))
+    whole = every is not None and (not cut or listed) and not told.get("alone")
+    named = whole or (every is None and bool(names))
     exchanges = any(map(told_by("gradient_exchange").search, names))
     return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]
 
@@ -310,7 +321,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     again = first.type_count >= section("repetition")["executions"] or (
         first.types == 1 and first.kernels > 0 and not first.framed
     )
-    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"]
+    alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")
@@ -325,7 +336,9 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)
         return "kernel_benchmark", [because]
     if not steps and not any(one.timed for one in found):
-        return "fragment", [both("recording.cut" if any(one.cut for one in found) else "recording.no_course")]
+        return "fragment", [
+            both("recording.cut" if any(one.cut and one.started for one in found) else "recording.no_course")
+        ]
     if not steps and any(one.loads for one in found):
         return "unmarked", [both("recording.loads")]
     repeats = (

@@ -33,6 +33,9 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
         return
     preparing = frame["preparing_us"].to_numpy(float, na_value=np.nan)
     far = preparing > section("contradiction")["ahead_factor"] * time
+    if "free_us" in frame:  # torch_npu's wait before a step stands in the row before it
+        free = np.nan_to_num(frame["free_us"].to_numpy(float, na_value=np.nan))
+        far[1:] &= preparing[1:] > (1 + section("contradiction")["sum_share"]) * (free[:-1] + time[1:])
     wrong = int(far.sum()) if len(far) < 2 else int(far[1:].sum())  # before the first one a graph may be compiled
     if wrong:
         text = f"Preparing is many times the step in {wrong} of {len(frame)} rows: another unit, or another run"

@@ -60,6 +60,8 @@ KINDS = (
     kind("step.preparing_us", "us", _SCOPES, "from the step's start on the host to its first kernel on the device",
          formula="median of Preparing over steady steps", needs="steps"),
     kind("run.left_out_ranks", "list", "run", "ranks at hand whose steps stand in no mean and no comparison"),
+    kind("run.doubted_ranks", "count", "run", "ranks that are compared although their step tables cannot be true, or "
+         "are not of one job: half of all at least"),
     kind("run.unmeasured_ranks", "count", "run", "ranks at hand without a usable step, where others have some"),
     kind("step.computing_includes_idle", "bool", "run", "the older cluster trace counts idle time as computation"),
 )  # fmt: skip
@@ -113,6 +115,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from _facts_of_rank(rank, series, recording_of(run).has_steps)
     compared = alike(run)
     yield from fact("run.left_out_ranks", RUN, compared.left_out)
+    yield from fact("run.doubted_ranks", RUN, len(compared.doubted) or None)
     yield from fact("run.unmeasured_ranks", RUN, len(run.ranks) - len(every))
     times = compared.times
     sources = next(iter(times.values())).sources

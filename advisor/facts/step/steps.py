@@ -16,7 +16,9 @@ from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE, Course
+from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.fuller import are_fuller
+from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
@@ -26,6 +28,7 @@ from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.base import Rank
+from advisor.sources.streams.rank_trace import device_lanes
 from advisor.tables import NUMBERED
 
 
@@ -61,9 +64,20 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
         rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
         return None
     tell_sums(rank, frame, time)
+    if "overlapped" in phases:
+        phases["overlapped"] = _settled(phases["overlapped"])
     names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)
     source = rank.source("steps", "computing_us", "exposed_us", "free_us", steps=names)
     return StepTimes(names, time, phases, "steps", (source,))
+
+
+def _settled(overlapped: Floats) -> Floats:
+    """Without rows below zero that the rows before them make up for: a collective is counted whole in the row in which
+    it begins, and what of it is exposed in the row in which that part begins."""
+    settled, debt = overlapped.copy(), 0.0
+    for row in reversed(range(len(settled))):
+        settled[row], debt = max(settled[row] + debt, 0.0), min(settled[row] + debt, 0.0)
+    return overlapped if debt < 0 or np.isnan(debt) else settled
 
 
 def _from_phases(rank: Rank) -> StepTimes | None:
@@ -178,7 +192,21 @@ def _starts_late(times: StepTimes, typical: float) -> bool:
 
 def reduce(rank: Rank) -> StepTimes | None:
     """The rank's steps from the best table it has; None where no table tells."""
-    return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
+    return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None) or _from_iterations(rank)
+
+
+def _from_iterations(rank: Rank) -> StepTimes | None:
+    """Steps from msprof's table of iterations where no kernels tell them: each lasts from its start to the next one's,
+    and what it does not run itself is the gap between two. The last one is followed by nothing."""
+    timeline = timeline_of(rank)
+    if not rank.has("iterations") or (device_lanes(rank) is not None if timeline is None else timeline.whole):
+        return None
+    told = iterations_of(rank)
+    if told is None or len(told.names) < 2:
+        return None
+    time, own = (told.end - told.start)[:-1] / 1000, told.took[:-1] / 1000
+    source = rank.source("iterations", "end_ns", "time_us", steps=told.names)
+    return StepTimes(told.names[:-1], time, {"interval": np.maximum(time - own, 0.0)}, "iterations", (source,))
 
 
 def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
@@ -214,6 +242,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(_without_short_start(times, frameworks), courses, frameworks)
+    times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
     times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
     times = _following_nothing(times)
@@ -272,6 +301,25 @@ def _following_nothing(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     if not alone or np.ptp(lengths[:, 0]) < limits["telling_share"] * usual:
         return times
     return {rank: t.without(t.steps[:1], "what was before it is not recorded") for rank, t in times.items()}
+
+
+def _fetching_idle(one: StepTimes, course: Course | None) -> StepTimes:
+    """With the time in which only GetNext ran as what it is, waiting for data before the step's work: step tables and
+    kernels count it as computing."""
+    if course is None or not course.fetching_us.any() or not {"computing", "idle"} <= one.phases.keys():
+        return one
+    place = {step: i for i, step in enumerate(course.steps)}
+    if not course.marked and len(one.steps) == 1:
+        fetching = course.fetching_us.sum(keepdims=True)
+    else:
+        fetching = np.array([course.fetching_us[place[step]] if step in place else 0.0 for step in one.steps])
+    fetching = np.minimum(fetching, np.nan_to_num(one.phases["computing"]))
+    gap = one.phases.get("start_gap", np.zeros(len(one.time)))
+    phases = {
+        **one.phases, "computing": one.phases["computing"] - fetching, "idle": one.phases["idle"] + fetching,
+        "start_gap": gap + fetching,
+    }  # fmt: skip
+    return replace(one, phases=phases)
 
 
 def _named(one: StepTimes, course: Course | None) -> StepTimes:

@@ -41,7 +41,7 @@ from advisor.tables import TABLES
 if TYPE_CHECKING:
     import pandas as pd
 
-_STEPS = {
+STEP_COLUMNS = {
     "step": "step",
     "computing_us": "computing",
     "exposed_us": "communication_not_overlapped",
@@ -53,6 +53,7 @@ _STEPS = {
     "exposed_without_receive_us": "communication_not_overlapped_and_exclude_receive",
     "preparing_us": "preparing",
 }
+"""Canonical column of steps -> the database's."""
 _TIMES = {
     "start_ns": "start_timestamp",
     "elapsed_us": "elapse_time",
@@ -82,12 +83,12 @@ def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     """StepTraceTime; where it is absent the phases are computed from the tasks."""
     with open_database(reference.paths[0]) as database:
         if database.has("StepTraceTime"):
-            found = database.select("StepTraceTime", list(_STEPS.values()), distinct=True)
-            data = {name: found[column] for name, column in _STEPS.items() if column in found}
+            found = database.select("StepTraceTime", list(STEP_COLUMNS.values()), distinct=True)
+            data = {name: found[column] for name, column in STEP_COLUMNS.items() if column in found}
             if any(len(cells) for cells in data.values()):
                 for name in ("computing_us", "exposed_us", "free_us"):
                     if name not in data:
-                        note(str(database.path), f"table StepTraceTime lacks {_STEPS[name]}")
+                        note(str(database.path), f"table StepTraceTime lacks {STEP_COLUMNS[name]}")
                 if "step" in data:
                     data["step"] = [to_step(name) for name in data["step"]]
                 return frame("steps", data, reference, columns, note)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Rank
+from advisor.sources.database import cluster_database
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.metadata import add_group, as_int, ranks_of
 from advisor.sources.readers import reader
@@ -36,17 +37,20 @@ def _file(listing: Listing, stem: str, ending: str) -> Path | None:
 
 def judge(listing: Listing) -> Judgement:
     """Whether the folder holds the result of a cluster analysis."""
-    for stem, ending in ((STEPS, "csv"), (COMMUNICATION, "json"), (MATRIX, "json")):
+    for stem, ending in ((STEPS, "csv"), (COMMUNICATION, "json"), (MATRIX, "json"), (cluster_database.FILE, "db")):
         path = _file(listing, stem, ending)
         if path is not None:
             return Judgement("cluster", True, f"it holds {path.name}")
-    return Judgement("cluster", False, f"it holds no {STEPS}.csv, {COMMUNICATION}.json or {MATRIX}.json")
+    text = f"it holds no {STEPS}.csv, {COMMUNICATION}.json, {MATRIX}.json or {cluster_database.FILE}.db"
+    return Judgement("cluster", False, text)
 
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
     """Every rank the analysis names."""
-    steps = _file(listing, STEPS, "csv")
-    communication, matrix = _file(listing, COMMUNICATION, "json"), _file(listing, MATRIX, "json")
+    database = _file(listing, cluster_database.FILE, "db")
+    steps = _file(listing, STEPS, "csv") or database
+    communication = _file(listing, COMMUNICATION, "json") or database
+    matrix = _file(listing, MATRIX, "json") or database
     note = Notes()
     ranks: set[int] = set()
     stages: list[tuple[int, ...]] = []
@@ -54,8 +58,8 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
     if steps is not None:
         with_steps, stages = _members(steps, note)
         ranks |= with_steps
-    said = None if communication is None else _load(communication, note)
-    moved = None if matrix is None else _load(matrix, note)
+    said = None if communication is None else _load(communication, COMMUNICATION, note)
+    moved = None if matrix is None else _load(matrix, MATRIX, note)
     talking = {rank for _, _, _, entries in _operations(said) for rank in _numbers(entries)}
     linked = {
         int(match.group(1))
@@ -64,10 +68,10 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
         if (match := re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", link))
     }
     for path, numbers in ((communication, talking), (matrix, linked)):
-        if path is not None and not numbers:
+        if path is not None and path != database and not numbers:
             note(str(path), "holds no operation of any rank")
     ranks |= talking | linked
-    groups, names, found_stages = read_groups(_file(listing, GROUPS, "json"), note)
+    groups, names, found_stages = read_groups(_file(listing, GROUPS, "json") or database, note)
     stages = stages or found_stages
     result = []
     for number in sorted(ranks):
@@ -99,7 +103,8 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
     stages: set[tuple[int, ...]] = set()
     try:
         require_file(path)
-        rows = list(read_rows(path, nothing))
+        coded = path.suffix == cluster_database.ENDING
+        rows = cluster_database.read_step_names(path, nothing) if coded else list(read_rows(path, nothing))
     except OSError as error:
         note(str(path), why_unreadable(error))
         return ranks, []
@@ -125,7 +130,7 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
             lost += 1
     if lost:
         note(str(path), f"{lost} rows name neither a rank nor the ranks of a stage and were left out")
-    if not ranks:
+    if not ranks and not coded:
         note(str(path), "has no row of a rank")
     return ranks, sorted(stages)
 
@@ -138,7 +143,12 @@ def read_groups(
     names: dict[str, str] = {}
     if path is None:
         return groups, names, []
-    data = load_json(path, note)
+    if path.suffix == cluster_database.ENDING:
+        data = cluster_database.read_groups(path, note)
+        if data is None:
+            return groups, names, []
+    else:
+        data = load_json(path, note)
     if not isinstance(data, dict):
         note(str(path), "holds no object: groups of communication are unknown")
         return groups, names, []
@@ -165,15 +175,19 @@ def read_groups(
 
 
 @lru_cache(maxsize=4)
-def _cached(path: Path, changed: int) -> tuple[Any, Notes]:
+def _cached(path: Path, what: str, changed: int) -> tuple[Any, Notes]:
+    del changed
     notes = Notes()
+    if path.suffix == cluster_database.ENDING:
+        read = cluster_database.read_communication if what == COMMUNICATION else cluster_database.read_links
+        return read(path, notes), notes
     return load_json(path, notes), notes
 
 
-def _load(path: Path, note: Note) -> Any:
+def _load(path: Path, what: str, note: Note) -> Any:
     """All ranks read the same file; it is decoded once per process."""
     try:
-        data, notes = _cached(path, _changed(path))
+        data, notes = _cached(path, what, _changed(path))
     except OSError as error:
         note(str(path), why_unreadable(error))
         return None
@@ -205,7 +219,8 @@ def _steps_of(
     )
     notes = Notes()
     wanted = None if columns is None else (*columns, "kind", "index")
-    frame = read_file(extended, path, wanted, notes)
+    read = cluster_database.read_step_frame if path.suffix == cluster_database.ENDING else read_file
+    frame = read(extended, path, wanted, notes)
     if frame is None:
         return None, {}, notes
     rows: dict[int, list[int]] = {}
@@ -249,7 +264,7 @@ Steps = dict[str, dict[str, dict[str, Any]]]
 @lru_cache(maxsize=2)
 def _talks(path: Path, changed: int) -> tuple[dict[str, Steps], Notes]:
     """(cluster_communication.json taken apart by ranks, notes)."""
-    data, notes = _cached(path, changed)
+    data, notes = _cached(path, COMMUNICATION, changed)
     found: dict[str, Steps] = {}
     for group, step, name, entries in _operations(data):
         for rank, entry in entries.items():
@@ -260,7 +275,7 @@ def _talks(path: Path, changed: int) -> tuple[dict[str, Steps], Notes]:
 @lru_cache(maxsize=2)
 def _moves(path: Path, changed: int) -> tuple[dict[str, Steps], Notes]:
     """(cluster_communication_matrix.json taken apart by the ranks where links start, notes)."""
-    data, notes = _cached(path, changed)
+    data, notes = _cached(path, MATRIX, changed)
     found: dict[str, Steps] = {}
     for group, step, name, entries in _operations(data):
         for link, entry in entries.items():

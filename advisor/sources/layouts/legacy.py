@@ -35,7 +35,7 @@ _OWN = {
     "flops_summary": r"flops_summary_([0-9]+)\.json",
     "flops": r"flops_([0-9]+)\.txt",
     "strategy": r"parallel_strategy_([0-9]+)\.json",
-    "timeline": r"ascend_timeline_display_([0-9]+)\.json",
+    "timeline": r"(?:ascend_)?timeline_display_([0-9]+)\.json",
     "gpu_timeline": r"gpu_timeline_display_([0-9]+)\.json",
     "dynamic_shapes": r"dynamic_shape_info_([0-9]+)\.json",
     "memory": r"memory_usage_summary_([0-9]+)\.json",
@@ -53,7 +53,8 @@ _DATA = (
     r"device_queue_profiling|dataset_iterator_profiling|minddata_getnext_profiling)_([0-9]+)\.(?:csv|json|txt)"
 )
 _WITHOUT_USE = (
-    r"(?:ascend|gpu)_timeline_summary_[0-9]+\.json", r"flops_scope_[0-9]+\.json", r"output_timeline_data_[0-9]+\.txt",
+    r"(?:(?:ascend|gpu)_)?timeline_summary_[0-9]+\.json",
+    r"flops_scope_[0-9]+\.json", r"output_timeline_data_[0-9]+\.txt",
     r"output_op_compute_time_(?:detail_)?[0-9]+\.txt", r"output_format_data_hwts_[0-9]+\.txt",
     r"memory_usage_details_[0-9]+\.json",
     r"step_trace_point_info\.json", r"parallel_strategy\.json", r"gpu_op_(?:type|detail)_info_[0-9]+\.csv",
@@ -66,6 +67,9 @@ _OF_ALL = ("parallel_mode", "stage_num", "rank_size", "stage_devices", "context_
 _CLUSTER_NAME = re.compile(r"ascend_cluster_analyse_(.+)_([0-9]+)_([0-9]+)_([0-9]+)\.csv")
 _CONFIG_BYTES = 1 << 20
 """`config` stands first in parallel_strategy files, before a graph of any size."""
+
+_WHOLE = {"step_phases", "cluster_phases", "operators", "operator_types"}
+"""Tables of the whole run: beside them the timeline, of which the writer keeps a part, tells nothing more."""
 
 Files = Mapping[str, Sequence[Path]]
 
@@ -167,7 +171,8 @@ def _find_tables(files: Files) -> dict[str, TableRef]:
         refer("operators", "operators", "aicore_detail", "pynative_detail", host, "framework")
     refer("aicpu", "aicpu", "aicpu" if "aicpu" in files else "aicpu_text")
     refer("flops", "flops", "flops_summary" if "flops_summary" in files else "flops")
-    refer("kernels", "timeline", "timeline" if "timeline" in files else "gpu_timeline")
+    if not _WHOLE & tables.keys():
+        refer("kernels", "timeline", "timeline" if "timeline" in files else "gpu_timeline")
     refer("dynamic_shapes", "dynamic_shapes", "dynamic_shapes")
     return tables
 

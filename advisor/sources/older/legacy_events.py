@@ -16,19 +16,27 @@ from advisor.sources.text.jsontext import load_json
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
-_AICPU_PID = "9000"
-_OTHER_PIDS = {"10000", "11000", "12000"}
-"""Communication, host processor, overlap: not kernels."""
+_CORES = {"9000": "AI_CPU", "10000": "HCCL"}
+"""Processes of the timeline that are no cores for operators: the AI CPU, communication."""
+_OTHER_PIDS = {"11000", "12000"}
+"""Host processor, overlap: not kernels."""
 _OTHER_THREADS = {"7999", "8000", "8001", "8002", "100000", "100001", "100002", "Ops", "Steps", "Scope Name"}
 """Merged computing and communication, free time, steps, scopes, operators above their kernels."""
+_TEXTS = ("name", "type", "core", "stream", "input_shapes", "input_dtypes")
 
 
 @reader("legacy.timeline")
 def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """ascend_/gpu_timeline_display_*.json -> kernels. Times count from the file's own beginning; no steps."""
+    rows = _kernels(reference.paths[0], note)
+    return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns) if rows else None
+
+
+def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for event in _events(reference.paths[0], note):
+    for event in _events(path, note):
         pid, thread = str(event.get("pid", "")), str(event.get("tid", ""))
         length = finite(event.get("dur"))
         try:
@@ -45,13 +53,37 @@ def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note
         if "op_full_name" in details:
             kind = type_of(str(details["op_full_name"]))
         shapes, dtypes = describe_inputs(details)
-        rows.append({"name": name, "type": kind or type_of(name), "core": "AI_CPU" if pid == _AICPU_PID else "AI_CORE",
+        rows.append({"name": name, "type": kind or type_of(name), "core": _CORES.get(pid, "AI_CORE"),
                      "start_ns": start, "duration_us": length, "stream": thread,
                      "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
+    rows = _while_operators_are_listed(rows, str(path), note)
     if not rows:
-        note(str(reference.paths[0]), "holds no kernel with start and duration")
-        return None
-    return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns)
+        note(str(path), "holds no kernel with start and duration")
+    return rows
+
+
+def _while_operators_are_listed(rows: list[dict[str, Any]], file: str, note: Note) -> list[dict[str, Any]]:
+    """Without the collectives behind the last operator: the writer lists operators up to a size of the file, and
+    collectives to the end of the run."""
+    ends = [row["start_ns"] + row["duration_us"] * 1000 for row in rows if row["core"] != "HCCL"]
+    last = max(ends, default=0)
+    kept = [row for row in rows if row["start_ns"] < last]
+    if ends and len(kept) < len(rows):
+        text = (
+            f"lists operators up to {last / 1e9:.3f} s; the {len(rows) - len(kept)} collectives after it were left out"
+        )
+        note(file, text)
+    return kept if ends else rows
+
+
+def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
+    """The kernels of one such file as a canonical frame."""
+    import polars as pl
+
+    schema = dict.fromkeys(_TEXTS, pl.String) | {"start_ns": pl.Int64, "duration_us": pl.Float64}
+    rows = _kernels(path, note)
+    if rows:
+        yield pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
 
 
 def _events(path: Path, note: Note) -> list[dict[str, Any]]:

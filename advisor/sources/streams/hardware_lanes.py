@@ -6,7 +6,7 @@ Read in a pass of its own: there are a million tasks, and they are wanted only w
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from advisor.sources.streams.tasks import orders_streams
 from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
 
 HARDWARE = "Ascend Hardware"
+COLLECTIVES = ("HCCL", "Communication")
+"""Processes that hold collectives as a whole and, by other names, the tasks inside them."""
 DEVICE_BITS = 31
 """msprof numbers the processes of its timeline by process, layer and device, which is in the low five bits; the host
 has all of them set."""
@@ -74,19 +76,20 @@ def devices_in(path: Path) -> set[int]:
 
 
 def hardware_lanes(paths: Sequence[Path], device: int | None = None) -> tuple[Lane, Lane]:
-    """(computing, communication) as unions of the device's tasks, nanoseconds; of one device where several are told."""
-    pids: set[int | str] = set()
+    """(computing, communication) as unions of the device's tasks and of the collectives that are drawn apart from them,
+    nanoseconds; of one device where several are told."""
+    pids: dict[int | str, bool] = {}
     lanes: dict[bool, list[Lane]] = {False: [], True: []}
     waiting: list[Event] = []
     for path in paths:
         try:
             for events, block in stream(path, nothing):  # the first pass told what is wrong with it
-                named = {
-                    one.pid for one in descriptions(block)
-                    if one.ph == "M" and one.name == "process_name" and one.args.get("name") == HARDWARE
+                pids |= {
+                    one.pid: title in COLLECTIVES for one in descriptions(block)
+                    if one.ph == "M" and one.name == "process_name"
+                    and (title := one.args.get("name")) in (HARDWARE, *COLLECTIVES)
                     and device in (None, device_of(one.pid))
                 }  # fmt: skip
-                pids |= named
                 if not pids:
                     waiting += events
                     continue
@@ -97,8 +100,13 @@ def hardware_lanes(paths: Sequence[Path], device: int | None = None) -> tuple[La
     return _union(lanes[False]), _union(lanes[True])
 
 
-def _add(events: Sequence[Event], pids: set[int | str], lanes: dict[bool, list[Lane]]) -> None:
-    mine = [event for event in events if event.ph == "X" and event.pid in pids and _works(event.name)]
+def _add(events: Sequence[Event], pids: Mapping[int | str, bool], lanes: dict[bool, list[Lane]]) -> None:
+    """Takes the device's tasks, and of the processes of collectives (`pids` tells which) the collectives themselves."""
+    mine = [
+        event for event in events
+        if event.ph == "X" and (apart := pids.get(event.pid)) is not None
+        and (_COMMUNICATION.match(event.name) if apart else _works(event.name))
+    ]  # fmt: skip
     duration = np.array([event.dur for event in mine], np.float64)
     start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
     usable = (duration > 0) & np.isfinite(duration) & (start >= 0)

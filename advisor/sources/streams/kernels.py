@@ -22,6 +22,7 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.sources.base import Rank
 from advisor.sources.database.kernel_database import database_frames
 from advisor.sources.frames import LONGEST_STEP
+from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
@@ -299,6 +300,7 @@ def _grown(array: Floats, size: int) -> Floats:
 _FRAMES = {
     "kernels.timelines": timeline_frames,
     "kernels.opprof": operator_frames,
+    "legacy.timeline": legacy_events.timeline_frames,
 }
 
 

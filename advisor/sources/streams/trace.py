@@ -21,7 +21,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.sources.reference import Note
-from advisor.sources.streams.hardware_lanes import HARDWARE, device_of
+from advisor.sources.streams.hardware_lanes import COLLECTIVES, HARDWARE, device_of
 from advisor.sources.streams.trace_events import (
     CLOCK,
     ITERATION,
@@ -293,7 +293,7 @@ class _Collector:
                 continue
             if process.title == HARDWARE:
                 device_tasks += process.tasks + int(process.count.sum())
-            if process.title in _COLLECTIVES:
+            if process.title in COLLECTIVES:
                 for name, seen in process.activities():
                     if "__" not in name:
                         tasks[name] = tasks.get(name, 0.0) + seen.total_us
@@ -327,9 +327,8 @@ class _Collector:
         )  # fmt: skip
 
 
-_COLLECTIVES = ("HCCL", "Communication")
 _DEVICE = frozenset((
-    "Ascend Hardware", "HCCL", "Communication", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS", "PCIe",
+    HARDWARE, *COLLECTIVES, "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS", "PCIe",
     "HCCS", "NIC", "RoCE", "SIO", "AI Core Freq", "CPU Usage", "Memory Usage",
 ))  # fmt: skip
 

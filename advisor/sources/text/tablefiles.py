@@ -23,6 +23,12 @@ _FILES = (
     (r"memory_record", _CSV, ("memory",), "csv.table"),
     (r"operator_memory", _CSV, ("operator_memory",), "csv.table"),
     (r"npu_module_mem", _CSV, ("module_memory",), "csv.table"),
+    (
+        r"dataset(?=(?:[_-]?(?:rank)?[_-]?[0-9]+)? ?(?:\([0-9]+\))?\.)",
+        _CSV,
+        ("dataset_stages",),
+        "minddata.dataset_stages",
+    ),
     (r"l2_cache", _CSV, ("l2_cache",), "csv.table"),
     (r"communication(?!_matrix|_group|_analyzer)", _JSON, _COMMUNICATION, "json.communication"),
     (r"communication_matrix", _JSON, ("links",), "json.links"),

@@ -70,6 +70,7 @@ def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) ->
     [
         ("COMP085", HOTSPOT, {"recording__kernels": 3}),
         ("SCHED020", GAPS, {"recording__device_tasks": 19}),
+        ("SCHED020", GAPS, {"communication__unseen_ranks": 2}),
         ("COMP085", HOTSPOT, {"recording__kind": "fragment"}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 1}),
         ("COMM010", EXPOSED, {"communication__untold_ranks": 2}),
@@ -106,9 +107,9 @@ def test_what_rests_on_the_whole_keeps_its_severity(
     assert not finding.doubts
 
 
-@pytest.mark.parametrize("part", [{"step__count": 1}, {"run__missing_ranks": 1}])
+@pytest.mark.parametrize("part", [{"step__count": 1}, {"run__missing_ranks": 1}, {"run__doubted_ranks": 2}])
 def test_one_of_several_ranks_stands_out_only_among_all_of_them_and_more_than_once(part: dict[str, Value]) -> None:
-    """A single step, or absent peers, leave a suspicion."""
+    """A single step, absent peers, or tables that cannot be of one job leave a suspicion."""
     rule = load_rules(strict=False).by_id["CLUS010"]
     facts = FactSet([Fact(name.replace("__", "."), RUN, value) for name, value in part.items()])
     assert is_partial(rule, Subject("rank", "1", (1,)), facts) and not is_partial(rule, RUN, facts)

@@ -45,6 +45,14 @@ def test_operations_named_differently_are_matched_by_their_order():
     assert joint.elapsed_us.tolist() == [[10.0, 20.0], [12.0, 21.0]]
 
 
+def test_a_rank_alone_in_a_group_waited_for_somebody():
+    """Nobody exchanges with itself: what exceeds the rank's own transfer is no transfer, though no other file tells of
+    a larger world."""
+    alone = replace(_exchanges([("1", "a0"), ("1", "a1")], 900.0), transit_us=np.array([100.0, 101.0]))
+    joint = next(join({0: alone}, {}, True))
+    assert not joint.complete and joint.transfer_us.tolist() == [100.0, 101.0]
+
+
 def test_ranks_of_one_job_share_their_names():
     """Thousands of ranks with thousands of collectives each would otherwise keep millions of the same texts."""
     sent = [pickle.dumps(_exchanges([("1", f"hcom_allReduce__586_{i}_1") for i in range(9)], us)) for us in (1.0, 2.0)]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.device.forward import in_forward
+from advisor.facts.device.forward import in_forward, updates
 from advisor.sources.streams.kernels import Kernels, Signature
 
 TYPES = ("MatMulV2", "SwiGluGrad", "ApplyAdamW", "hcom_allReduce_")
@@ -51,3 +51,11 @@ def test_names_without_gradients_tell_nothing():
     """Inference has no backward pass, and kernels that all bear the name of a gradient cannot be told apart."""
     assert forward_part("mmr" * 8) is None
     assert forward_part("ggr" * 8) is None
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(2, 6))
+def test_updates_are_counted_with_a_forward_pass_between(rounds, batches, layers):
+    """However many kernels one update has, and however many micro-batches it sums."""
+    batch = "mm" * layers + "mgmr" * layers
+    kernels = kernels_of((batch * batches + "aamaa") * rounds)
+    assert updates(kernels, np.flatnonzero(kernels.name != 3)) == rounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from advisor.basics.intervals import Intervals
 from advisor.facts.host.owners import Owners
@@ -53,6 +54,14 @@ def test_what_the_program_observes_of_itself_is_judged_alike() -> None:
     found = owners((whole, 0, 10_000), (one, 100, 700), running=running((0, 100), (700, 5000), (5600, 10_000)))
     assert found.of(150_000, 650_000) == one
     assert found.of(5_000_000, 5_600_000) == ""
+
+
+@pytest.mark.parametrize("launch", ["Node@launch", "AscendCL@aclrtLaunchKernelWithConfig", "Kernel::KernelLaunch::A/B"])
+def test_launching_is_what_the_host_is_there_for(launch: str) -> None:
+    """A host that is stopped within a launch runs no function that could be taken out of the step; the work that it
+    launches is named where it is known."""
+    assert owners((launch, 0, 1000)).of(100_000, 900_000) == ""
+    assert owners((launch, 0, 1000), ("aten::mm", 0, 1100)).of(100_000, 900_000) == "aten::mm"
 
 
 def test_without_host_events_nothing_is_known() -> None:

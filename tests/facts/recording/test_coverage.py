@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.mutants.cells import load, store
+from benchmarks.mutants.profiles import write_databases
 from benchmarks.simulator import Scenario, simulate, write_profile
 
 
@@ -52,6 +54,24 @@ def test_a_rank_that_lost_a_step_clears_nothing(tmp_path: Path) -> None:
         store(path, [*rows[:3], *rows[4:]])
     report = advise([tmp_path], load_rules())
     assert report.summary.direction == "undetermined" and "lack steps" in report.summary.headline.en
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_idle_time_of_ranks_none_of_which_tells_of_communication_is_a_suspicion(tmp_path: Path, whole: bool) -> None:
+    """Databases without their communication operations: what looks idle may be communication."""
+    run = simulate(Scenario(data=4, steps=4, layers=2, framework="pytorch", gradient_mb_per_layer=90.0))
+    write_databases(run, tmp_path)
+    for path in () if whole else tmp_path.rglob("*.db"):
+        with sqlite3.connect(path) as connection:
+            for table in ("COMMUNICATION_OP", "CommAnalyzerTime", "CommAnalyzerMatrix"):
+                connection.execute(f"DROP TABLE {table}")
+    report = advise([tmp_path], load_rules())
+    idle = [finding for finding in report.findings if finding.verdict == "device-idle-gaps"]
+    if whole:
+        assert not idle
+    else:
+        assert [finding.severity.value for finding in idle] == ["low"] and "4 ranks" in idle[0].doubts[0].en
+        assert report.summary.direction != "healthy"
 
 
 @pytest.mark.parametrize("lost", ["communication_matrix.json", "communication.json"])

@@ -114,3 +114,23 @@ def test_a_timeline_alone_marks_iterations(tmp_path: Path) -> None:
     assert facts.value("recording.has_steps", RUN) is True
     assert facts.number("step.time_us", RUN) == pytest.approx(1000 + 0.9 * PAUSE)
     assert facts.number("step.idle_share", RUN) == pytest.approx(PAUSE / (1000 + PAUSE), abs=0.02)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_table_of_iterations_tells_the_steps_that_kernels_do_not(tmp_path: Path, cut: bool) -> None:
+    """Its ends are a step apart, and what an iteration does not run itself is the gap between two: without any kernel,
+    and beside a table of kernels that lost half of its rows. What was recorded stays what it was."""
+    folder = _write(tmp_path, "1" * 20)
+    table = next(folder.rglob("op_summary_*.csv"))
+    if cut:
+        lines = table.read_text(encoding="utf-8").splitlines()
+        table.write_text("\n".join(lines[: len(lines) // 2]) + "\n", encoding="utf-8")
+        statistic = "OP Type,Core Type,Count,Total Time(us)\nMatMulV2,AI_CORE,40,18000\nSoftmaxV2,AI_CORE,20,2000\n"
+        (table.parent / "op_statistic_20260101000000.csv").write_text(statistic, encoding="utf-8")
+    else:
+        table.unlink()
+    report = advise([folder], load_rules())
+    facts = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
+    assert facts["step.time_us"] == pytest.approx(1200) and facts["step.interval_us"] == pytest.approx(200)
+    assert facts["recording.has_steps"] is True
+    assert facts["recording.kind"] == ("inference" if cut else "training_steps")

@@ -63,3 +63,12 @@ def test_a_graph_is_compiled_before_the_first_step(row, told):
     preparing[row] = 900e3
     frame = pd.DataFrame({"computing_us": [9e3] * 5, "exposed_us": 0.0, "free_us": 100.0, "preparing_us": preparing})
     assert len(noted("pytorch", frame, np.full(5, 9.1e3))) == told
+
+
+@pytest.mark.parametrize(("free", "told"), [([0.2e3, 307.8e3, 0.2e3], 0), ([0.2e3, 0.2e3, 0.2e3], 1)])
+def test_a_long_wait_stands_in_the_row_before_it(free, told):
+    """torch_npu: what a step waits is idle time of the row before, however many times the step's own row it is; a wait
+    that stands in no row is in another unit."""
+    frame = pd.DataFrame({"computing_us": [11e3] * 3, "free_us": free, "preparing_us": [0.1e3, 0.1e3, 307.6e3]})
+    time = np.array(free) + 11.5e3
+    assert len(noted("pytorch", frame, time)) == told

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.step.means import measure
-from advisor.facts.step.steps import _following_nothing, _without_short_start, excluded_steps, steady
+from advisor.facts.step.steps import _following_nothing, _settled, _without_short_start, excluded_steps, steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options
@@ -149,3 +149,19 @@ def test_windows_of_a_host_that_ran_ahead_are_left_out():
     ] * 3
     device = {0: "pytorch", 1: "pytorch"}
     assert _without_short_start({0: short, 1: short}, device)[0].steps == short.steps
+
+
+@given(st.lists(st.floats(0, 1e5), min_size=1, max_size=8), st.data())
+def test_what_straddles_steps_is_made_up_for_by_the_rows_before(booked, data):
+    """A collective is counted where it begins and its exposed part where that does: no row overlaps less than nothing,
+    and all of them together as much as before. More taken off than there is, is damage and stays."""
+    values, taken = np.array(booked), data.draw(st.integers(0, len(booked) - 1))
+    moved = values.copy()
+    moved[-1] -= (amount := float(values[:taken].sum()))
+    if taken == 0 or moved[-1] >= 0:
+        assert _settled(moved).tolist() == moved.tolist()
+    else:
+        assert (_settled(moved) >= 0).all()
+        assert _settled(moved).sum() == pytest.approx(values.sum() - amount, abs=1e-3)
+    damaged = np.append(values, -values.sum() - 1)
+    assert _settled(damaged).tolist() == damaged.tolist()

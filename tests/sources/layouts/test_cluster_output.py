@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -95,3 +97,58 @@ def test_a_damaged_cell_of_one_rank_leaves_the_others_certain(cluster):
         rank.read("steps")
     assert all("1 of 6 values of Communication(Not Overlapped)" in r.problems[-1].problem for r in profile.ranks)
     assert [rank.problems[-1].doubted for rank in profile.ranks] == [(), (), ("steps",), ()]
+
+
+@pytest.mark.parametrize("simplified", [False, True])
+def test_the_analysers_database_tells_what_its_files_tell(cluster, tmp_path, simplified):
+    """Newer analyses leave one database in place of the files, with or without the ranks of each group in each row."""
+    times = {"Start Timestamp(us)": 5.0, "Elapse Time(ms)": 2.0, "Transit Time(ms)": 1.0, "Wait Time(ms)": 0.5,
+             "Synchronization Time(ms)": 0.25, "Idle Time(ms)": 0.5}  # fmt: skip
+    moved = {"HCCS": {"Transit Size(MB)": 8.0, "Transit Time(ms)": 1.0, "Large Packet Ratio": 0.0,
+                      "Size Distribution": {"4.0": [2, 1.0]}}}  # fmt: skip
+    entry = {"Communication Time Info": times, "Communication Bandwidth Info": moved}
+    operations = {"hcom_allReduce__1_0@77": {"0": entry, "1": entry}}
+    (cluster / "cluster_communication.json").write_text(json.dumps({"(0, 1)": {"step7": operations}}))
+    link = {"Transport Type": "HCCS", "Transit Size(MB)": 8.0, "Transit Time(ms)": 1.0}
+    links = {"hcom_allReduce__1_0@77": {"0-1": link, "1-0": link}}
+    (cluster / "cluster_communication_matrix.json").write_text(json.dumps({"(0, 1)": {"step7": links}}))
+    group = {"rank_set": [0, 1], "group_name": "77", "group_id": "77", "pg_name": "default_group"}
+    (cluster / "communication_group.json").write_text(
+        json.dumps({"collective": [[0, 1]], "p2p": [], "comm_group_parallel_info": [group]})
+    )
+    folder = tmp_path / "again" / "cluster_analysis_output"
+    folder.mkdir(parents=True)
+    kinds = ("Communication{}", "Group", "GroupMapping") if simplified else ("CommAnalyzer{}", "Group", "Group")
+    extra, ranks = ("", "") if simplified else ("rank_set TEXT,", "'(0, 1)',")
+    with closing(sqlite3.connect(folder / "cluster_analysis.db")) as database:
+        database.execute('CREATE TABLE ClusterStepTraceTime (step, type, "index", computing, '
+                         "communication_not_overlapped, free)")  # fmt: skip
+        rows = [("7", "rank", str(rank), 10 + rank, 5, 3) for rank in range(4)]
+        rows += [("7", "stage", "(0, 1)", 11, 5, 3), ("7", "stage", "(2, 3)", 13, 5, 3)]
+        database.executemany("INSERT INTO ClusterStepTraceTime VALUES (?,?,?,?,?,?)", rows)
+        names = {each: f"Cluster{kinds[0].format(each)}" for each in ("Time", "Bandwidth", "Matrix")}
+        database.executescript(
+            f"CREATE TABLE {names['Time']} ({extra} step, rank_id, hccl_op_name, group_name, start_timestamp,"
+            " elapsed_time, transit_time, wait_time, synchronization_time, idle_time);"
+            f"CREATE TABLE {names['Bandwidth']} ({extra} step, rank_id, hccl_op_name, group_name, band_type,"
+            " transit_size, transit_time, large_packet_ratio, package_size, count, total_duration);"
+            f"CREATE TABLE {names['Matrix']} ({extra} step, hccl_op_name, group_name, src_rank, dst_rank,"
+            " transport_type, transit_size, transit_time);"
+            f"CREATE TABLE Communication{kinds[2]} (type, rank_set, group_name, group_id, pg_name);"
+            f"INSERT INTO Communication{kinds[2]} VALUES ('collective', '(0, 1)', '77', '77', 'default_group');"
+        )
+        for rank in (0, 1):
+            operation = f"{ranks}'step7', {rank}, 'hcom_allReduce__1_0', '77'"
+            database.execute(f"INSERT INTO {names['Time']} VALUES ({operation}, 5.0, 2.0, 1.0, 0.5, 0.25, 0.5)")
+            database.execute(f"INSERT INTO {names['Bandwidth']} VALUES ({operation}, 'HCCS', 8, 1, 0, 4.0, 2, 1.0)")
+            pair = f"{ranks}'step7', 'hcom_allReduce__1_0', '77', '{rank}', '{1 - rank}', 'HCCS', 8, 1"
+            database.execute(f"INSERT INTO {names['Matrix']} VALUES ({pair})")
+        database.commit()
+    files, coded = load_profile([cluster]), load_profile([folder])
+    assert coded.groups == files.groups and coded.parallelism == files.parallelism
+    for one, two in zip(files.ranks, coded.ranks, strict=True):
+        assert set(one.tables) - {"links"} <= set(two.tables) and two.problems == []
+        for table in ("steps", "collectives", "transports", "packets", "links"):
+            expected, found = one.read(table), two.read(table)
+            assert (expected is None) == (found is None), table
+            assert expected is None or expected.equals(found), table

@@ -117,7 +117,7 @@ def test_alexnet_operators_and_aicpu() -> None:
     assert [step["fp_bp_us"], step["tail_us"], step["total_us"]] == pytest.approx([23668.08, 40.97, 23709.05])
     assert step["interval_us"] != step["interval_us"]
     assert table(rank, "step_phases_average")["interval_us"].iloc[0] == pytest.approx(12432.11)
-    assert len(table(rank, "kernels")) == 112
+    assert "kernels" not in rank.tables  # the timeline keeps a part of them, the tables beside it are whole
     assert rank.info["fp_start"] == "Default/EndOfSequence-op131"
 
 

@@ -11,6 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.config import load_config
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
 from advisor.sources.layouts.legacy import find_ranks
 from advisor.sources.older.legacy_communication import globalise
 from advisor.sources.older.legacy_files import read_sheet
@@ -281,7 +284,7 @@ def test_dynamic_shapes_in_both_forms(tmp_path: Path) -> None:
 
 
 def test_timeline_gives_kernels_and_nothing_else(tmp_path: Path) -> None:
-    """Merged rows, communication and scopes are no kernels; a cut file gives what precedes the cut."""
+    """Merged rows and scopes are no kernels, communication is; a cut file gives what precedes the cut."""
     events = [
         {"name": "Cast-op1", "ph": "X", "tid": "519", "ts": 10.5, "dur": 3.0, "pid": 1, "args": {"type": "Cast"}},
         {"name": "GetNext", "ph": "X", "tid": "0", "ts": 1.0, "dur": 2.0, "pid": 9000},
@@ -293,10 +296,28 @@ def test_timeline_gives_kernels_and_nothing_else(tmp_path: Path) -> None:
     assert frame.values.tolist() == [
         ["Cast-op1", "Cast", "AI_CORE", 10500, 3.0],
         ["GetNext", "GetNext", "AI_CPU", 1000, 2.0],
+        ["AllReduce", "AllReduce", "HCCL", 1000, 2.0],
     ]
     assert notes == []
     frame, notes = read("kernels", tmp_path / "t.json", text[:150])
     assert frame["name"].tolist() == ["Cast-op1"] and "cut" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["ascend_timeline_display_1.json", "timeline_display_1.json"])
+def test_a_timeline_alone_tells_when_the_device_worked(tmp_path: Path, name: str) -> None:
+    """The file that people attach to an issue: its operators and collectives are the device's course. Collectives go on
+    to the end of the run, operators to the size the writer allows; what lies behind them is nobody's idle time."""
+    events: list[dict[str, object]] = []
+    for step in range(20):
+        events.append({"name": "AllReduce", "ph": "X", "tid": 3, "ts": 1000.0 * step + 600, "dur": 300.0, "pid": 10000})
+        if step < 10:
+            events.append({"name": "MatMul-op1", "ph": "X", "tid": 5, "ts": 1000.0 * step, "dur": 600.0, "pid": 1,
+                           "args": {"type": "MatMul"}})  # fmt: skip
+    (tmp_path / name).write_text(json.dumps(events), encoding="utf-8")
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    shares = {fact.name: fact.value for fact in report.facts if fact.subject.kind == "run"}
+    assert shares["step.time_us"] == pytest.approx(9600) and shares["step.idle_share"] == pytest.approx(900 / 9600)
+    assert any("11 collectives" in problem.problem for problem in report.problems)
 
 
 def test_damaged_numbers_are_left_out_and_noted(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ WAITS = ("EVENT_WAIT", "EVENT_WAIT_SQE", "DAVID_EVENT_WAIT", "Notify_Wait", "Ite
 """How versions call waiting, and what they draw over it."""
 
 
-def _write(path: Path, overlap: bool = False) -> Path:
+def _write(path: Path, overlap: bool = False, apart: str = "") -> Path:
     """Five rounds of 600 us of kernels, 200 us of an AllReduce and 200 us of nothing but waiting for events."""
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": PID, "args": {"name": "Ascend Hardware"}}
@@ -25,7 +25,11 @@ def _write(path: Path, overlap: bool = False) -> Path:
         at = 1_000_000 + 1000 * number
         for name, offset, length in (("MatMul_1", 0, 400), ("Add", 400, 200), ("hcom_allReduce__1_0_1", 600, 200),
                                      (WAITS[number], 800, 200)):  # fmt: skip
-            events.append({"ph": "X", "name": name, "pid": PID, "tid": 3, "ts": f"{at + offset}.000", "dur": length})
+            pid = 5 if apart and name.startswith("hcom") else PID
+            events.append({"ph": "X", "name": name, "pid": pid, "tid": 3, "ts": f"{at + offset}.000", "dur": length})
+    if apart:  # beside it the tasks that carry it out, which wait most of the time
+        events.append({"ph": "M", "name": "process_name", "pid": 5, "args": {"name": apart}})
+        events.append({"ph": "X", "name": "Notify_Wait", "pid": 5, "tid": 4, "ts": "1000000.000", "dur": 4800})
     if overlap:
         events.append({"ph": "M", "name": "process_name", "pid": 9, "args": {"name": "Overlap Analysis"}})
         events.append({"ph": "X", "name": "Computing", "pid": 9, "tid": 1, "ts": "1000000.000", "dur": 4800})
@@ -44,9 +48,11 @@ def test_devices_are_not_sought_behind_a_hole(tmp_path: Path) -> None:
     assert devices_in(path) == {PID}
 
 
-def test_tasks_alone_tell_where_the_time_goes(tmp_path: Path) -> None:
-    """Kernels compute, collectives communicate, waiting for an event is neither."""
-    _write(tmp_path / "trace_view.json")
+@pytest.mark.parametrize("apart", ["", "HCCL", "Communication"])
+def test_tasks_alone_tell_where_the_time_goes(tmp_path: Path, apart: str) -> None:
+    """Kernels compute, collectives communicate, also those drawn apart from the kernels; waiting for an event is
+    neither."""
+    _write(tmp_path / "trace_view.json", apart=apart)
     names = ("step.computing_share", "step.exposed_communication_share", "step.idle_share")
     facts = measure([tmp_path], names, Options(jobs=1)).facts
     shares = [facts.number(name, RUN) for name in names]
