@@ -70,7 +70,7 @@ def summarise(
     if unusable and (direction == "healthy" or doubt is not None):
         names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
         direction = "undetermined"
-        headline = both("summary.unread_files", files=names)
+        headline = both("summary.unread_files" if breakdown or host else "summary.nothing_read", files=names)
     if benchmark:
         direction, headline = "undetermined", both("summary.benchmark")
     if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":

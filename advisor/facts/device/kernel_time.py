@@ -75,12 +75,17 @@ def _place(rank: Rank) -> Timeline | None:
         named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
         communication = communication | (bare & named[kernels.name])
     counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
-    whole = _is_whole(kernels, communication) and not communication.all()
+    timed = _are_timed(kernels)
+    whole = timed and _is_whole(kernels, communication) and not communication.all()
     alone = rank.tables["kernels"].reader == "kernels.opprof"  # measured by itself: there is no course to miss
     if counted and not whole and not alone:
         file = rank.relative(rank.tables["kernels"].paths[0])
-        rank.note(file, "kernels are missing between the rows (waiting times contradict the gaps, or times "
-                        "are lost): operators are judged, steps and idle time are not")  # fmt: skip
+        reason = "kernels are missing between the rows (waiting times contradict the gaps)"
+        if not timed:
+            reason = (
+                "start times or durations of kernels are lost (does a spreadsheet round them? Export the file again)"
+            )
+        rank.note(file, f"{reason}: operators are judged, steps and idle time are not")
     if not alone:
         tell_crowd(rank, kernels, communication)
     placed = place(rank, kernels, whole and counted, ~communication)
@@ -95,12 +100,16 @@ MOST_LOST = limit("course", "most_lost")
 """Share of the kernels without a usable start or duration up to which the others still show when nothing ran."""
 
 
+def _are_timed(kernels: Kernels) -> bool:
+    """Whether so few lost their start or duration that the others still show when nothing ran."""
+    lost = kernels.left_out + int((kernels.start < 0).sum())
+    return lost <= MOST_LOST * (len(kernels) + kernels.left_out)
+
+
 def _is_whole(kernels: Kernels, communication: Mask) -> bool:
     """Compares the gaps between rows with the waiting times that the profiler noted when it still had every row. Of
     collectives it notes none, whatever stands there."""
     known = kernels.start >= 0
-    if kernels.left_out + int((~known).sum()) > MOST_LOST * (len(kernels) + kernels.left_out):
-        return False
     start, end, wait = kernels.start[known], kernels.end[known], kernels.wait[known]
     if start.size < 2 or not np.isfinite(wait).any() or not wait[np.isfinite(wait)].any():
         return True

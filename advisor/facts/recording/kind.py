@@ -61,6 +61,8 @@ class Recording:
     marks: tuple[str, ...] = ()
     """What marks steps: steps, phases, kernels, trace, iterations."""
     cut: bool = False
+    started: bool = True
+    """Whether kernels, where they are at hand, tell when they started."""
     timed: bool = False
     """Whether anything tells when kernels ran."""
     framed: bool = False
@@ -134,7 +136,8 @@ def reduce(rank: Rank) -> Recording | None:
     steady = None if timeline is None or timeline.placed is None else timeline.placed.steady
     loads = steady is not None and not steady.idle_told
     cut = every is not None and (is_cut(rank, every) or (timeline is not None and not timeline.whole and not loads))
-    told: dict[str, object] = {"cut": cut, "marks": marks, "loads": loads}
+    started = every is None or bool((every.start >= 0).any())
+    told: dict[str, object] = {"cut": cut, "started": started, "marks": marks, "loads": loads}
     told["framed"] = rank.has("steps")
     alone = every is not None and rank.tables["kernels"].reader == "kernels.opprof"
     told["kernels"] = 0 if every is None or (cut and not alone) else len(every.duration)
@@ -333,7 +336,9 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)
         return "kernel_benchmark", [because]
     if not steps and not any(one.timed for one in found):
-        return "fragment", [both("recording.cut" if any(one.cut for one in found) else "recording.no_course")]
+        return "fragment", [
+            both("recording.cut" if any(one.cut and one.started for one in found) else "recording.no_course")
+        ]
     if not steps and any(one.loads for one in found):
         return "unmarked", [both("recording.loads")]
     repeats = (

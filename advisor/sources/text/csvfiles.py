@@ -91,6 +91,37 @@ def _delimiter(line: str) -> str:
     return other if line.count(other) > 2 * line.count(",") else ","
 
 
+_GROUPED = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_POINTED = re.compile(r"-?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)\.[0-9]+")
+_COMMA = re.compile(r"-?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+(?:E[+-]?[0-9]+)?", re.IGNORECASE)
+_ROWS_SAMPLED = 200
+"""Rows by which it is decided what a comma in a number means."""
+
+
+def _with_plain_numbers(rows: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Rows of a file that no commas separate, whose numbers are as programs write them: spreadsheets write a comma for
+    the decimal point where their language does, or group the thousands by it. A file has but one of these habits."""
+    heading = next(rows, None)
+    if heading is None:
+        return
+    yield heading
+    lists = {place for place, cell in enumerate(heading) if "shape" in cell.lower()}
+    sample = list(itertools.islice(rows, _ROWS_SAMPLED))
+    cells = [cell.strip() for row in sample for place, cell in enumerate(row) if place not in lists and "," in cell]
+    pointed = any(_POINTED.fullmatch(cell.strip()) for row in sample for cell in row)
+    habit = _GROUPED if pointed else _COMMA
+    if not any(habit.fullmatch(cell) for cell in cells):
+        yield from sample
+        yield from rows
+        return
+    marks = {ord(","): None} if pointed else {ord("."): None, ord(","): "."}
+    for row in itertools.chain(sample, rows):
+        yield [
+            cell.translate(marks) if place not in lists and "," in cell and habit.fullmatch(cell.strip()) else cell
+            for place, cell in enumerate(row)
+        ]
+
+
 def read_rows(path: Path, note: Note) -> Iterator[list[str]]:
     """The rows of a CSV file, heading first, blank lines left out.
 
@@ -102,6 +133,11 @@ def read_rows(path: Path, note: Note) -> Iterator[list[str]]:
     if first is None:
         return
     mark = _delimiter(first)
+    rows = _rows_between(mark, first, lines, path, note)
+    yield from rows if mark == "," else _with_plain_numbers(rows)
+
+
+def _rows_between(mark: str, first: str, lines: Iterator[str], path: Path, note: Note) -> Iterator[list[str]]:
     opened: list[str] = []
 
     def feed() -> Iterator[str]:

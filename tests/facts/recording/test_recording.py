@@ -246,3 +246,26 @@ def test_older_timelines_of_single_iterations_are_parsed(tmp_path):
     assert measured.facts.number("step.exposed_communication_share", RUN) == pytest.approx(8 / 13)
     assert measured.facts.value("collection.unparsed_ranks", measured.facts.subjects("collection")[0]) == 0
     assert measured.info.framework == "mindspore"
+
+
+def test_start_times_that_a_spreadsheet_rounded_are_told_as_lost(tmp_path, rules):
+    """1.7E+15 for every start: no kernel is missing, and the user must not look for one; the file wants another
+    export."""
+    folder = write(tmp_path, loop(["MatMulV2", "Add", "Mul"], 20))
+    table = folder / "kernel_details.csv"
+    text = re.sub(rf"{ORIGIN_US // 10**9}[0-9.]+", "1.70000E+15", table.read_text(encoding="utf-8"))
+    table.write_text(text, encoding="utf-8")
+    report = advise([folder], rules)
+    told = " ".join(problem.problem for problem in report.problems)
+    assert "Export the file again" in told and "missing between the rows" not in told
+    assert report.profile.recording == "fragment" and "only some" not in report.profile.recording_reason.en
+
+
+def test_where_nothing_was_read_nothing_is_cleared(tmp_path, rules):
+    """A table of kernels without a single number: that no bottleneck was found would be a judgement."""
+    folder = write(tmp_path, loop(["MatMulV2", "Add", "Mul"], 20))
+    table = folder / "kernel_details.csv"
+    table.write_text(re.sub(r"\b[0-9.]+,", "x,", table.read_text(encoding="utf-8")), encoding="utf-8")
+    report = advise([folder], rules)
+    assert report.summary.direction == "undetermined"
+    assert "could not be read" in report.summary.headline.en and "was found" not in report.summary.headline.en

@@ -188,3 +188,24 @@ def test_exact_times_survive_writing_and_reading(tmp_path, notes, times):
     rows = "".join(f"APP,{t // 1000}.{t % 1000:03d}\t\n" for t in times)
     frame = read(tmp_path, "Component,Timestamp(us)\n" + rows, notes, MEMORY)
     assert frame["time_ns"].tolist() == times
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+@pytest.mark.parametrize(
+    ("written", "shape"),
+    [
+        (lambda value: f"{value:.2f}".replace(".", ","), "32,1024"),
+        (lambda value: f"{value:,.2f}", "8,512"),
+        (lambda value: f"{value:,.2f}".translate(str.maketrans(",.", ".,")), "32,102"),
+    ],
+    ids=["decimal comma", "grouped by commas", "grouped by points"],
+)
+def test_numbers_of_every_spreadsheet_are_the_same_numbers(tmp_path, notes, delimiter, written, shape):
+    """A spreadsheet in another language saves 15431.2 as 15431,2, 15,431.20 or 15.431,20; shapes keep their commas."""
+    values = [15431.2, 0.25, 1718098.75, 3101.0]
+    heading = delimiter.join(("Name", "Start Time(us)", "Duration(us)", "Input Shapes"))
+    rows = [delimiter.join(("mm", written(1e6 + value), written(value), shape)) for value in values]
+    frame = read(tmp_path, "\n".join((heading, *rows, "")), notes, TABLES["kernels"])
+    assert frame["duration_us"].tolist() == values
+    assert frame["start_ns"].tolist() == [round((1e6 + value) * 1000) for value in values]
+    assert set(frame["input_shapes"]) == {shape} and notes == []
