@@ -196,8 +196,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     times = steady(run)
     sources = next(iter(times.values())).sources
     n = min(len(t.steps) for t in times.values())
-    micro, p = micro_batches(run), partition(run).pipeline or len(found)
-    least = (p - 1) / (micro + p - 1) if micro else None
+    split = partition(run)
+    micro, p = micro_batches(run), split.pipeline or len(found)
+    least = (p - 1) / (micro + p - 1) if micro and not split.apart else None
     hops = 2 * (micro + p - 1) * hop_us(run) / step if micro else 0.0
     mean = float(np.mean([s.work for s in found]))
     if mean <= 0 or step <= 0:

@@ -40,6 +40,8 @@ class Partition:
     source: str = "assumed: no partition is told"
     guessed: bool = False
     """The stages are what the ranks' times look like; no file names them."""
+    apart: bool = False
+    """Every rank is taken for a stage of its own, for nothing tells which are of one: there are fewer, perhaps."""
     sharded: bool = False
     """Operators are sharded, over a number of ranks that is not told."""
     stage: dict[int, int] = field(default_factory=dict)
@@ -204,7 +206,8 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
             found.source = "bubbles and computation of neighbouring ranks"
         return
     if not exchanges and _hand_over(run):
-        found.stage, found.guessed = {rank: place for place, rank in enumerate(ranks)}, True
+        found.stage = {rank: place for place, rank in enumerate(ranks)}
+        found.guessed = found.apart = True
         found.source = "ranks hand over to single others; nothing tells which are of one stage"
         return
     found.stage = dict.fromkeys(ranks, 0)

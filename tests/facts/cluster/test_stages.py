@@ -6,9 +6,9 @@ import pytest
 from clusters import PIPELINE, facts_of
 
 from advisor.model import RUN, Subject
-from advisor.pipeline import Options, advise
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
-from benchmarks.simulator import Fault, simulate, write_profile
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 
 def test_micro_batches_and_the_unavoidable_bubble(tmp_path):
@@ -120,3 +120,18 @@ def test_a_slow_rank_hides_no_uneven_stages_where_there_are_none(tmp_path):
     write_profile(simulate(scenario), tmp_path)
     found = advise([tmp_path], load_rules(), Options(jobs=1)).findings
     assert not [f for f in found if f.rule == "CLUS060" and f.severity.value != "low"]
+
+
+def test_kernels_alone_do_not_tell_how_many_stages_there_are(tmp_path):
+    """Ranks that hand over are each a stage of its own as far as anybody knows: a schedule of that many stages would
+    need a bubble that the run's own schedule does not."""
+    write_profile(simulate(Scenario(data=2, pipeline=4, micro_batches=4, layers=2, steps=3)), tmp_path)
+    names = ["pipeline.bubble_minimum_share", "pipeline.bubble_share", "parallelism.is_told"]
+    whole = measure([tmp_path], names, Options(jobs=1)).facts
+    assert whole.number(names[0], RUN) == pytest.approx(3 / 7)
+    for path in list(tmp_path.rglob("*")):
+        if path.is_file() and path.name != "kernel_details.csv":
+            path.unlink()
+    part = measure([tmp_path], names, Options(jobs=1)).facts
+    assert part.value("parallelism.is_told", RUN) is False
+    assert part.value(names[0], RUN) is None and part.value(names[1], RUN) is not None
