@@ -139,12 +139,18 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
 
 
 def _without_warm_up(times: StepTimes) -> StepTimes:
-    """Without a first step that is warm-up."""
+    """Without first steps that are warm-up: one that is far longer than the others, or a few that are longer than all
+    the others, which are alike."""
     ends = section("odd_ends")
     if len(times.steps) < ends["steps"]:
         return times
     typical = float(np.median(times.time[1:]))
     late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
+    for count in range(min(int(ends["most"]), len(times.steps) // int(ends["steps"])), 1, -1):
+        first, rest = times.time[:count], times.time[count:]
+        apart = float(first.min() - rest.max())
+        if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
+            return times.without(times.steps[:count], "warm-up")
     return times.without(times.steps[:1], "warm-up") if late else times
 
 
