@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
+from advisor.basics.numbering import distinct
 from advisor.facts.collectives.exchanges import REDUCTIONS, kind_of
 from advisor.facts.operators.kinds import is_update
 from advisor.facts.recording.limits import told_by
@@ -63,7 +64,9 @@ def _passes(kernels: Kernels, work: Ints) -> tuple[Ints, Ints] | None:
     """Starts and ends of the forward passes, nanoseconds; None where names do not tell."""
     training = told_by("training")
     by_type = np.array([bool(training.search(s.type)) for s in kernels.signatures], bool)
-    by_name = np.array([bool(training.search(name)) for name in kernels.names], bool)
+    by_name = np.zeros(len(kernels.names), bool)
+    used = distinct(kernels.name[work])  # collectives have a name each: thousands that nobody asks for
+    by_name[used] = [bool(training.search(kernels.names[name])) for name in used.tolist()]
     gradient: Mask = by_type[kernels.signature[work]] | by_name[kernels.name[work]]
     if not gradient.any() or gradient.all():
         return None
