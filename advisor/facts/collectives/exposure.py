@@ -81,6 +81,16 @@ def _exposed(run: Run) -> dict[int, dict[str, float]]:
 
 
 @computed
+def _exposed_by_label(run: Run) -> dict[int, dict[str, float]]:
+    """The same by the collectives' names without their path in the graph."""
+    return {rank: {_label(name): us for name, us in names.items()} for rank, names in _exposed(run).items()}
+
+
+def _label(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+@computed
 def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of."""
     exchanges = run.each(EXCHANGES)
@@ -144,22 +154,21 @@ def exposed_of(
 ) -> float | None:
     """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
     exposed waiting, or of some `rows` only. None where kernels do not tell, or name none of these."""
-    measured = _exposed(run)
+    measured = _exposed_by_label(run)
     layout = partition(run)
     pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for joint in joints(run):
         if joint.kind == kind and layout.role_of(joint.group) == role:
             part = joint.per_step
             chosen = np.ones(len(joint.names), bool) if rows is None else rows(joint)
-            shortest = joint.transfer_us
-            for rank in joint.ranks:
-                if rank not in measured:
-                    continue
-                for at in np.flatnonzero(chosen).tolist():
-                    pure[rank][joint.names[at]] += float(shortest[at]) * part
+            shortest = joint.transfer_us.tolist()
+            moved = [(joint.names[at], shortest[at] * part) for at in np.flatnonzero(chosen).tolist()]
+            for rank in measured.keys() & set(joint.ranks):
+                for name, us in moved:
+                    pure[rank][name] += us
     found = []
     for rank, names in pure.items():
-        alone = {name.rpartition("/")[2]: us for name, us in measured[rank].items()}
+        alone = measured[rank]
         if alone.keys() & names.keys():
             found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
     return float(np.median(found)) if found else None
@@ -173,15 +182,14 @@ def purpose(kind: str, role: str) -> str:
 def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: bool = False) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
-    labels = {name.rpartition("/")[2]: name for name in pure}
-    exchanged = [name for name in exposed if kind_of(name.rpartition("/")[2]) not in POINT_TO_POINT]
-    matched = any(name.rpartition("/")[2] in labels for name in exchanged)
-    result = Exposure(told=matched or not pure or not exchanged)
-    for name, alone in exposed.items():
-        label = name.rpartition("/")[2]
-        if kind_of(label) in POINT_TO_POINT and ring:
+    labels = {_label(name): name for name in pure}
+    told = [(name, own := _label(name), kind_of(own) in POINT_TO_POINT, us) for name, us in exposed.items()]
+    exchanged = [label for _, label, between, _ in told if not between]
+    result = Exposure(told=not pure or not exchanged or any(label in labels for label in exchanged))
+    for name, label, between, alone in told:
+        if between and ring:
             result.transfer["context"] += alone
-        elif kind_of(label) in POINT_TO_POINT:
+        elif between:
             result.bubble += alone
         elif label in labels:
             role, shortest, _ = pure[name if name in pure else labels[label]]

@@ -141,18 +141,21 @@ def reduce_course(rank: Rank) -> Course | None:
         return None
     whole = timeline.whole
     interrupted = {int(i) + 1 for i in np.flatnonzero(windows.end[:-1] < windows.start[1:])}
-    order = list(dict.fromkeys(kernels.step[placed].tolist()))
+    by_step = _by_step(kernels, placed)
+    order = list(by_step)
     fetch = np.array([is_data_fetch(s) for s in kernels.signatures])[kernels.signature]
     fused = np.array([is_fused_exchange(s.type) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
     exposed_by_name: list[dict[str, float]] = []
     previous = None
-    for step in order:
-        inside = placed & (kernels.step == step)
-        busy = union(kernels.start[inside & ~communication], kernels.end[inside & ~communication])
-        working = inside & ~communication & ~fetch
-        fetching = measure(busy) - measure(union(kernels.start[working], kernels.end[working])) if fetch.any() else 0
-        talk = union(kernels.start[inside & communication], kernels.end[inside & communication])
+    for step, inside in by_step.items():
+        talking = communication[inside]
+        work, talks = inside[~talking], inside[talking]
+        busy = union(kernels.start[work], kernels.end[work])
+        fetched = fetch[work]
+        other = work[~fetched]
+        fetching = measure(busy) - measure(union(kernels.start[other], kernels.end[other])) if fetched.any() else 0
+        talk = union(kernels.start[talks], kernels.end[talks])
         every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
         low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
         lead = np.nan if previous is None or step in interrupted else max(low - previous, 0) / 1000
@@ -165,35 +168,43 @@ def reduce_course(rank: Rank) -> Course | None:
                 lead,
                 gap,
                 measure(alone) / 1000,
-                int((inside & ~communication).sum()),
-                float(kernels.duration[inside & fused].sum()),
+                len(work),
+                float(kernels.duration[inside[fused[inside]]].sum()),
             )
         )
         previous = high
-        talks = _once(kernels, np.flatnonzero(inside & communication)[: 4 * MOST_EXCHANGES])
+        talks = _once(kernels, talks[: 4 * MOST_EXCHANGES])
         exposed = owned(kernels.start[talks], kernels.end[talks], busy, RELEASE_NS) / 1000
         by_name: dict[str, float] = {}
         for name, own in zip(kernels.name[talks].tolist(), exposed.tolist(), strict=True):
             by_name[kernels.names[name]] = by_name.get(kernels.names[name], 0.0) + own
         exposed_by_name.append(by_name)
     columns = np.array(rows, float).T
-    work = placed & ~communication & ~fetch & ~fused
+    working = placed & ~communication & ~fetch & ~fused
     steps = tuple(kernels.steps[s] or "0" for s in order)
     middle = order[len(order) // 2]
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
     chain = None
     if whole and not fused.any():
-        chain = _chain(kernels, communication, placed & (kernels.step == middle), kernels.steps[middle] or "0")
+        chain = _chain(kernels, communication, by_step[middle], kernels.steps[middle] or "0")
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, work, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
-        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, work, order),
+        _speeds(kernels, working, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
+        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, working, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
         in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication))
         if whole else {},
-        updates(kernels, np.flatnonzero(placed & ~communication & (kernels.step == middle))) if whole else 0,
+        updates(kernels, by_step[middle][~communication[by_step[middle]]]) if whole else 0,
     )  # fmt: skip
+
+
+def _by_step(kernels: Kernels, placed: Mask) -> dict[int, Ints]:
+    """Step -> places of its kernels, the steps in the order in which they begin."""
+    at = np.flatnonzero(placed)
+    at = at[np.argsort(kernels.step[at], kind="stable")]
+    parts = np.split(at, np.flatnonzero(np.diff(kernels.step[at])) + 1)
+    return {int(kernels.step[part[0]]): part for part in sorted(parts, key=lambda part: int(part[0]))}
 
 
 def _communication(kernels: Kernels) -> Mask:
@@ -261,10 +272,9 @@ def _alone(begin: Floats, ends: Floats, start: float, end: float) -> bool:
     return until <= before and (not before or float(ends[before - 1]) <= start + ROUNDING_US)
 
 
-def _chain(kernels: Kernels, communication: Mask, inside: Mask, step: str) -> Chain | None:
+def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Chain | None:
     """One step as segments and collectives; None where it has no collective, or too many."""
-    talks = np.flatnonzero(inside & communication)
-    work = np.flatnonzero(inside & ~communication)
+    talks, work = inside[communication[inside]], inside[~communication[inside]]
     if not 0 < len(talks) <= MOST_EXCHANGES or not len(work):
         return None
     origin = int(min(kernels.start[talks[0]], kernels.start[work[0]]))

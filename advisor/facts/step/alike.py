@@ -8,6 +8,7 @@ step table cannot be true, unless that is so of most.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.device.course import COURSE
 from advisor.facts.recording.doubts import doubted_ranks
+from advisor.facts.recording.limits import section
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS, StepTimes
 
@@ -32,6 +34,27 @@ class Alike:
     """Those of the compared whose own step table cannot be true: as many as the others."""
 
 
+def _shared(times: Mapping[int, StepTimes], most: frozenset[int]) -> frozenset[int]:
+    """Other ranks with the same table, of which nothing but the wait before the step is told by another witness (their
+    kernels are lost), and whose steps last as long: the table that all of them have compares them."""
+    if not most:
+        return frozenset()
+    one = times[min(most)]
+    usual = np.median([times[rank].time.mean() for rank in most])
+    return frozenset(
+        rank
+        for rank, other in times.items()
+        if rank not in most and other.table == one.table and other.computing_has_idle == one.computing_has_idle
+        and _told(other) == _told(one)
+        and abs(other.time.mean() / usual - 1) <= section("start_gap")["telling_share"]
+    )  # fmt: skip
+
+
+def _told(one: StepTimes) -> set[str]:
+    """The phases that this rank's files tell."""
+    return {phase for phase in _MEASURED if phase in one.phases and np.isfinite(one.phases[phase]).any()}
+
+
 @computed
 def alike(run: Run) -> Alike:
     """The ranks whose steps are measured in the way most are; the others are told."""
@@ -43,10 +66,10 @@ def alike(run: Run) -> Alike:
     fetch = {rank for rank, course in courses.items() if np.nansum(course.fetching_us) > 0}
     ways: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for rank, one in believed.items():
-        told = tuple(p for p in _MEASURED if p in one.phases and np.isfinite(one.phases[p]).any())
+        told = frozenset(_told(one))
         ways[one.table, one.computing_has_idle, one.gap_from, told, not fetch or rank in courses].append(rank)
     largest: list[int] = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]), default=[])
-    most = frozenset(largest)
+    most = frozenset(largest) | _shared(believed, frozenset(largest))
     for other in run.ranks:
         if other.rank in believed and other.rank not in most:
             text = "its steps are measured in another way than those of most ranks; it is not compared with them"

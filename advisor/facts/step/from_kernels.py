@@ -16,6 +16,7 @@ from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
+from advisor.sources.streams.trace import Trace
 
 KINDS = (
     kind("operators.kernel_count", "count", "run rank", "kernels on the device per step",
@@ -95,7 +96,9 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     low = int(min((computing[0][0], *communication[0][:1])))
     high = int(max((computing[1][-1], *communication[1][-1:])))
     marks = [mark for mark in trace.steps if mark[1] < high]
-    if len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
+    if len(marks) > 1 and (behind := _behind(trace, marks, high)) is not None:
+        rows = [(name, start, end, 0) for name, start, end in behind]
+    elif len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
         ends = [
             then if follows(name, after) else end for (name, _, end), (after, then, _) in pairwise(marks)
         ]  # fmt: skip
@@ -110,6 +113,24 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     else:
         rows = [(marks[0][0] if marks else "0", max(marks[0][1], low) if marks else low, high, 0)]
     return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))
+
+
+def _behind(trace: Trace, marks: list[tuple[str, int, int]], high: int) -> list[tuple[str, int, int]] | None:
+    """Steps of a device that is behind its host by more than a step: from the start of the first kernel that was
+    launched in a mark to that of the next mark. None where the device keeps up, or launches are not told."""
+    lasts = float(np.median([end - start for _, start, end in marks]))
+    if high - marks[-1][2] <= lasts or not trace.launched.size:
+        return None
+    order = np.argsort(trace.launched, kind="stable")
+    launched = trace.launched[order]
+    found = []
+    for name, start, end in marks:
+        low, stop = np.searchsorted(launched, (start, end))
+        if low < stop:
+            found.append((name, int(trace.started[order[low:stop]].min())))
+    if len(found) < 2 or any(one[1] >= other[1] for one, other in pairwise(found)):
+        return None
+    return [(name, start, end) for (name, start), (_, end) in pairwise([*found, ("", high)])]
 
 
 def measure_facts(run: Run, facts: FactSet) -> Iterator[Fact]:

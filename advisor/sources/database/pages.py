@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -43,8 +44,10 @@ _LONGEST_NUMBER = 7
 """Bytes of a length or row number at most: longer ones are negative or beyond any file."""
 _LONGEST_HEADER = 127
 """Bytes of a header whose length is one byte."""
-_HEADERS = 16
-"""Different headers that are looked for among the rows of some pages; each costs a walk through those left."""
+_ENOUGH = 256
+"""Rows with the same header that are worth a walk through their columns of their own."""
+_MIX = np.int64(0x1E3779B97F4A7C15)
+"""Odd, so that multiplying keeps numbers apart."""
 _FEW = 3
 """Bytes that are cheaper to fetch one by one than as one number of eight."""
 
@@ -257,23 +260,25 @@ class _Leaves:
         """Place -> values of the wanted columns.
 
         Most rows begin as others do: headers that are the same say that the same kinds of values lie at the same
-        places behind. Rows that are left when some headers were dealt with are read value by value.
+        places behind. Rows whose headers are rare are read value by value.
         """
         own = {row_number: self._numbers(self._number)[0]} if row_number in wanted else {}
         parts: list[tuple[Ints, dict[int, npt.NDArray[Any]]]] = []
-        left = np.arange(len(self._record))
-        while left.size and len(parts) < _HEADERS and (header := self._header(int(left[0]))):
-            alike = self._alike(left, header)
-            mine, left = (left, left[:0]) if alike.all() else (left[alike], left[~alike])
-            parts.append((mine, dict(self._alike_values(mine, header, wanted, own))))
+        rare = [np.zeros(0, np.int64)]
+        for rows in self._alike():
+            if len(rows) >= _ENOUGH and (header := self._header(int(rows[0]))):
+                parts.append((rows, dict(self._alike_values(rows, header, wanted, own))))
+            else:
+                rare.append(rows)
+        left = np.sort(np.concatenate(rare))
         if left.size or not parts:
             parts.append((left, dict(self._any_values(left, wanted, own))))
         if len(parts) == 1:
             return parts[0][1]
         found = {place: np.empty(len(self._record), cells.dtype) for place, cells in parts[0][1].items()}
-        for mine, part in parts:
+        for rows, part in parts:
             for place, cells in part.items():
-                found[place][mine] = cells
+                found[place][rows] = cells
         return found
 
     def _header(self, row: int) -> bytes:
@@ -284,15 +289,19 @@ class _Leaves:
             self._data[start : start + size].tobytes() if 0 < size <= min(_LONGEST_HEADER, self._length[row]) else b""
         )
 
-    def _alike(self, rows: Ints, header: bytes) -> npt.NDArray[np.bool_]:
-        """Which of the rows have this header."""
-        record = self._record[rows]
-        alike = np.ones(len(rows), bool)
-        for place in range(0, len(header), 8):
-            part = header[place : place + 8]
-            told = int.from_bytes(part.ljust(8, b"\0"), "big", signed=True)
-            alike &= (self._word(record + place) & (-1 << 8 * (8 - len(part)))) == told
-        return alike
+    def _alike(self) -> list[Ints]:
+        """Rows whose records have the same header, together."""
+        size = self._data[self._record].astype(np.int64)
+        words = []
+        for place in range(0, min(int(size.max(initial=0)), _LONGEST_HEADER), 8):
+            behind = np.clip(place + 8 - size, 0, 8)
+            words.append(self._word(self._record + place) & (np.int64(-1) << 8 * behind))
+        if all((word == word[:1]).all() for word in words):
+            return [np.arange(len(size))]
+        mixed = reduce(lambda one, other: one * _MIX ^ other, words)
+        order = np.argsort(mixed, kind="stable")
+        new = np.any([np.diff(word[order]) != 0 for word in words], axis=0)
+        return np.split(order, np.flatnonzero(new) + 1)
 
     def _alike_values(
         self, rows: Ints, header: bytes, wanted: Mapping[int, Cells | Texts], own: Mapping[int | None, Ints]

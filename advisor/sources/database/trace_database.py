@@ -32,7 +32,7 @@ def read_trace(paths: Sequence[Path], note: Note) -> Trace | None:
         connection = connect(path)
         try:
             if columns_of(connection, "CANN_API"):
-                return _read(connection, path)
+                return _read(connection, path, note)
         except sqlite3.DatabaseError as error:
             note(str(path), f"is damaged, its timeline was left out: {error}")
         finally:
@@ -40,7 +40,7 @@ def read_trace(paths: Sequence[Path], note: Note) -> Trace | None:
     return None
 
 
-def _read(connection: sqlite3.Connection, path: Path) -> Trace:
+def _read(connection: sqlite3.Connection, path: Path, note: Note) -> Trace:
     texts = texts_of(connection)
     activities: dict[tuple[str, str], Activity] = {}
     spans: list[Spans] = []
@@ -54,7 +54,7 @@ def _read(connection: sqlite3.Connection, path: Path) -> Trace:
         steps = distinct_steps(
             [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
         )
-    launched, started = _links(connection, path)
+    launched, started = _links(connection, path, note)
     host = _joined(spans)
     empty = np.zeros(0, np.int64)
     return Trace(
@@ -182,7 +182,7 @@ def _joined(parts: Sequence[Spans]) -> Spans:
     return Spans(start, end, code, list(index))
 
 
-def _links(connection: sqlite3.Connection, path: Path) -> tuple[Ints, Ints]:
+def _links(connection: sqlite3.Connection, path: Path, note: Note) -> tuple[Ints, Ints]:
     """(launched, started) of device tasks that share a connection with a host interface, by start."""
     if not {"startNs", "connectionId"} <= columns_of(connection, "TASK") & columns_of(connection, "CANN_API"):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -199,6 +199,8 @@ def _links(connection: sqlite3.Connection, path: Path) -> tuple[Ints, Ints]:
     started = tasks["startNs"]
     linked = np.flatnonzero((at >= 0) & (started != NOTHING))
     linked = linked[identity[at[linked]] == tasks["connectionId"][linked]]
+    if not linked.size and identity.size and np.unique(tasks["connectionId"]).size > 1:
+        note(str(path), f"none of its {identity.size} host calls (CANN_API) leads to a task, though tasks have links")
     launched, started = launched[at[linked]], started[linked]
     usable = are_times(launched) & are_times(started)
     launched, started = launched[usable], started[usable]

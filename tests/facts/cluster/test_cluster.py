@@ -246,6 +246,17 @@ def test_ranks_measured_in_another_way_are_not_compared(tmp_path, spoil):
     assert any("measured in another way" in problem.problem for problem in measured.problems)
 
 
+def test_a_slow_rank_without_its_kernels_is_compared_by_the_table_that_all_have(tmp_path):
+    """Its own kernel table was lost: the step tables of all ranks tell all the same that it is the one who is late."""
+    scenario = replace(SMALL, framework="pytorch", faults=(Fault("slow_compute", 2, 0.4),))
+    whole, _ = facts_of(scenario, tmp_path)
+    (sorted(tmp_path.rglob("kernel_details.csv"))[2]).unlink()
+    rest = measure([tmp_path], None, Options(jobs=1)).facts
+    assert rest.value("rank.lateness_share", rank(2)) == pytest.approx(
+        whole.value("rank.lateness_share", rank(2)), rel=0.1
+    )
+
+
 def test_a_slow_card_slows_all_operator_types_alike(tmp_path):
     """What tells a slow card from more work is measured, not left to the reader: every type takes as much longer."""
     facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 1, 0.4),)), tmp_path)

@@ -25,6 +25,32 @@ def test_a_device_that_is_steps_behind_its_host_has_no_idle_step(tmp_path: Path)
     assert whole is not None and part is not None and part < whole + 0.1
 
 
+def test_a_step_of_a_device_that_is_behind_lasts_as_its_kernels_do(tmp_path: Path) -> None:
+    """The host marks five steps of 3 ms, and their kernels run for 30 ms each: the links from launch to start tell
+    which belong to which step."""
+    events: list[dict[str, object]] = [
+        {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+        for pid, name in ((1, "Python"), (2, "CANN"), (3, "Ascend Hardware"))
+    ]
+    for step in range(5):
+        mark = {"ph": "X", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "dur": 3000}
+        events.append(mark | {"ts": f"{1_000_000 + 3000 * step}.000"})
+        for number in range(10):
+            count = 10 * step + number
+            launch, start = f"{1_000_100 + 3000 * step + 200 * number}.000", f"{1_000_500 + 3000 * count}.000"
+            flow = {"name": f"HostToDevice{count}", "cat": "HostToDevice", "id": str(count)}
+            events += [
+                {"ph": "s", "pid": 2, "tid": 1, "ts": launch, **flow},
+                {"ph": "f", "bp": "e", "pid": 3, "tid": 2, "ts": start, **flow},
+                {"ph": "X", "name": "MatMulV2", "pid": 3, "tid": 2, "ts": start, "dur": 2990,
+                 "args": {"Task Type": "AI_CORE"}},
+            ]  # fmt: skip
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], ["step.time_us", "step.idle_share"], Options(jobs=1)).facts
+    assert facts.number("step.time_us", RUN) == pytest.approx(30_000, rel=0.01)
+    assert facts.number("step.idle_share", RUN) < 0.01
+
+
 @pytest.mark.parametrize("part", [0.35, 0.5, 0.8])
 def test_a_timeline_that_ends_within_a_step_does_not_idle_to_its_end(tmp_path: Path, part: float) -> None:
     """The step's mark was written before the kernels that the cut took away: what is behind these is not recorded."""

@@ -50,6 +50,12 @@ def test_links_that_are_no_numbers_are_told(intact: Path, tmp_path: Path) -> Non
     assert any("CANN_API hold no whole number in connectionId" in text for text in found)
 
 
+def test_links_that_lead_nowhere_are_told(intact: Path, tmp_path: Path) -> None:
+    """Calls and tasks have links, and no call leads to a task: what nobody could have recorded."""
+    found = _told(intact, tmp_path, "UPDATE CANN_API SET connectionId = 1 << 62")
+    assert any("leads to a task" in text for text in found)
+
+
 def test_a_table_without_row_numbers_is_read(intact: Path, tmp_path: Path) -> None:
     """SQLite keeps tables without them; nothing is said of their gaps and nothing breaks."""
     create = "CREATE TABLE NPU_INFO(id INTEGER, name TEXT, PRIMARY KEY (id, name)) WITHOUT ROWID"
