@@ -239,14 +239,15 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = dict(run.each(STEPS))
     has_steps = recording_of(run).has_steps
     recordings, courses = run.each(RECORDING), run.each(COURSE)
+    known = {rank.rank: rank.framework for rank in run.ranks}
+    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     for rank, reduction in run.each(KERNEL_STEPS).items():
         prepared = not has_steps and rank in recordings and recordings[rank].set_up_us > 0
-        fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank])
+        framework = frameworks.get(rank, "unknown")
+        fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank], framework)
         if (rank not in times or prepared or fuller) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
-    known = {rank.rank: rank.framework for rank in run.ranks}
-    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(_without_short_start(times, frameworks), courses, frameworks)
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
