@@ -172,12 +172,45 @@ def test_an_export_of_msprof_is_a_rank_and_only_its_newest_files_count(tmp_path)
 
 def test_loose_files_of_one_folder_are_one_rank_and_unknown_ones_are_named(tmp_path):
     """Files mailed around one by one, even with a prefix, are read."""
-    for name in ("rank4_step_trace_time.csv", "my_op_statistic (1).csv", "holiday.csv"):
+    for name in ("rank4_step_trace_time.csv", "my_op_statistic (1).csv"):
         (tmp_path / name).write_text(STEPS)
+    (tmp_path / "holiday.csv").write_text("Name,Type,Duration(us),Count\nsea,beach,3,4\n")
     profile = load_profile(sorted(tmp_path.iterdir()))
     assert ids(profile) == [4]
     assert sorted(profile.ranks[0].tables) == ["operator_types", "steps"]
     assert "not recognised by its name" in problems(profile)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "table"),
+    [
+        ("kernel_details.csv.txt", "Step Id,Name,Type,Start Time(us),Duration(us)\n1,mm,MatMul,1.000,2\n", "kernels"),
+        ("steps of tuesday.txt", STEPS, "steps"),
+        ("trace.json", '[{"ph": "M", "name": "process_name", "args": {"name": "Ascend Hardware"}}]', "trace"),
+        ("mine.json", '{"step1": {"collective": {"a": {"Communication Time Info": {}}}}}', "collectives"),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_file_is_known_by_what_it_holds(tmp_path, name, content, table, named):
+    """Forums take .txt only, frameworks let users choose the name of a timeline; content decides what a file is."""
+    (tmp_path / name).write_text(content)
+    profile = load_profile([tmp_path / name if named else tmp_path])
+    assert [table in rank.tables for rank in profile.ranks] == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("cuda.json", '{"traceEvents": [{"ph": "X", "name": "aten::add", "cat": "kernel"}]}'),
+        ("prices.csv", "Name,Count,Ratio(%)\na,1,2\n"),
+        ("notes.txt", "Name, Type, Duration and start of what we did\n"),
+        ("mine.db", "SQLite format 3\x00"),
+    ],
+)
+def test_what_other_programs_wrote_is_no_profile(tmp_path, name, content):
+    """A table of prices or a timeline of another vendor's card is not judged."""
+    (tmp_path / name).write_text(content)
+    assert load_profile([tmp_path]).ranks == []
 
 
 def test_loops_of_links_and_locked_folders_do_not_stop_the_search(make_rank, tmp_path):

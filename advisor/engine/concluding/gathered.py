@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from advisor.basics.units import show
+from advisor.basics.units import rank_list, show
 from advisor.knowledge.words import both
 from advisor.model import Evidence, Finding, Saving, Subject, Text
 
@@ -47,8 +47,10 @@ def _one(group: Sequence[Finding]) -> Finding:
     evidence: dict[Evidence, None] = {}
     for finding in (first, *others):
         evidence.update(dict.fromkeys(finding.evidence))
+    ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
     return replace(
         first,
+        subject=replace(first.subject, ranks=ranks) if first.subject.kind == "rank" else first.subject,
         message=both("summary.sentences", first=first.message, second=both("summary.also", subjects=_listed(others))),
         severity=max((f.severity for f in group), key=lambda s: s.rank),
         confidence=min((f.confidence for f in group), key=lambda c: c.rank),
@@ -60,7 +62,10 @@ def _one(group: Sequence[Finding]) -> Finding:
 
 
 def _listed(others: Sequence[Finding]) -> Text:
-    """The names with what each weighs; of many the heaviest, and how many more there are."""
+    """The names with what each weighs; of many the heaviest, and how many more there are; all of ranks."""
+    ranks = tuple(rank for f in others for rank in f.subject.ranks)
+    if all(f.subject.kind == "rank" for f in others) and ranks:
+        return both("summary.ranks" if len(ranks) > 1 else "summary.rank", ranks=rank_list(tuple(sorted(ranks))))
     named = [
         both("summary.also_one", subject=f.subject.id, amount=show(f.weight_us, "us")) if f.weight_us
         else Text(f.subject.id, f.subject.id)

@@ -74,6 +74,8 @@ KINDS = (
          formula="ratio of the types above which a twentieth of the kernel time lies", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
+    kind("rank.fetching_us", "us", "rank", "time per step in which only GetNext runs, waiting for data",
+         needs="kernels"),
     kind("rank.work_idle_us", "us", "rank", "idle time between kernels that its peers lack, part of its lateness",
          formula="own idle time × (1 − peers' median kernels ÷ own), at most what it idles more than they",
          needs="kernels"),
@@ -128,6 +130,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
+        if entry.late_us > 0 and cause == "data" and (course := run.each(COURSE).get(rank)) is not None:
+            fetching = float(course.fetching_us.mean())
+            yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)
         if rank in idling:
             yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
         if entry.late_us > 0 and entry.cause == "compute":

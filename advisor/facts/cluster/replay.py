@@ -41,12 +41,14 @@ class Change:
     compute: float | Floats = 1.0
     gap: float = 1.0
     lead_us: float = 0.0
+    fetch: float = 1.0
+    """Factor on waiting for data in GetNext, wherever in the step that is."""
 
     def beside(self, other: Change) -> Change:
         """Both at once: of each part the larger correction; what one adds, because it takes over work, stays added."""
         least, most = np.minimum(self.compute, other.compute), np.maximum(self.compute, other.compute)
         compute = np.where(most > 1, least * most, least)
-        return Change(compute, min(self.gap, other.gap), max(self.lead_us, other.lead_us))
+        return Change(compute, min(self.gap, other.gap), max(self.lead_us, other.lead_us), min(self.fetch, other.fetch))
 
     def times(self, other: Change) -> Change:
         """One after the other, where neither contains the other: a slow card takes longer for less work as well."""
@@ -125,12 +127,13 @@ def _events(chain: Chain, change: Change | None) -> tuple[list[int], list[float]
     """Of each event: what it waits for, how long it takes, its lag, and as a computing segment its length with its
     gaps, both after the change; and the first segment."""
     lag, length = chain.lag, chain.busy + chain.gap
+    fetching = chain.busy - chain.working
     if change is not None:
         talks = np.array([bool(name) for name in chain.name], bool)
         lag = np.where(talks & ~(lag > 0), lag, lag * change.gap)
         every = np.arange(len(chain.name))
         factor = change.compute if isinstance(change.compute, float) else np.take(change.compute, every, mode="clip")
-        length = chain.busy * factor + chain.gap * change.gap
+        length = chain.working * factor + fetching * change.fetch + chain.gap * change.gap
     first = next((i for i, name in enumerate(chain.name) if not name), -1)
     return chain.after.tolist(), chain.busy.tolist(), lag.tolist(), length.tolist(), first
 
@@ -156,7 +159,7 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
             return None
         rest = max(1 - over / own, 0.0)
         if part == "data":
-            changes[entry.rank] = Change(lead_us=min(over, own))
+            changes[entry.rank] = _fed(found.chains[entry.rank], min(over, own))
         elif part == "host":
             changes[entry.rank] = Change(gap=rest)
         else:
@@ -168,6 +171,12 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
                     changes[entry.rank].gap = max(1 - entry.work_idle_us / idle, 0.0)
                 _hand_over(run, found, entry.rank, others, changes)
     return changes
+
+
+def _fed(chain: Chain, over_us: float) -> Change:
+    """So much less waiting for data: in GetNext, each time it runs, as far as it waits there; else before the step."""
+    fetching = float(chain.fetching.sum())
+    return Change(lead_us=max(over_us - fetching, 0.0), fetch=max(1 - over_us / fetching, 0.0) if fetching > 0 else 1.0)
 
 
 def has_more_work(run: Run, entry: Lateness) -> bool:
@@ -189,7 +198,7 @@ def _hand_over(run: Run, found: Model, rank: int, late: Collection[int], changes
     chain, change = found.chains[rank], changes[rank]
     if not takers:
         return
-    own = np.where([not name for name in chain.name], chain.busy, 0.0)
+    own = np.where([not name for name in chain.name], chain.working, 0.0)
     gone = own * (1 - np.broadcast_to(change.compute, len(own)))
     part = 1 / (len(takers) + 1)
     changes[rank] = replace(change, compute=np.asarray(np.divide(own - gone * (1 - part), own, out=np.ones_like(own),
@@ -245,7 +254,7 @@ def sequence(chain: Chain) -> tuple[str, ...]:
 def blocks(chain: Chain) -> Floats:
     """Computing between each two collectives that it waits for, before the first and behind the last, microseconds."""
     at = places(chain)
-    work = np.where([not name for name in chain.name], chain.busy, 0.0)
+    work = np.where([not name for name in chain.name], chain.working, 0.0)
     return np.bincount(at, work, int(at[-1]) + 1).astype(np.float64)
 
 

@@ -31,9 +31,14 @@ _KINDS = (
 )  # fmt: skip
 
 
-@lru_cache(maxsize=1 << 15)
 def kind_of(name: str) -> str:
     """allreduce, allgather, … from any spelling of an operation's name: hcom_allReduce__586_0_1, AllReduce-op4582."""
+    return _kind_of(name.rstrip("0123456789_"))
+
+
+@lru_cache(maxsize=1 << 12)
+def _kind_of(name: str) -> str:
+    """The same of a name without the numbers at its end: tens of thousands of operations have few of these."""
     plain = re.sub(r"[^a-z]", "", name.lower())
     return next((kind for part, kind in _KINDS if part in plain), "other")
 

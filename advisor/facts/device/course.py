@@ -5,7 +5,7 @@ chain of computing segments and collectives that `replay.py` can run again.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -62,6 +62,13 @@ class Chain:
     after: Ints
     origin_ns: int = 0
     """When the first event started, on the host's clock."""
+    fetching: Floats = field(default_factory=lambda: np.zeros(0))
+    """What of `busy` GetNext takes, which waits for data; empty where no kernel fetches any."""
+
+    @property
+    def working(self) -> Floats:
+        """`busy` without waiting for data."""
+        return self.busy - self.fetching if self.fetching.size else self.busy
 
 
 @dataclass(frozen=True)
@@ -186,17 +193,28 @@ def reduce_course(rank: Rank) -> Course | None:
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
     chain = None
     if whole and not fused.any():
-        chain = _chain(kernels, communication, by_step[middle], kernels.steps[middle] or "0")
+        inside = by_step[middle]
+        chain = _chain(kernels, communication, inside, kernels.steps[middle] or "0")
+        if chain is not None and fetch[inside].any():
+            chain = replace(chain, fetching=_fetching(chain, kernels, inside[fetch[inside]]))
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
         _speeds(kernels, working, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, working, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
-        in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication))
-        if whole else {},
+        # names tell it where rows are missing, too
+        in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication)),
         updates(kernels, by_step[middle][~communication[by_step[middle]]]) if whole else 0,
     )  # fmt: skip
+
+
+def _fetching(chain: Chain, kernels: Kernels, fetches: Ints) -> Floats:
+    """What these kernels take of each computing segment in which they start, microseconds."""
+    segments = np.flatnonzero([not name for name in chain.name])
+    begin = (kernels.start[fetches] - chain.origin_ns) / 1000
+    at = segments[np.maximum(np.searchsorted(chain.start[segments], begin + ROUNDING_US, "right") - 1, 0)]
+    return np.minimum(np.bincount(at, kernels.duration[fetches], len(chain.name)), chain.busy)
 
 
 def _by_step(kernels: Kernels, placed: Mask) -> dict[int, Ints]:

@@ -324,6 +324,14 @@ def _is_limited(product: MatMul | None, moved: float, busiest: float | None, mac
     return busiest is not None and mac is not None and mac < busiest
 
 
+def _ending(name: str, most: int = 80) -> str:
+    """The last scopes of a long name, none of them cut."""
+    if len(name) <= most:
+        return name
+    scopes = name[-most:].partition("/")[2]
+    return f"…/{scopes}" if scopes else f"…{name[-most:]}"
+
+
 def _call(kernels: Kernels, signature: int) -> str:
     """The operator that spends most time with this signature, and its input shapes."""
     mine = kernels.signature == signature
@@ -333,13 +341,13 @@ def _call(kernels: Kernels, signature: int) -> str:
 
 def call_text(name: str, shapes: str) -> str:
     """An operator with its input shapes, where these are known, for a message."""
-    return ", ".join(filter(None, (operator_name(name)[-80:], shapes)))
+    return ", ".join(filter(None, (_ending(operator_name(name)), shapes)))
 
 
 def _place(timeline: Timeline, index: int) -> str:
     """A call as it is to be found in a viewer: operator, step, start in microseconds."""
     kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
-    name, start = operator_name(kernels.names[kernels.name[index]])[-80:], int(kernels.start[index])
+    name, start = _ending(operator_name(kernels.names[kernels.name[index]])), int(kernels.start[index])
     return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
 
 

@@ -57,8 +57,10 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     text = f"holds {lost} kernels fewer than {statistic} counts: rows are missing"
     if cut:
         text += (
-            f"; times by operator type come from {statistic}, and no idle time, step or shape is judged from the rest"
+            f"; times by operator type come from {statistic}, and no idle time, step or shape is judged from these rows"
         )
+    if cut and rank.has("steps"):
+        text += f"; idle time comes from {rank.tables['steps'].paths[0].name}"
     rank.note(file, text)
     return cut
 

@@ -32,25 +32,28 @@ def compute_more(steps: StepTimes, course: Course) -> bool:
     return kernels > told * (1 + limits["computing_share"]) and kernels - told > limits["of_step"] * length
 
 
-def are_fuller(steps: StepTimes, course: Course) -> bool:
+def are_fuller(steps: StepTimes, course: Course, framework: str) -> bool:
     """Whether the kernels are to be believed instead of the table: they compute more in every step it has, and their
-    steps are as long as the table's. Where the lengths differ too, either may be in another unit, unless the first rows
-    alone are shorter."""
+    steps are as long as the table's. Where the lengths differ too, either may be in another unit, unless the host ran
+    ahead."""
     rows, own = same_steps(steps, course)
     if len(rows) < len(steps.steps) or not course.complete or not compute_more(steps, course):
         return False
+    if fell_behind(steps, course, framework):
+        return True
     length = float(steps.time[rows].sum())
     spans = float((course.span_us + np.nan_to_num(course.lead_us))[own].sum())
-    return abs(spans - length) <= section("contradiction")["part_share"] * length or fell_behind(steps, course)
+    return abs(spans - length) <= section("contradiction")["part_share"] * length
 
 
-def fell_behind(steps: StepTimes, course: Course) -> bool:
+def fell_behind(steps: StepTimes, course: Course, framework: str) -> bool:
     """Whether the table's first rows hold less than their steps' kernels, in length and in computation, and the rest
     as much: rows that are windows of a host that ran ahead until the device's queue was full. What the device did
-    behind the last window stands in no row."""
+    behind the last window stands in no row. Where the queue holds all steps, all rows are short: believed of MindSpore
+    alone, whose rows are such windows, where kernels tell steps of one length and no other unit is behind it."""
     rows, own = same_steps(steps, course)
     computing, limits = steps.phases.get("computing"), section("contradiction")
-    if computing is None or not rows or not course.complete:
+    if computing is None or not rows or not course.complete or steps.table != "steps":
         return False
     told, kernels = computing[rows], course.computing_us[own]
     length, spans = steps.time[rows], (course.span_us + np.nan_to_num(course.lead_us))[own]
@@ -58,4 +61,7 @@ def fell_behind(steps: StepTimes, course: Course) -> bool:
     as_long = np.abs(length - spans) <= limits["part_share"] * spans
     whole = as_much & as_long
     short = ~whole & (told < kernels) & (length < spans)
-    return bool(short[0] and whole[-1] and (short | whole).all() and not (whole[:-1] & short[1:]).any())
+    even = bool(spans.max() <= limits["one_job_factor"] * spans.min())
+    queued = framework == "mindspore" and len(rows) > 1 and even and spans.sum() < limits["lost_factor"] * length.sum()
+    ordered = short[0] and (short | whole).all() and not (whole[:-1] & short[1:]).any()
+    return bool(ordered and (whole[-1] or queued))

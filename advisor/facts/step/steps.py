@@ -139,12 +139,18 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
 
 
 def _without_warm_up(times: StepTimes) -> StepTimes:
-    """Without a first step that is warm-up."""
+    """Without first steps that are warm-up: one that is far longer than the others, or a few that are longer than all
+    the others, which are alike."""
     ends = section("odd_ends")
     if len(times.steps) < ends["steps"]:
         return times
     typical = float(np.median(times.time[1:]))
     late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
+    for count in range(min(int(ends["most"]), len(times.steps) // int(ends["steps"])), 1, -1):
+        first, rest = times.time[:count], times.time[count:]
+        apart = float(first.min() - rest.max())
+        if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
+            return times.without(times.steps[:count], "warm-up")
     return times.without(times.steps[:1], "warm-up") if late else times
 
 
@@ -233,14 +239,15 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = dict(run.each(STEPS))
     has_steps = recording_of(run).has_steps
     recordings, courses = run.each(RECORDING), run.each(COURSE)
+    known = {rank.rank: rank.framework for rank in run.ranks}
+    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     for rank, reduction in run.each(KERNEL_STEPS).items():
         prepared = not has_steps and rank in recordings and recordings[rank].set_up_us > 0
-        fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank])
+        framework = frameworks.get(rank, "unknown")
+        fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank], framework)
         if (rank not in times or prepared or fuller) and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
-    known = {rank.rank: rank.framework for rank in run.ranks}
-    frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     times = settle(_without_short_start(times, frameworks), courses, frameworks)
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))

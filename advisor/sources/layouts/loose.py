@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, list_folder, natural
 from advisor.sources.layouts import ascend
 from advisor.sources.layouts.devices import run_in_turn, sample_cells, span_of, split_devices
+from advisor.sources.layouts.legacy import is_known as legacy_name
 from advisor.sources.metadata import Metadata, as_int, read_metadata
 from advisor.sources.text import tablefiles
+from advisor.sources.text.contents import ENDINGS, name_by_content
 
 _STEP = "step id"
 
 
 def judge(listing: Listing) -> Judgement:
     """Whether files of a profile lie in the folder itself."""
-    known = [name for name in listing.files if is_known(name)]
+    known = [path.name for path in _known(listing.path, listing.files)]
     if known:
         return Judgement("files", True, f"it holds {known[0]}" + (f" and {len(known) - 1} more" if known[1:] else ""))
-    return Judgement("files", False, "none of its files has the name of a profiler's file")
+    return Judgement("files", False, "none of its files has the name or the headings of a profiler's file")
 
 
 def is_known(name: str) -> bool:
@@ -34,15 +36,30 @@ def is_known(name: str) -> bool:
 
 def recognise(listing: Listing, base: Path) -> list[Rank]:
     """All files of a profile in this folder as one rank, or one for each that their names or their devices tell."""
-    return ranks_of(listing.path, [listing.path / name for name in listing.files if is_known(name)], base)
+    return ranks_of(listing.path, list(_known(listing.path, listing.files)), base)
+
+
+MOST_OPENED = 64
+"""Files of a folder, called as no profiler calls any, that are opened to see what they hold."""
+
+
+def _known(folder: Path, names: Sequence[str]) -> dict[Path, str]:
+    """The files of a profile, by name or else by content, with the names that they go by."""
+    found = {folder / name: name for name in names if is_known(name)}
+    others = (name for name in names if name.lower().endswith(ENDINGS) and folder / name not in found)
+    for name in islice((name for name in others if not legacy_name(name)), MOST_OPENED):
+        if (told := name_by_content(folder / name)) is not None:
+            found[folder / name] = told
+    return found
 
 
 def ranks_of(folder: Path, files: Sequence[Path], base: Path) -> list[Rank]:
     """The ranks whose files lie side by side in one folder."""
-    parts, left = _recordings(files)
+    names = {folder / path.name: path.name for path in files} | _known(folder, [path.name for path in files])
+    parts, left = _recordings(files, names)
     ranks: list[Rank] = []
     for number, part in parts:
-        split = split_devices(build_rank(folder, part, base))
+        split = split_devices(build_rank(folder, part, base, names))
         if number is not None and len(split) == 1 and not split[0].rank_known:
             split[0].rank, split[0].rank_known = number, True
             ascend.link_ranks(split[0])
@@ -52,11 +69,16 @@ def ranks_of(folder: Path, files: Sequence[Path], base: Path) -> list[Rank]:
     return ranks
 
 
-def _recordings(files: Sequence[Path]) -> tuple[list[tuple[int | None, list[Path]]], list[Path]]:
-    """(the rank it is, if that is told, its files) of each recording, and what is none's. Where the same table is there
-    several times, what varies in the names tells the recordings apart, and files of all kinds that have it in common
-    belong together."""
-    marks = {path: tablefiles.mark_of_file(path.name) for path in files}
+Part = tuple[int | None, list[Path]]
+"""The rank that a recording is, if that is told, and its files."""
+
+
+def _recordings(files: Sequence[Path], names: Mapping[Path, str]) -> tuple[list[Part], list[Path]]:
+    """The recordings, and what belongs to none of them. Where the same table is there several times, what varies in the
+    names tells the recordings apart, and files of all kinds that have it in common belong together."""
+    marks = {
+        path: tablefiles.mark_of_file(path.name, None if names[path] == path.name else names[path]) for path in files
+    }
     by_text: dict[str, list[Path]] = {}
     for path, mark in marks.items():
         by_text.setdefault(mark.text, []).append(path)
@@ -81,11 +103,11 @@ def _share_steps(tables: Sequence[Sequence[Path]]) -> bool:
     return any(len(one & two) > 1 for one, two in combinations(named, 2))
 
 
-def build_rank(folder: Path, files: Sequence[Path], base: Path) -> Rank:
-    """One rank from these files of one folder; metadata is looked for beside them and one level up."""
+def build_rank(folder: Path, files: Sequence[Path], base: Path, names: Mapping[Path, str]) -> Rank:
+    """One rank from these files of one folder, which go by these names; metadata lies beside or above."""
     rank = Rank(0, folder, base=base, rank_known=False)
     note = rank.note_path
-    rank.tables = tablefiles.find_tables(files, loose=True)
+    rank.tables = tablefiles.find_tables(files, loose=True, names=names)
     databases = [path for path in files if path.suffix.lower() == ".db"]
     metadata = _metadata_near(folder, rank)
     identity = ascend.add_databases(rank, databases, metadata, note)

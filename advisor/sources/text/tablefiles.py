@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from advisor.sources.folders import natural
 from advisor.sources.reference import TableRef
@@ -78,8 +79,12 @@ LONGEST_NUMBER = 5
 """Digits of a rank's number at most."""
 
 
-def mark_of_file(name: str) -> Mark:
-    """The mark of one file, without what the exporter itself put there."""
+def mark_of_file(name: str, as_if: str | None = None) -> Mark:
+    """The mark of one file, without what the exporter itself put there; of one that is not called as profilers do, but
+    holds what they call `as_if`, whatever stands before its ending."""
+    if as_if is not None:
+        before = name.partition(".")[0].replace(as_if.partition(".")[0], "")
+        return mark_of_file(f"{before}_{as_if}" if before else as_if)
     for pattern, kinds, _ in _LOOSE:
         if (found := pattern.fullmatch(name)) is not None:
             after = _OF_EXPORT.sub("", found["after"])
@@ -102,12 +107,14 @@ def newest_export(paths: Iterable[Path]) -> list[Path]:
     return [path for path in ordered if stamps[path] == last]
 
 
-def find_tables(paths: Iterable[Path], *, loose: bool = False) -> dict[str, TableRef]:
-    """table -> reference, from the files of one rank."""
+def find_tables(
+    paths: Iterable[Path], *, loose: bool = False, names: Mapping[Path, str] = MappingProxyType({})
+) -> dict[str, TableRef]:
+    """table -> reference, from the files of one rank; `names` of those that go by another one than their own."""
     by_table: dict[str, tuple[str, list[Path]]] = {}
     paths = list(paths)
     for path in paths:
-        known = tables_of_file(path.name, loose=loose)
+        known = tables_of_file(names.get(path, path.name), loose=loose)
         if known is None or (path.suffix == ".gz" and path.with_suffix("") in paths):  # the same once more
             continue
         for table in known[0]:

@@ -38,6 +38,14 @@ def test_other_rules_keep_a_finding_for_each_subject():
     assert [f.subject.id for f in mixed] == ["Conv2D", "MatMulV2"]
 
 
+def test_ranks_of_one_origin_are_one_finding_about_all_of_them():
+    """One variable of the job, seen by eight processes, is told once, with the ranks."""
+    each = [replace(finding(str(n), 0.0), subject=Subject("rank", str(n), (n,)), saving=None) for n in range(8)]
+    (one,) = merge(each, together={"R1"})
+    assert one.subject.ranks == tuple(range(8))
+    assert one.message.en == "0 computes. The same holds for ranks 1-7."
+
+
 def test_of_many_the_heaviest_are_named():
     """A list of forty types fits no sentence."""
     (one,) = merge([finding(f"Type{n:02}", 100.0 - n) for n in range(40)], together={"R1"})

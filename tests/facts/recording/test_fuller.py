@@ -75,21 +75,23 @@ def test_kernels_without_steps_contradict_no_table_of_several(folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("computing", "length", "behind"),
+    ("computing", "length", "framework", "behind"),
     [
-        ([12, 44, 117, 116, 117], [12, 98, 238, 238, 237], True),
-        ([117, 117, 117, 117, 117], [238, 238, 238, 238, 238], False),
-        ([0.12, 0.44, 0.117, 0.116, 0.117], [0.12, 0.98, 0.238, 0.238, 0.237], False),
-        ([117, 44, 117, 116, 117], [238, 98, 238, 238, 237], False),
-        ([12, 44, 60, 60, 60], [12, 98, 120, 120, 120], False),
+        ([12, 44, 117, 116, 117], [12, 98, 238, 238, 237], "pytorch", True),
+        ([117, 117, 117, 117, 117], [238, 238, 238, 238, 238], "mindspore", False),
+        ([0.12, 0.44, 0.117, 0.116, 0.117], [0.12, 0.98, 0.238, 0.238, 0.237], "mindspore", False),
+        ([117, 44, 117, 116, 117], [238, 98, 238, 238, 237], "mindspore", False),
+        ([12, 44, 60, 60, 60], [12, 98, 120, 120, 120], "pytorch", False),
+        ([0, 3, 3, 3, 3], [3.5] * 5, "mindspore", True),
+        ([0, 3, 3, 3, 3], [3.5] * 5, "pytorch", False),
     ],
-    ids=["queue filling", "as long", "another unit", "a hole", "none whole"],
+    ids=["queue filling", "as long", "another unit", "a hole", "none whole", "all queued", "rows of the device"],
 )
-def test_rows_shorter_until_the_queue_is_full_are_no_damage(computing, length, behind):
+def test_rows_shorter_until_the_queue_is_full_are_no_damage(computing, length, framework, behind):
     """Windows of a host that runs ahead hold less at first and a whole step each later; other tables that tell less
     than the kernels contradict them."""
     names = tuple("12345")
     steps = StepTimes(names, np.array(length, float), {"computing": np.array(computing, float)}, "steps")
     full, none = np.full(5, 117.0), np.zeros(5)
     course = Course(names, full, none, none, none + 1, full + 3, np.full(5, 9), {})
-    assert fell_behind(steps, course) is behind
+    assert fell_behind(steps, course, framework) is behind

@@ -38,7 +38,7 @@ def test_a_step_of_a_device_that_is_behind_lasts_as_its_kernels_do(tmp_path: Pat
         for number in range(10):
             count = 10 * step + number
             launch, start = f"{1_000_100 + 3000 * step + 200 * number}.000", f"{1_000_500 + 3000 * count}.000"
-            flow = {"name": "HostToDevice", "cat": "HostToDevice", "id": str(count)}
+            flow = {"name": f"HostToDevice{count}", "cat": "HostToDevice", "id": str(count)}
             events += [
                 {"ph": "s", "pid": 2, "tid": 1, "ts": launch, **flow},
                 {"ph": "f", "bp": "e", "pid": 3, "tid": 2, "ts": start, **flow},

@@ -48,6 +48,14 @@ def test_a_long_first_step_is_warm_up_and_a_short_last_one_incomplete():
     assert reasons == [("0", "warm-up"), ("4", "incomplete")]
 
 
+def test_a_few_first_steps_that_lie_apart_from_all_others_are_warm_up():
+    """A clock that ramps up slows two steps by half as little as a compilation; steps that merely vary are kept."""
+    kept = steady(run_of(r0=times([140, 138, 100, 101, 99, 102, 100], [0] * 7, [0] * 7)))[0]
+    assert kept.steps == ("2", "3", "4", "5", "6")
+    noisy = steady(run_of(r0=times([140, 138, 100, 125, 99, 130, 100], [0] * 7, [0] * 7)))[0]
+    assert noisy.steps == tuple("0123456")
+
+
 def test_a_device_behind_its_host_idles_in_the_first_step_only():
     """Steps from mark to mark: the first one begins before any of the device's work, and says nothing of the others."""
     late = StepTimes(("0", "1", "2"), np.full(3, 100.0), {"idle": np.array([80.0, 0.1, 0.1])}, "kernels")
