@@ -138,12 +138,18 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
     )
 
 
-def _without_warm_up(times: StepTimes) -> StepTimes:
+def _without_warm_up(times: StepTimes, *, serves: bool = False) -> StepTimes:
     """Without first steps that are warm-up: one that is far longer than the others, or a few that are longer than all
-    the others, which are alike."""
+    the others, which are alike. What `serves` is often run once before it is measured: the pause behind that run, which
+    stands in the second step, belongs to it."""
     ends = section("odd_ends")
     if len(times.steps) < ends["steps"]:
         return times
+    if serves and len(times.steps) > ends["steps"] and "start_gap" in times.phases:
+        usual, working = times.time[2:], float(times.time[1] - np.nan_to_num(times.phases["start_gap"])[1])
+        most = ends["longer_factor"] * float(usual.max())
+        if times.time[1] > most and times.time[0] <= most and working <= most:
+            return times.without(times.steps[:2], "warm-up")
     typical = float(np.median(times.time[1:]))
     late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
     for count in range(min(int(ends["most"]), len(times.steps) // int(ends["steps"])), 1, -1):
@@ -251,7 +257,8 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = settle(_without_short_start(times, frameworks), courses, frameworks)
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
-    times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
+    serves = recording_of(run).kind == "inference"
+    times = _met_again(_on_all({rank: _without_warm_up(t, serves=serves) for rank, t in times.items()}))
     times = _following_nothing(times)
     return dict(sorted(_on_all({rank: _without_cut_end(t) for rank, t in times.items()}).items()))
 
