@@ -54,6 +54,9 @@ def test_a_few_first_steps_that_lie_apart_from_all_others_are_warm_up():
     assert kept.steps == ("2", "3", "4", "5", "6")
     noisy = steady(run_of(r0=times([140, 138, 100, 125, 99, 130, 100], [0] * 7, [0] * 7)))[0]
     assert noisy.steps == tuple("0123456")
+    slow = times([140, 138, 100, 101, 99, 102, 100], [0] * 7, [0] * 7)
+    waiting = times([100, 101, 100, 101, 99, 102, 100], [40, 37] + [0] * 5, [0] * 7)
+    assert steady(run_of(r0=slow, r1=waiting, r2=waiting))[0].steps == tuple("0123456")
 
 
 def test_a_device_behind_its_host_idles_in_the_first_step_only():
