@@ -13,6 +13,7 @@ from benchmarks.simulator import Fault, Scenario, Simulation, simulate, write_pr
 from benchmarks.simulator.communication_files import group_key
 from benchmarks.simulator.physics import transport
 from benchmarks.simulator.recordings import RECORDINGS
+from benchmarks.simulator.writers import write_info
 
 EPOCH_NS = 1_700_000_000_000_000_000
 CORPUS_LIMIT = 8_000_000
@@ -68,8 +69,7 @@ def write_databases(run: Simulation, folder: Path) -> None:
         root = folder / f"{run.scenario.host_name(rank)}_{4000 + rank}_20240101{rank:09d}_ascend_pt"
         output = root / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True, exist_ok=True)
-        info = {"config": {"common_config": {}, "experimental_config": {"_export_type": "db"}}, "rank_id": rank}
-        (root / f"profiler_info_{rank}.json").write_text(json.dumps(info))
+        write_info(run, rank, root)
         _fill(output / f"ascend_pytorch_profiler_{rank}.db", run, rank)
 
 

@@ -48,7 +48,7 @@ def write_profile(run: Simulation, folder: str | Path, trace: bool = False) -> l
         root = base / f"{host}_{4000 + rank}_20240101{rank:09d}_ascend_{suffix}"
         output = root / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True, exist_ok=True)
-        _write_info(run, rank, root)
+        write_info(run, rank, root)
         _write_steps(run, rank, output)
         if scenario.kernels:
             _write_kernels(run, rank, output)
@@ -67,7 +67,8 @@ def stamp(run: Simulation, rank: int, us: float) -> str:
     return f"{EPOCH_US + ns // 1000}.{ns % 1000:03d}"
 
 
-def _write_info(run: Simulation, rank: int, root: Path) -> None:
+def write_info(run: Simulation, rank: int, root: Path) -> None:
+    """What the profiler was asked for, and where it is told, the communication groups; `root` is the rank's folder."""
     s = run.scenario
     schedule = {"wait": 0, "active": s.steps, "warmup": 1, "repeat": 1, "skip_first": s.first_step - 1}
     level = f"Level{s.level}"

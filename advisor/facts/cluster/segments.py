@@ -2,7 +2,8 @@
 
 A hot expert is on another rank in each layer. Over the whole step all ranks compute equally long, and yet each
 exchange waits for somebody. So ranks are compared in each stretch of computing between two collectives that computing
-waits for, and the step is replayed with the uneven stretches even.
+waits for, and the step is replayed with the uneven stretches even. What a slow card takes longer for its work is not
+uneven work: each rank counts as if its card were as fast as the others.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
-from advisor.facts.cluster.peers import spread
+from advisor.facts.cluster.peers import kernel_speeds, spread
 from advisor.facts.cluster.replay import Change, blocks, gain, model, places, sequence
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
@@ -59,6 +60,7 @@ def uneven_segments(run: Run) -> Uneven | None:
     if found is None:
         return None
     changes: dict[int, Change] = {}
+    speeds = kernel_speeds(run)
     over_us = whole_us = 0.0
     lasts: set[int] = set()
     behind: Counter[str] = Counter()
@@ -69,7 +71,7 @@ def uneven_segments(run: Run) -> Uneven | None:
         if len(ranks) < 3 or len(orders) > 1:
             continue
         order = orders.pop()
-        work = np.array([blocks(found.chains[rank]) for rank in ranks])
+        work = np.array([blocks(found.chains[rank]) / speeds.get(rank, 1.0) for rank in ranks])
         uneven = _uneven(work)
         mean, last = work.mean(axis=0), work.argmax(axis=0)
         above = np.where(uneven, work - mean, 0.0)

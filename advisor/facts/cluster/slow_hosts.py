@@ -99,6 +99,8 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, balance:
         ranks = members[host]
         guilty = [late[r] for r in ranks if late[r].late_us > 0 and late[r].cause == cause]
         slow = [entry for entry in guilty if entry.parts[cause] >= over / ALIKE]
+        if not slow:  # those whom the cause costs most are not late for it
+            continue
         others = [late[r] for r in late if layout.host.get(r) != host]
         steadiness = float(np.median([late[r].steadiness for r in ranks]))
         gain, _ = joint_gain(run, slow, replayed=host in worst)

@@ -203,8 +203,8 @@ def reduce_course(rank: Rank) -> Course | None:
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, working, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
-        in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication))
-        if whole else {},
+        # names tell it where rows are missing, too
+        in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication)),
         updates(kernels, by_step[middle][~communication[by_step[middle]]]) if whole else 0,
     )  # fmt: skip
 

@@ -45,7 +45,8 @@ class Places:
     steps: tuple[str, ...]
     recurring_us: Floats
     """In the stretches at the place where most recurs, in each step; NaN where the recording ends before it."""
-    recurring: int
+    recurring: Floats
+    """… and how many these are."""
     before: str
     after: str
     sources: tuple[Source, ...]
@@ -76,7 +77,7 @@ def reduce(rank: Rank) -> Places | None:
     if len(recurring) > 1 and (end[here] >= windows.end[step[here]]).all():
         recurring[-1] = np.nan  # it lies between two steps, and none follows the last one
     return Places(
-        float(length.sum()), longest, windows.names, recurring, int(here.sum()),
+        float(length.sum()), longest, windows.names, recurring, sums(step[here], here[here], len(windows.names)),
         names[top // len(names)], names[top % len(names)],
         (rank.source("kernels", "start_ns", "duration_us", "type"),),
     )  # fmt: skip
@@ -106,15 +107,25 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("timeline.concentrated_share", RUN, sum(one.longest_us for one in found) / idle, *sources)
     top = max(found, key=lambda one: float(np.nansum(one.recurring_us)))
     same = {rank: one for rank, one in ranks.items() if (one.before, one.after) == (top.before, top.after)}
-    recurring = sum(float(np.nansum(one.recurring_us)) for one in same.values())
-    count = sum(one.recurring for one in same.values())
-    per_step = [
-        scale(run, rank, one.steps).per_step(np.nan_to_num(one.recurring_us, nan=float(np.nanmean(one.recurring_us))))
-        for rank, one in same.items()
-    ]
-    yield from fact("timeline.recurring_share", RUN, recurring / idle, *sources)
+    recurring, count, per_step = 0.0, 0, 0.0
+    for rank, one in same.items():
+        per = scale(run, rank, one.steps)
+        counted = (per.chosen > 0) & np.isfinite(one.recurring_us)
+        if counted.any():
+            us = float(one.recurring_us[counted].mean())
+            recurring += float(np.nansum(one.recurring_us[counted]))
+            count += int(one.recurring[counted].sum())
+            per_step += per.per_step(np.nan_to_num(one.recurring_us, nan=us))
+    if not count:
+        return
+    yield from fact(
+        "timeline.recurring_share",
+        RUN,
+        sum(float(np.nansum(one.recurring_us)) for one in same.values()) / idle,
+        *sources,
+    )
     yield from fact("timeline.recurring_us", RUN, recurring / count, *sources)
-    yield from fact("timeline.recurring_step_us", RUN, sum(per_step) / len(found), *sources)
+    yield from fact("timeline.recurring_step_us", RUN, per_step / len(found), *sources)
     yield from fact("timeline.recurring_count", RUN, count, *sources)
     yield from fact("timeline.recurring_before", RUN, top.before or None, *sources)
     yield from fact("timeline.recurring_after", RUN, top.after or None, *sources)

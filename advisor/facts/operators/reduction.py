@@ -326,7 +326,10 @@ def _is_limited(product: MatMul | None, moved: float, busiest: float | None, mac
 
 def _ending(name: str, most: int = 80) -> str:
     """The last scopes of a long name, none of them cut."""
-    return name if len(name) <= most else "…/" + name[-most:].partition("/")[2]
+    if len(name) <= most:
+        return name
+    scopes = name[-most:].partition("/")[2]
+    return f"…/{scopes}" if scopes else f"…{name[-most:]}"
 
 
 def _call(kernels: Kernels, signature: int) -> str:

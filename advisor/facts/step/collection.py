@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.recording.kind import RECORDING
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import COLLECTION, Fact, Source
@@ -138,8 +139,9 @@ def _schedule(schedule: Mapping[str, int], source: Source) -> Iterator[Fact]:
 
 def _steps(run: Run) -> Iterator[Fact]:
     times = {rank: t for rank, t in steady(run).items() if t.table in ("steps", "step_phases")}
-    if not times:
-        return
+    marks = {mark for one in run.each(RECORDING).values() for mark in one.marks}
+    if not times or not marks & {"steps", "phases"}:
+        return  # a row without a step's name is the whole recording, of which nobody knows how many steps it holds
     counts = [len(t.steps) + len(t.excluded) for t in times.values()]
     sources = next(iter(times.values())).sources
     yield from fact("collection.steps_recorded", COLLECTION, int(np.min(counts)), *sources, samples=len(counts))
@@ -148,4 +150,4 @@ def _steps(run: Run) -> Iterator[Fact]:
     yield from fact("collection.step_counts_differ", COLLECTION, len(set(counts)) > 1, *sources, samples=len(counts))
 
 
-FAMILIES = (Family("collection", KINDS, measure, uses=(STEPS,)),)
+FAMILIES = (Family("collection", KINDS, measure, uses=(STEPS, RECORDING)),)

@@ -18,6 +18,9 @@ KINDS = (
     kind("run.world_is_stated", "bool", "run", "a file gives that number as such; communication groups and ranks at "
          "hand show how many there were at least"),
     kind("run.missing_ranks", "count", "run", "ranks that took part and left no files here"),
+    kind("run.number_holes", "count", "run", "numbers between those of the ranks at hand that none of them has: some "
+         "are missing, or these are different runs",
+         formula="highest − lowest number + 1 − ranks at hand"),
     kind("run.framework", "text", "run", "mindspore, pytorch or unknown"),
     kind("run.layout", "text", "run", "how the files are laid out (contract: profile.layout)"),
     kind("run.device_count", "count", "run", "accelerators named by the files"),
@@ -36,6 +39,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("run.world_is_told", RUN, profile.world_is_told)
     yield from fact("run.world_is_stated", RUN, profile.world_is_stated)
     yield from fact("run.missing_ranks", RUN, world - present)
+    numbers = [rank.rank for rank in profile.ranks]
+    yield from fact("run.number_holes", RUN, max(numbers) - min(numbers) + 1 - present if numbers else None)
     yield from fact("run.framework", RUN, framework_of(run))
     yield from fact("run.layout", RUN, profile.layout)
     devices = {(rank.host, rank.device) for rank in profile.ranks if rank.device}

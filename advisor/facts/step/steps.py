@@ -138,20 +138,38 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
     )
 
 
-def _without_warm_up(times: StepTimes) -> StepTimes:
-    """Without first steps that are warm-up: one that is far longer than the others, or a few that are longer than all
-    the others, which are alike."""
+def _without_warm_up(times: StepTimes, *, serves: bool = False) -> StepTimes:
+    """Without a first step that is warm-up. What `serves` is often run once before it is measured: the pause behind
+    that run, which stands in the second step, belongs to it."""
     ends = section("odd_ends")
     if len(times.steps) < ends["steps"]:
         return times
+    if serves and len(times.steps) > ends["steps"] and "start_gap" in times.phases:
+        usual, working = times.time[2:], float(times.time[1] - np.nan_to_num(times.phases["start_gap"])[1])
+        most = ends["longer_factor"] * float(usual.max())
+        if times.time[1] > most and times.time[0] <= most and working <= most:
+            return times.without(times.steps[:2], "warm-up")
     typical = float(np.median(times.time[1:]))
     late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
-    for count in range(min(int(ends["most"]), len(times.steps) // int(ends["steps"])), 1, -1):
-        first, rest = times.time[:count], times.time[count:]
-        apart = float(first.min() - rest.max())
-        if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
-            return times.without(times.steps[:count], "warm-up")
     return times.without(times.steps[:1], "warm-up") if late else times
+
+
+def _without_ramp(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without a few first steps that are longer than all the others, which are alike, by what most ranks do themselves:
+    clocks and caches warm up everywhere, and where one rank is slow its peers only wait."""
+    ends = section("odd_ends")
+    ramps: dict[int, tuple[str, ...]] = {}
+    for rank, one in times.items():
+        own = one.time - np.nan_to_num(one.phases.get("exposed", np.zeros(len(one.time))))
+        for count in range(min(int(ends["most"]), len(one.steps) // int(ends["steps"])), 1, -1):
+            first, rest = own[:count], own[count:]
+            apart = float(first.min() - rest.max())
+            if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
+                ramps[rank] = one.steps[:count]
+                break
+    if 2 * len(ramps) <= len(times):
+        return times
+    return _on_all({rank: one.without(ramps.get(rank, ()), "warm-up") for rank, one in times.items()})
 
 
 def _without_short_start(times: dict[int, StepTimes], frameworks: Mapping[int, str]) -> dict[int, StepTimes]:
@@ -251,7 +269,9 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = settle(_without_short_start(times, frameworks), courses, frameworks)
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
-    times = _met_again(_on_all({rank: _without_warm_up(t) for rank, t in times.items()}))
+    serves = recording_of(run).kind == "inference"
+    times = _on_all({rank: _without_warm_up(t, serves=serves) for rank, t in _without_ramp(times).items()})
+    times = _met_again(times)
     times = _following_nothing(times)
     return dict(sorted(_on_all({rank: _without_cut_end(t) for rank, t in times.items()}).items()))
 

@@ -133,6 +133,7 @@ def used(report: Report, lang: str) -> str:
     step, ends = report.accounting.step_us, told.best_step_us
     if ends is not None and step - ends[0] >= SMALL * step:
         low, high = show(ends[0], "us"), show(ends[1], "us")
-        one = "best_one" if low == high else "best"
-        said.append(word(lang, f"use.{one}", low=low, high=high))
+        ends_apart = "best" if low != high else "best_one"
+        typical = "typical_" if len(report.profile.ranks) > 1 else ""  # a slow rank among several is no part of it
+        said.append(word(lang, f"use.{typical}{ends_apart}", low=low, high=high))
     return reduce(lambda first, second: word(lang, "summary.sentences", first=first, second=second), said)

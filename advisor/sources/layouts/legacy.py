@@ -61,6 +61,7 @@ _WITHOUT_USE = (
     r"gpu_activity_data_[0-9]+\.csv", r"cpu_op_execute_timestamp_[0-9]+\.txt", r"(?:cpu|gpu)_framework_[0-9]+\.txt",
     r"cpu_ms_memory_record_[0-9]+\.txt", r"host_ips_mapping\.txt", r"hccl\.json", r"task_id_full_op_name.*\.json",
 )  # fmt: skip
+_KNOWN = re.compile("|".join(f"(?:{each})" for each in (*_OWN.values(), *_SHARED.values(), _DATA, *_WITHOUT_USE)))
 _NEWER = ("FRAMEWORK", "ASCEND_PROFILER_OUTPUT")
 _OF_ALL = ("parallel_mode", "stage_num", "rank_size", "stage_devices", "context_mode", "ms_version")
 """Settings that hold for all ranks of a run: one rank's file tells them for the others."""
@@ -76,7 +77,7 @@ Files = Mapping[str, Sequence[Path]]
 
 def is_known(name: str) -> bool:
     """Whether a file name belongs to this layout, read by the advisor or not."""
-    return any(re.fullmatch(p, name) for p in (*_OWN.values(), *_SHARED.values(), _DATA, *_WITHOUT_USE))
+    return _KNOWN.fullmatch(name) is not None
 
 
 def judge(listing: Listing) -> Judgement:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 
 from advisor.sources.base import Rank
@@ -16,7 +16,7 @@ from advisor.sources.layouts.devices import run_in_turn, sample_cells, span_of, 
 from advisor.sources.layouts.legacy import is_known as legacy_name
 from advisor.sources.metadata import Metadata, as_int, read_metadata
 from advisor.sources.text import tablefiles
-from advisor.sources.text.contents import name_by_content
+from advisor.sources.text.contents import ENDINGS, name_by_content
 
 _STEP = "step id"
 
@@ -46,8 +46,8 @@ MOST_OPENED = 64
 def _known(folder: Path, names: Sequence[str]) -> dict[Path, str]:
     """The files of a profile, by name or else by content, with the names that they go by."""
     found = {folder / name: name for name in names if is_known(name)}
-    others = [name for name in names if not legacy_name(name) and folder / name not in found]
-    for name in others[:MOST_OPENED]:
+    others = (name for name in names if name.lower().endswith(ENDINGS) and folder / name not in found)
+    for name in islice((name for name in others if not legacy_name(name)), MOST_OPENED):
         if (told := name_by_content(folder / name)) is not None:
             found[folder / name] = told
     return found

@@ -149,6 +149,8 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
     if lost:
         note(str(path), f"{lost} of {len(rows)} operations have children that are no operations' numbers", _OPERATIONS)
     fed = Counter(child for row in rows for child in row["children"])
+    if len(rows) > 1 and not fed and not any(row["parent"] is not None for row in rows):
+        note(str(path), "tells of no operation which others it draws from: no tree", _OPERATIONS)
     own = {row["op_id"] for row in rows if row["op_id"] in row["children"]}
     twice = sorted({child for child, times in fed.items() if times > 1 and child != UNTOLD} | own)
     if twice:

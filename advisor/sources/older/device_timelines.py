@@ -216,7 +216,8 @@ def _exchanged(events: list[dict[str, Any]], computing: Sequence[_Row]) -> list[
         (str(about.get("Stream Id", "")), kind, *times)
         for event in events
         if event.get("ph") == "X" and isinstance(about := event.get("args"), Mapping)
-        and _CARRIES.match(kind := str(about.get("Task Type", ""))) and (times := _times(event)) is not None
+        and _CARRIES.match(kind := str(about.get("Task Type", "")))
+        and (times := _times(event)) is not None and math.isfinite(times[1])
     ]  # fmt: skip
     planes = {stream for stream, kind, *_ in tasks if kind == _MEETS}
     work = sorted(start for *_, start, _ in computing)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import sqlite3
+from functools import lru_cache
 from pathlib import Path
 
 from advisor.sources.database.dbfile import open_database
 from advisor.sources.reference import nothing
-from advisor.sources.text.csvfiles import match_columns, read_rows, split_heading
+from advisor.sources.text.csvfiles import match_columns, read_rows
 from advisor.sources.text.textfiles import TooLarge, require_file
 from advisor.tables import TABLES
 
-_ENDINGS = (".csv", ".txt", ".json", ".db")
-_READ = 1 << 18
-"""Bytes of a file's beginning and of its end that are looked at."""
+ENDINGS = (".csv", ".txt", ".json", ".db")
+_FIRST, _READ = 1 << 14, 1 << 18
+"""Bytes of a file's beginning that are looked at; of a timeline's, and of its end."""
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 _LEAST_COLUMNS = 4
-"""Known headings that make a table one of a profile's; one of them names a unit, as other people's seldom do."""
+"""Known headings that make a table one of a profile's; one of them names a unit, as others seldom do."""
+_UNITS = (b"(us)", b"(ms)", b"(ns)", b"(kb)", b"(mb)", b"(not overlapped)")
 _QUERY_S = 2.0
 _NAMES = {
     "steps": "step_trace_time.csv", "iterations": "step_trace_0.csv", "kernels": "kernel_details.csv",
@@ -38,36 +42,51 @@ _OF_JSON = (
 
 def name_by_content(path: Path) -> str | None:
     """How a profiler would have called this file; None where it is none of a profile's, as far as its ends show."""
-    if path.suffix.lower() not in _ENDINGS:
+    if not path.name.lower().endswith(ENDINGS):
         return None
     try:
-        size = require_file(path)
+        status = path.stat()
+    except OSError:
+        return None
+    return _name(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _name(path: Path, size: int, changed: int) -> str | None:
+    """Each file is looked at once, whoever asks."""
+    del changed
+    try:
+        require_file(path)
         with path.open("rb") as stream:
-            data = stream.read(_READ)
-            if size > 2 * _READ:
-                stream.seek(size - _READ)
-                data += stream.read()
-        if data.startswith(b"SQLite format 3\x00"):
-            with open_database(path, limit_s=_QUERY_S) as database:
-                return _DATABASE if _OF_DATABASE & database.tables.keys() else None
-        if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{"):
+            data = stream.read(_FIRST)
+            if data.startswith(b"SQLite format 3\x00"):
+                return _of_database(path)
+            if data.lstrip(_BLANK)[:1] not in (b"[", b"{"):
+                heading = data.replace(b"\x00", b"").partition(b"\n")[0].lower()
+                return _of_table(path) if any(unit in heading for unit in _UNITS) else None
+            if b'"ph"' in data:
+                data += stream.read(_READ)
+                stream.seek(max(size - _READ, 0))
+                data += stream.read(_READ)
             return _of_json(data)
-        return _of_table(path)
-    except (OSError, sqlite3.Error, ValueError, TooLarge):
+    except (OSError, sqlite3.Error, ValueError, TooLarge, csv.Error):
         return None  # what cannot be read is nobody's file
+
+
+def _of_database(path: Path) -> str | None:
+    with open_database(path, limit_s=_QUERY_S) as database:
+        return _DATABASE if _OF_DATABASE & database.tables.keys() else None
 
 
 def _of_json(data: bytes) -> str | None:
     if b'"ph"' in data and any(word in data for word in _OF_ASCEND):
         return "trace_view.json"
-    of_rank = data.lstrip(b"\xef\xbb\xbf \t\r\n{").startswith(b'"step')  # a cluster's files begin with groups
+    of_rank = data.lstrip(_BLANK + b"{").startswith(b'"step')  # a cluster's files begin with groups
     return next((name for key, name in _OF_JSON if key in data), None) if of_rank else None
 
 
 def _of_table(path: Path) -> str | None:
     heading = next(read_rows(path, nothing), [])
-    if not any(split_heading(cell)[1] or "(Not Overlapped" in cell for cell in heading):
-        return None
     best, most = None, _LEAST_COLUMNS - 1
     for table, name in _NAMES.items():
         columns = TABLES[table].columns

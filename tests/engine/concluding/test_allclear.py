@@ -69,7 +69,14 @@ def test_a_measured_run_without_findings_is_healthy():
     assert direction(facts()) == "healthy"
 
 
-@pytest.mark.parametrize(("tables", "said"), [(("kernels",), "undetermined"), (("kernels", "steps"), "healthy")])
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        (("kernels",), "undetermined"),
+        (("host_api", "kernels"), "undetermined"),
+        (("kernels", "steps"), "healthy"),
+    ],
+)
 def test_a_kernel_table_alone_may_be_a_part(tables, said):
     """Nothing else counts its kernels or times them: rows that were cut off would not be missed."""
     known = facts()

@@ -107,7 +107,9 @@ def test_what_rests_on_the_whole_keeps_its_severity(
     assert not finding.doubts
 
 
-@pytest.mark.parametrize("part", [{"step__count": 1}, {"run__missing_ranks": 1}, {"run__doubted_ranks": 2}])
+@pytest.mark.parametrize(
+    "part", [{"step__count": 1}, {"run__missing_ranks": 1}, {"run__doubted_ranks": 2}, {"run__number_holes": 1}]
+)
 def test_one_of_several_ranks_stands_out_only_among_all_of_them_and_more_than_once(part: dict[str, Value]) -> None:
     """A single step, absent peers, or tables that cannot be of one job leave a suspicion."""
     rule = load_rules(strict=False).by_id["CLUS010"]

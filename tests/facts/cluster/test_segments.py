@@ -35,13 +35,16 @@ def step(work: list[list[float]]) -> Model:
     return meeting(chains)
 
 
-def uneven(work: list[list[float]], patch: pytest.MonkeyPatch) -> segments.Uneven:
+def uneven(
+    work: list[list[float]], patch: pytest.MonkeyPatch, speeds: dict[int, float] | None = None
+) -> segments.Uneven:
     class Layout:
         def peers(self) -> dict[int, list[int]]:
             return {0: list(range(RANKS))}
 
     patch.setattr(segments, "model", lambda run: step(work))
     patch.setattr(segments, "partition", lambda run: Layout())
+    patch.setattr(segments, "kernel_speeds", lambda run: speeds or {})
     found = segments.uneven_segments.__wrapped__(None)
     assert found is not None
     return found
@@ -79,3 +82,16 @@ def test_what_kernels_vary_by_is_no_uneven_work(work):
     """A few percent before each exchange are noise, however many exchanges there are."""
     with pytest.MonkeyPatch.context() as patch:
         assert uneven(work, patch) == segments.NONE
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, RANKS - 1), min_size=1, max_size=8), st.floats(1.5, 4.0), st.floats(1.05, 2.0))
+def test_a_slow_card_neither_hides_uneven_work_nor_is_it(hot, factor, slow):
+    """With one card slower in all it does, the same stretches are uneven by the same work; without them none is."""
+    even = [[100.0] * len(hot) for _ in range(RANKS)]
+    work = [[100.0 * factor if rank == who else 100.0 for who in hot] for rank in range(RANKS)]
+    slowed = [[us * (slow if rank == 2 else 1.0) for us in row] for rank, row in enumerate(work)]
+    with pytest.MonkeyPatch.context() as patch:
+        assert uneven(slowed, patch, {2: slow}).over_us == pytest.approx(uneven(work, patch).over_us)
+        even[2] = [100.0 * slow] * len(hot)
+        assert uneven(even, patch, {2: slow}) == segments.NONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,7 @@ def test_tasks_on_planes_tell_of_collectives_whose_files_are_absent(tmp_path: Pa
         start = ORIGIN + number * 10_000
         tasks = [("AI_CORE", 1, 0, 2_000), ("NOTIFY_WAIT", 9, 2_010, 1_000), ("MEMCPY_ASYNC", 9, 3_050, 4_900),
                  ("MEMCPY_ASYNC", 8, 8_500, 400), ("AI_CORE", 1, 8_000, 2_000)]  # fmt: skip
+        tasks.append(("NOTIFY_WAIT", 9, 8_200, math.inf))  # damage is no time
         events = [
             {"name": "Default/Add-op1", "ph": "X", "ts": start + at, "dur": us, "pid": 1, "tid": stream,
              "args": {"Task Type": kind, "Stream Id": stream}}

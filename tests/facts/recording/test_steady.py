@@ -47,6 +47,13 @@ def test_what_is_compiled_all_along_tells_nothing_of_idle_time():
     assert not found.idle_told
 
 
+def test_a_run_of_like_kernels_inside_a_graph_is_not_the_graph():
+    """A convolutional network is 49 convolutions of 56 kernels: what is executed 20 times is the network."""
+    network = [1, 2, 3, *[2] * 40, 4, 5, *[2] * 8, 6, 7, 1]
+    found = find_repetition(np.array(network * 20), np.full(len(network) * 20, 100))
+    assert found is not None and (found.length, found.executions) == (len(network), 20)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     sequence=st.lists(st.integers(0, 9), min_size=1, max_size=30),

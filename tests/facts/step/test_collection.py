@@ -64,3 +64,16 @@ def test_unparsed_folders_are_named_as_the_user_knows_them(tmp_path):
     facts = facts_of(tmp_path)
     assert facts.value("collection.unparsed_ranks", COLLECTION) == 1
     assert facts.value("collection.unparsed_folders", COLLECTION) == (root.name,)
+
+
+def test_a_recording_without_steps_lacks_none_of_those_that_were_asked_for(profile):
+    """Where only the device was recorded, the one row of the step table names no step: how many it holds nobody knows,
+    and more training steps are not what is missing."""
+    for table in profile.rglob("step_trace_time.csv"):
+        heading, first, *_ = table.read_text().splitlines()
+        place = heading.split(",").index("Step")
+        cells = first.split(",")
+        cells[place] = ""
+        table.write_text(f"{heading}\n{','.join(cells)}\n")
+    facts = facts_of(profile)
+    assert facts.value("collection.steps_recorded", COLLECTION) is None

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.step.means import measure
-from advisor.facts.step.steps import _following_nothing, _settled, _without_short_start, excluded_steps, steady
+from advisor.facts.step.steps import (
+    _following_nothing,
+    _settled,
+    _without_short_start,
+    _without_warm_up,
+    excluded_steps,
+    steady,
+)
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options
@@ -54,6 +61,22 @@ def test_a_few_first_steps_that_lie_apart_from_all_others_are_warm_up():
     assert kept.steps == ("2", "3", "4", "5", "6")
     noisy = steady(run_of(r0=times([140, 138, 100, 125, 99, 130, 100], [0] * 7, [0] * 7)))[0]
     assert noisy.steps == tuple("0123456")
+    slow = times([140, 138, 100, 101, 99, 102, 100], [0] * 7, [0] * 7)
+    waiting = times([100, 101, 100, 101, 99, 102, 100], [40, 37] + [0] * 5, [0] * 7)
+    assert steady(run_of(r0=slow, r1=waiting, r2=waiting))[0].steps == tuple("0123456")
+
+
+def test_the_pause_behind_a_first_execution_that_serves_is_warm_up():
+    """A model is run once, then measured: the pause between is no part of how long an execution takes. In training a
+    slow second step is a slow step."""
+    paused = StepTimes(
+        tuple("012345"),
+        np.array([20.0, 1800, 20, 21, 20, 20]),
+        {"start_gap": np.array([0, 1780.0, 0, 0, 0, 0])},
+        "kernels",
+    )
+    assert _without_warm_up(paused, serves=True).steps == tuple("2345")
+    assert _without_warm_up(paused).steps == tuple("012345")
 
 
 def test_a_device_behind_its_host_idles_in_the_first_step_only():

@@ -155,6 +155,27 @@ def test_a_number_of_processors_that_is_none_is_told(tmp_path: Path, count: obje
     assert any("cpu_processor_num" in p.problem for p in rank.problems)
 
 
+def test_operations_of_which_none_has_children_are_told(tmp_path: Path) -> None:
+    """Without the tree nobody knows whose queue an operation draws from, and none is to be blamed for sure."""
+    operations = [{"op_id": 0, "op_type": "Batch", "num_workers": 2, "children": None}, {"op_id": 1, "op_type": "Map"}]
+    write(tmp_path, "pipeline_profiling_0.json", {"sampling_interval": 10, "op_info": operations})
+    rank = rank_of(tmp_path)
+    rank.read("pipeline_ops")
+    assert [p.doubted for p in rank.problems if "no tree" in p.problem] == [("pipeline_ops",)]
+
+
+def test_a_spoilt_series_of_the_machine_is_told(tmp_path: Path) -> None:
+    """Any series of the samples, whatever it is called in this version."""
+    write(tmp_path, "minddata_cpu_utilization_0.json", {
+        "cpu_processor_num": 2, "time_stamp": [100, 200], "op_info": [],
+        "device_info": {"user_utilization": [6, 7], "sys_utilization": [3, 3], "io_utilization": [5, 1],
+                        "idle_utilization": [86, 89], "runnable_process": ""},
+    })  # fmt: skip
+    rank = rank_of(tmp_path)
+    rank.read("host_cpu")
+    assert any(p.problem == "lacks device_info.runnable_process" for p in rank.problems)
+
+
 @pytest.mark.parametrize("idle", [{}, {"idle_utilization": "?"}])
 def test_a_host_whose_idle_time_is_lost_is_not_called_healthy(tmp_path: Path, idle: dict[str, str]) -> None:
     """Every version writes the series: without it nobody knows whether the processors are exhausted."""
