@@ -123,7 +123,8 @@ def _instant(event: Mapping[str, Any]) -> int | None:
 
 @reader("timelines.collectives")
 def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """Each collective with the time in which its busiest plane moved data, and in which that plane waited."""
+    """Each collective with its transfer: from where its busiest plane first moves data. Before that it waits for the
+    last rank to arrive; between the moves each plane waits for its neighbours', which is how a ring works."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
@@ -134,15 +135,16 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
         inside = list(_tasks_of_planes(events))
         for name, _, _, _, start, duration in _collectives(events):
             moved: dict[str, float] = {}
-            waited: dict[str, float] = {}
-            for plane, task, begin, us in inside:
+            began: dict[str, int] = {}
+            for plane, begin, us in inside:
                 if start <= begin <= start + duration * 1000:
-                    into = waited if task == _WAITS else moved if task in _MOVES else {}
-                    into[plane] = into.get(plane, 0.0) + us
+                    moved[plane] = moved.get(plane, 0.0) + us
+                    began[plane] = min(began.get(plane, begin), begin)
             plane = max(moved, key=moved.__getitem__, default="")
+            waited = (began[plane] - start) / 1000 if plane in began else None
             rows.append({
                 "step": match["iteration"], "name": name, "group": "", "kind": "collective", "start_ns": start,
-                "elapsed_us": duration, "transit_us": moved.get(plane), "wait_us": waited.get(plane),
+                "elapsed_us": duration, "transit_us": None if waited is None else duration - waited, "wait_us": waited,
             })  # fmt: skip
     if not rows:
         return None
@@ -152,15 +154,15 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
     return found
 
 
-_WAITS = "Notify_Wait"
 _MOVES = frozenset(("Memcpy", "Reduce_Inline", "Reduce_TBE", "RDMASend"))
 
 
-def _tasks_of_planes(events: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, float]]:
+def _tasks_of_planes(events: list[dict[str, Any]]) -> Iterator[tuple[str, int, float]]:
+    """(plane, start in nanoseconds, microseconds) of what moves data."""
     for event in events:
-        if event.get("ph") == "X" and event.get("name") in (_WAITS, *_MOVES):
-            for name, _, _, plane, start, duration in _row(event, "", "", str(event.get("tid"))):
-                yield plane, name, start, duration
+        if event.get("ph") == "X" and event.get("name") in _MOVES:
+            for _, _, _, plane, start, duration in _row(event, "", "", str(event.get("tid"))):
+                yield plane, start, duration
 
 
 def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:

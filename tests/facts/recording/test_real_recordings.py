@@ -132,4 +132,4 @@ def test_older_timelines_are_parsed_data():
     (cause,) = [f for f in report.findings if f.verdict == "allreduce-not-overlapped"]
     assert cause.role == Role.ROOT_CAUSE
     (snippet,) = [r.snippet for r in cause.remedies if r.snippet and "all_reduce_fusion_config" in r.snippet]
-    assert "all_reduce_fusion_config=[6, 16])" in snippet
+    assert snippet.endswith(", 16])")
