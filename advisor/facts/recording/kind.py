@@ -44,8 +44,8 @@ KINDS = (
          needs="kernels"),
     kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
          needs="kernels"),
-    kind("recording.repeats", "bool", "run", "what ran again and again holds most of the kernel time, be it one sequence "
-         "of kernels or one after another; without marks", needs="kernels"),
+    kind("recording.repeats", "bool", "run", "what ran again and again holds most of the kernel time, be it one "
+         "sequence of kernels or one after another; without marks", needs="kernels"),
     kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),

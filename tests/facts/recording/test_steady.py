@@ -55,7 +55,10 @@ def test_a_run_of_like_kernels_inside_a_graph_is_not_the_graph():
 
 
 @settings(max_examples=40, deadline=None)
-@given(phases=st.lists(st.tuples(st.integers(1, 6), st.integers(3, 20)), min_size=1, max_size=4), once=st.integers(0, 8))
+@given(
+    phases=st.lists(st.tuples(st.integers(1, 6), st.integers(3, 20)), min_size=1, max_size=4),
+    once=st.integers(0, 8),
+)
 def test_a_program_in_phases_repeats_in_its_parts(phases, once):
     """Each phase, such as generating and then updating, repeats its own kernels: no sequence is most of the work, and
     what ran once between the phases changes nothing as long as it is the smaller part."""
