@@ -58,9 +58,7 @@ def direction(known: FactSet) -> str:
 ])  # fmt: skip
 def test_what_ran_once_is_not_called_healthy(repeats, kind, said):
     """Three kernels behind a compilation say nothing of how the program usually runs; twelve rounds of them do."""
-    known = facts(
-        recording__has_steps=False, recording__kind=kind, recording__kernels=3, recording__repeats=repeats
-    )
+    known = facts(recording__has_steps=False, recording__kind=kind, recording__kernels=3, recording__repeats=repeats)
     assert direction(known) == said
 
 

@@ -62,7 +62,9 @@ def test_a_run_of_like_kernels_inside_a_graph_is_not_the_graph():
 def test_a_program_in_phases_repeats_in_its_parts(phases, once):
     """Each phase, such as generating and then updating, repeats its own kernels: no sequence is most of the work, and
     what ran once between the phases changes nothing as long as it is the smaller part."""
-    kinds = [kind for i, (length, times) in enumerate(phases) for kind in [*(10 * i + k for k in range(length))] * times]
+    kinds = [
+        kind for i, (length, times) in enumerate(phases) for kind in [*(10 * i + k for k in range(length))] * times
+    ]
     single = list(range(1000, 1000 + once))
     assert find_steady(*course([*single, *kinds])).repeats == (len(kinds) >= once)
 
