@@ -113,9 +113,9 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
 
 
 def _ran_once(facts: FactSet) -> bool:
-    """Whether kernels ran that no step marks, and no sequence of them came again: what was recorded once may be
+    """Whether kernels ran that no step marks, and what came again is the smaller part: what was recorded once may be
     anything. A benchmark launches one kernel, and is judged by it."""
-    if facts.value("recording.has_steps", RUN) is not False or facts.has("recording.executions"):
+    if facts.value("recording.has_steps", RUN) is not False or facts.has("recording.repeats"):
         return False
     return facts.value("recording.kind", RUN) == "unmarked" and facts.has("recording.kernels")
 

@@ -60,7 +60,7 @@ def fell_behind(steps: StepTimes, course: Course, framework: str) -> bool:
     as_much = np.abs(told - kernels) <= limits["computing_share"] * kernels
     as_long = np.abs(length - spans) <= limits["part_share"] * spans
     whole = as_much & as_long
-    short = ~whole & (told < kernels) & (length < spans)
+    short = ~as_long & (told < kernels) & (length < spans)
     even = bool(spans.max() <= limits["one_job_factor"] * spans.min())
     queued = framework == "mindspore" and len(rows) > 1 and even and spans.sum() < limits["lost_factor"] * length.sum()
     ordered = short[0] and (short | whole).all() and not (whole[:-1] & short[1:]).any()

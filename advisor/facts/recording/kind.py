@@ -44,6 +44,8 @@ KINDS = (
          needs="kernels"),
     kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
          needs="kernels"),
+    kind("recording.repeats", "bool", "run", "what ran again and again holds most of the kernel time, be it one "
+         "sequence of kernels or one after another; without marks", needs="kernels"),
     kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),
@@ -85,6 +87,7 @@ class Recording:
     loads: bool = False
     """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
+    repeats: bool = False
     executions: int = 0
     execution_kernels: int = 0
     execution_us: float = 0.0
@@ -252,7 +255,7 @@ def _of_time(timeline: Timeline) -> dict[str, object]:
     if placed is None or placed.steady is None:
         return told
     steady = placed.steady
-    told["set_up_us"] = placed.set_up_ns / 1000
+    told |= {"set_up_us": placed.set_up_ns / 1000, "repeats": steady.repeats}
     if steady.repetition is not None:
         found = steady.repetition
         known = np.flatnonzero(kernels.start >= 0)
@@ -372,6 +375,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.is_set_up", RUN, any(one.loads for one in found) or None)
     yield from fact("recording.set_up_us", RUN, float(np.median([one.set_up_us for one in found])) or None)
     yield from fact("recording.executions", RUN, found[0].executions or None)
+    yield from fact("recording.repeats", RUN, any(one.repeats for one in found) or None)
     yield from fact("recording.execution_us", RUN, found[0].execution_us or None)
 
 

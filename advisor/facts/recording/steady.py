@@ -36,6 +36,8 @@ class Steady:
     last: int
     idle_told: bool = True
     repetition: Repetition | None = None
+    repeats: bool = False
+    """Whether what runs again and again holds most of the work, be it one sequence or one after another."""
 
 
 def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = None) -> Steady:
@@ -61,10 +63,25 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
     unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either
     recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
     told = float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
-    found = find_repetition(kinds[first:], end[first:] - start[first:])
+    duration = end[first:] - start[first:]
+    found = find_repetition(kinds[first:], duration)
     if found is not None:
         found = Repetition(found.first + first, found.last + first, found.length)
-    return Steady(first, size, told, found)
+    repeats = found is not None or repeats_in_parts(kinds[first:], duration)
+    return Steady(first, size, told, found, repeats)
+
+
+def repeats_in_parts(kinds: Ints, duration: Ints) -> bool:
+    """Whether stretches that each repeat a sequence of their own hold most of the work: a program in phases."""
+    limits = section("repetition")
+    least, held = int(limits["executions"]), np.zeros(len(kinds) + 1, np.int64)
+    for length in _lengths(kinds, int(limits["candidates"])):
+        starts, stops = _alike(kinds, length)
+        often = stops - starts >= (least - 1) * length
+        np.add.at(held, starts[often], 1)
+        np.add.at(held, stops[often] + length, -1)
+    inside = np.cumsum(held[:-1]) > 0
+    return float(duration[inside].sum()) >= limits["covered_share"] * float(duration.sum()) > 0
 
 
 def find_repetition(kinds: Ints, duration: Ints) -> Repetition | None:
@@ -78,9 +95,7 @@ def find_repetition(kinds: Ints, duration: Ints) -> Repetition | None:
     for length in _lengths(kinds, int(limits["candidates"])):
         if length * least > size:
             continue
-        same = kinds[length:] == kinds[:-length]
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
-        starts, stops = edges[::2], edges[1::2]
+        starts, stops = _alike(kinds, length)
         whole = stops - starts >= length
         if not whole.any():
             continue
@@ -97,6 +112,13 @@ def find_repetition(kinds: Ints, duration: Ints) -> Repetition | None:
         if best is None or mine > 1.02 * known or fuller:
             best, left = Repetition(first, last, length), without
     return best
+
+
+def _alike(kinds: Ints, length: int) -> tuple[Ints, Ints]:
+    """Where stretches start and stop in which each kernel is like the one `length` places behind it."""
+    same = kinds[length:] == kinds[:-length]
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
+    return edges[::2], edges[1::2]
 
 
 def _of_one_sequence(kinds: Ints, starts: Ints, stops: Ints, length: int) -> tuple[Ints, Ints]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
@@ -14,8 +15,6 @@ Sum = tuple[tuple[str, ...], tuple[str, ...]]
 
 _EQUAL: tuple[Sum, ...] = ((("communication_us",), ("overlapped_us", "exposed_us")),)
 """(parts of one side, parts of the other): equal in every row."""
-_AT_MOST: tuple[Sum, ...] = ((("overlapped_us",), ("computing_us",)),)
-"""(what, of what it is a part): of its row or, as writers count a collective whole where it begins, of later ones."""
 _WHOLE: Sum = (("stage_us", "bubble_us"), ("computing_us", "exposed_us", "free_us"))
 """torch_npu's stages are the whole step. MindSpore clips Stage to the step on the host, and its Bubble adds up what
 every receive lasts: receives that wait side by side, or reach into the next step, make more than the step has."""
@@ -27,7 +26,7 @@ _FULL = 1.02
 def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
     """Tells a step table whose columns contradict each other. `time` is each step's length, microseconds."""
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
-    _tell(rank, frame, time, "steps", equal, _AT_MOST)
+    _tell(rank, frame, time, "steps", equal)
     _tell_computing(rank, frame, float(np.nansum(time)))
     if "preparing_us" not in frame:
         return
@@ -58,7 +57,7 @@ def _tell_computing(rank: Rank, frame: Any, length: float) -> None:
 
 def tell_phases(rank: Rank, frame: Any, time: Any) -> None:
     """The same of the older step trace."""
-    _tell(rank, frame, time, "step_phases", (_PHASES,), ())
+    _tell(rank, frame, time, "step_phases", (_PHASES,))
 
 
 def tell_totals(rank: Rank, frame: Any, table: str) -> None:
@@ -84,25 +83,30 @@ def whole_time(frame: Any) -> float | None:
     return float(us[known].sum()) / part if 0 < part <= _FULL else None
 
 
-def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...], at_most: tuple[Sum, ...]) -> None:
+def tell_overlap(rank: Rank, overlapped: Floats, computing: Floats, time: Floats) -> None:
+    """Tells a step table in which more is overlapped than computes: in its row or, as writers count a collective whole
+    where it begins, in later ones. All row by row, microseconds."""
+    excess = overlapped - computing
+    beyond = np.fmin(excess, np.cumsum(np.nan_to_num(excess)[::-1])[::-1])
+    wrong = int((beyond > section("contradiction")["sum_share"] * np.fmax(np.abs(time), computing)).sum())
+    if wrong:
+        headings = [" + ".join(rank.source("steps", name).columns) for name in ("overlapped_us", "computing_us")]
+        text = f"contradicts itself: {headings[0]} is more than {headings[1]} in {wrong} of {len(time)} rows"
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), text, ("steps",))
+
+
+def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...]) -> None:
     share = section("contradiction")["sum_share"]
-    for left, right in (*equal, *(each for each in at_most if each not in equal)):
+    for left, right in equal:
         one, other = _sum(frame, left), _sum(frame, right)
         if one is None or other is None or not np.nan_to_num(one).any():
             continue
-        excess = np.abs(one - other) if (left, right) in equal else _beyond_later(one - other)
-        wrong = int((excess > share * np.fmax(np.abs(time), other)).sum())
+        wrong = int((np.abs(one - other) > share * np.fmax(np.abs(time), other)).sum())
         if wrong:
             headings = [" + ".join(rank.source(table, *side).columns) for side in (left, right)]
-            relation = "not" if (left, right) in equal else "more than"
             place = rank.relative(rank.tables[table].paths[0])
-            text = f"{headings[0]} is {relation} {headings[1]} in {wrong} of {len(frame)} rows"
+            text = f"{headings[0]} is not {headings[1]} in {wrong} of {len(frame)} rows"
             rank.note(place, f"contradicts itself: {text}", (table,))
-
-
-def _beyond_later(excess: Any) -> Any:
-    """What of each row's excess the rows from it on do not make up for."""
-    return np.fmin(excess, np.cumsum(np.nan_to_num(excess)[::-1])[::-1])
 
 
 def _sum(frame: Any, columns: tuple[str, ...]) -> Any:

@@ -15,6 +15,7 @@ from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import compute_more, fell_behind, same_steps
 from advisor.facts.recording.limits import section
+from advisor.facts.recording.sums import tell_overlap
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.sources.base import Rank
 
@@ -25,10 +26,17 @@ MOST_COMPARED = 2
 def hear_witnesses(run: Run) -> None:
     """Notes every contradiction between what the ranks were reduced to, with the tables that cannot be relied on."""
     times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    # windows of a host that ran ahead tell nothing of the device's steps: its kernels do
+    behind = {
+        rank.rank for rank in run.ranks
+        if rank.rank in times and rank.rank in courses
+        and fell_behind(times[rank.rank], courses[rank.rank], rank.framework)
+    }  # fmt: skip
+    times = {rank: one for rank, one in times.items() if rank not in behind}
     for rank in run.ranks:
         steps, course, exchange = times.get(rank.rank), courses.get(rank.rank), exchanges.get(rank.rank)
-        if steps is not None and course is not None and fell_behind(steps, course, rank.framework):
-            steps = None  # windows on the host, which tell nothing of the device's steps: its kernels do
+        if steps is not None and steps.table == "steps" and {"overlapped", "computing"} <= steps.phases.keys():
+            tell_overlap(rank, steps.phases["overlapped"], steps.phases["computing"], steps.time)
         if steps is not None and course is not None:
             _steps_and_kernels(rank, steps, course)
             _steps_and_first_kernels(rank, steps, course)

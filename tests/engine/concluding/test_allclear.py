@@ -53,14 +53,12 @@ def direction(known: FactSet) -> str:
     return summarise([], [Check("X001", Outcome.PASS)], known).direction
 
 
-@pytest.mark.parametrize(("executions", "kind", "said"), [
-    (None, "unmarked", "undetermined"), (12, "unmarked", "healthy"),
+@pytest.mark.parametrize(("repeats", "kind", "said"), [
+    (None, "unmarked", "undetermined"), (True, "unmarked", "healthy"),
 ])  # fmt: skip
-def test_what_ran_once_is_not_called_healthy(executions, kind, said):
+def test_what_ran_once_is_not_called_healthy(repeats, kind, said):
     """Three kernels behind a compilation say nothing of how the program usually runs; twelve rounds of them do."""
-    known = facts(
-        recording__has_steps=False, recording__kind=kind, recording__kernels=3, recording__executions=executions
-    )
+    known = facts(recording__has_steps=False, recording__kind=kind, recording__kernels=3, recording__repeats=repeats)
     assert direction(known) == said
 
 

@@ -54,6 +54,26 @@ def test_a_run_of_like_kernels_inside_a_graph_is_not_the_graph():
     assert found is not None and (found.length, found.executions) == (len(network), 20)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    phases=st.lists(st.tuples(st.integers(1, 6), st.integers(3, 20)), min_size=1, max_size=4),
+    once=st.integers(0, 8),
+)
+def test_a_program_in_phases_repeats_in_its_parts(phases, once):
+    """Each phase, such as generating and then updating, repeats its own kernels: no sequence is most of the work, and
+    what ran once between the phases changes nothing as long as it is the smaller part."""
+    kinds = [
+        kind for i, (length, times) in enumerate(phases) for kind in [*(10 * i + k for k in range(length))] * times
+    ]
+    single = list(range(1000, 1000 + once))
+    assert find_steady(*course([*single, *kinds])).repeats == (len(kinds) >= once)
+
+
+def test_what_ran_once_repeats_nothing():
+    """Kernels that all differ, or a pair of each, show no state of the program, however many they are."""
+    assert not find_steady(*course([kind for kind in range(60) for _ in range(2)])).repeats
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     sequence=st.lists(st.integers(0, 9), min_size=1, max_size=30),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from advisor.facts.recording.sums import tell_sums
+from advisor.facts.recording.sums import tell_overlap, tell_sums
 from advisor.model import Source
 
 
@@ -20,6 +20,8 @@ def noted(framework, frame, time_us):
         source=lambda table, *columns: Source(table, columns),
     )  # fmt: skip
     tell_sums(rank, frame, time_us)
+    if "overlapped_us" in frame:
+        tell_overlap(rank, frame["overlapped_us"].to_numpy(), frame["computing_us"].to_numpy(), time_us)
     return notes
 
 
