@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.arrivals import KINDS as ARRIVALS
+from advisor.facts.collectives.arrivals import measure_arrivals
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
 from advisor.facts.collectives.exposure import exposed_of, exposures, joints, step_names
 from advisor.facts.collectives.inherent import link_limit, needed_parts
@@ -195,6 +197,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.wait_us", subject, wait, *sources, samples=n)
         if totals[rank] > 0:
             yield from fact("rank.last_arrival_share", subject, caused[rank] / totals[rank], *sources, samples=n)
+    yield from measure_arrivals(together, step, n)
     yield from _sizes(run)
 
 
@@ -482,7 +485,7 @@ def _sizes(run: Run) -> Iterator[Fact]:
 
 FAMILIES = (
     Family(
-        "communication", KINDS, measure, EXCHANGES.by(reduce_exchanges), ("collectives", "transports"),
+        "communication", (*KINDS, *ARRIVALS), measure, EXCHANGES.by(reduce_exchanges), ("collectives", "transports"),
         uses=(STEPS, COURSE), after=("parallelism",),
     ),
 )  # fmt: skip
