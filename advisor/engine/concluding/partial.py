@@ -36,7 +36,7 @@ def reservations(rule: Rule, subject: Subject, facts: FactSet) -> tuple[Text, ..
 
 def _resting(rule: Rule, subject: Subject, facts: FactSet) -> Iterator[Mapping[str, Any]]:
     for part in _parts():
-        if not _is_part(part, RUN, facts) or ("unless" in part and _is_whole(part["unless"], subject, facts)):
+        if not _is_part(part, RUN, facts) or any(_is_whole(each, subject, facts) for each in part.get("unless", ())):
             continue
         if subject.kind not in part.get("subjects", (subject.kind,)):
             continue

@@ -14,7 +14,7 @@ from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slo
 from advisor.facts.cluster.peers import excess
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.collectives.workmates import uncompared
+from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.owners import COVERS
 from advisor.facts.step.times import STEPS
@@ -93,6 +93,9 @@ KINDS = (
          "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
     kind("rank.uncompared_peers", "count", "rank",
          "ranks that do the same work, are not compared with it and not seen to arrive before it", needs=_NEEDS),
+    kind("rank.is_last", "bool", "rank",
+         "nobody absent can be later: in its collectives it waits for nobody, while the others wait for it",
+         needs=_NEEDS),
     kind("rank.across_stages", "bool", "rank", "compared with the ranks of all stages, as its own has no other or is "
          "late as a whole", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
@@ -130,6 +133,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
+        if entry.late_us > 0:
+            yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
         if entry.late_us > 0 and cause == "data" and (course := run.each(COURSE).get(rank)) is not None:
             fetching = float(course.fetching_us.mean())
             yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)

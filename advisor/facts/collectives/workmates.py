@@ -57,6 +57,21 @@ def uncompared(run: Run, rank: int, compared: set[int]) -> int | None:
     return len(others - _seen_before(run, rank)) if others else 0
 
 
+def waits_for_nobody(run: Run, rank: int) -> bool | None:
+    """Whether no absent rank can be later than this one: where it comes last of those at hand, what it is inside its
+    collectives beyond the transfer is little beside what the others wait for it. None where nobody tells transfers."""
+    own = caused = 0.0
+    for joint in joints(run):
+        if joint.complete or rank not in joint.ranks:
+            continue
+        mine = joint.ranks.index(rank)
+        told = (np.argmin(joint.elapsed_us, axis=1) == mine) & np.isfinite(joint.transit_us[:, mine])
+        beyond = joint.elapsed_us[told, mine] - joint.transit_us[told, mine]
+        own += float(np.maximum(beyond, 0.0).sum()) * joint.per_step
+        caused += float(joint.wait_us[told].sum()) / max(len(joint.ranks) - 1, 1) * joint.per_step
+    return own <= (1 - CAME_LAST) * (own + caused) if caused > 0 else None
+
+
 def _seen_before(run: Run, rank: int) -> set[int]:
     """Ranks that wait for this one in nearly all collectives that they have together."""
     caused: dict[int, float] = {}

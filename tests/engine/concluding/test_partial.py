@@ -129,6 +129,14 @@ def test_a_rank_all_of_whose_peers_are_known_rests_on_no_absent_one(
     assert is_partial(load_rules(strict=False).by_id["CLUS010"], rank, facts) is rests
 
 
+@pytest.mark.parametrize(("is_last", "rests"), [(True, False), (False, True)])
+def test_a_rank_that_waits_for_nobody_is_the_last_of_the_absent_ones_as_well(is_last: bool, rests: bool) -> None:
+    """Others wait for it in collectives in which it waits for nobody: no absent member came later."""
+    rank = Subject("rank", "1", (1,))
+    facts = FactSet([Fact("run.missing_ranks", RUN, 6), Fact("rank.is_last", rank, is_last)])
+    assert is_partial(load_rules(strict=False).by_id["CLUS010"], rank, facts) is rests
+
+
 @pytest.mark.parametrize(("kernels", "rests"), [({}, True), ({"recording.kernels": 400}, False)])
 def test_a_table_without_steps_tells_of_one_stretch(kernels: dict[str, Value], rests: bool) -> None:
     """Which stage waits in it may be chance, as in a single step; kernels are seen again and again."""

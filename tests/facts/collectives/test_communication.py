@@ -47,6 +47,16 @@ def test_waiting_for_a_rank_without_files(tmp_path):
     assert all(f.value < 0.05 for f in facts.of("rank.lateness_share").values())
 
 
+@pytest.mark.parametrize("slower", [0.2, 0.6])
+def test_what_an_absent_rank_costs_is_no_less_than_the_step_would_gain(tmp_path, slower):
+    """The bound holds beside the same run without the fault, whatever transfer would then be overlapped."""
+    late = replace(SMALL, faults=(Fault("slow_compute", 2, slower),), missing_ranks=(2, 3))
+    facts, _ = facts_of(late, tmp_path / "late")
+    even, _ = facts_of(replace(late, faults=()), tmp_path / "even")
+    gain = facts.value("step.time_us", RUN) - even.value("step.time_us", RUN)
+    assert sum(f.value for f in facts.of("collective.absent_gain_us").values()) >= 0.98 * gain > 0
+
+
 def test_ranks_whose_collectives_are_lost_are_counted(tmp_path):
     """What a rank without communication.json waits in collectives nobody knows."""
     facts, _ = facts_of(SMALL, tmp_path)

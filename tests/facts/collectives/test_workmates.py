@@ -47,9 +47,19 @@ def test_absent_ranks_of_another_stage_take_nothing_from_the_finding(tmp_path: P
     assert told is not None and slow_rank(part).saving.us == pytest.approx(told.us, rel=0.1)
 
 
-def test_an_absent_rank_of_its_own_stage_may_be_the_later_one(tmp_path: Path) -> None:
-    """Of the same stage one is not at hand: a suspicion, which names no direction of its own."""
+def test_who_waits_for_nobody_came_last_whoever_is_absent(tmp_path: Path) -> None:
+    """One of its own stage is not at hand, which may be as slow: the cause keeps its weight, at medium confidence."""
     report = judged(tmp_path, STAGES, gone=(7,))
+    found = slow_rank(report)
+    assert found.subject.ranks == (6,) and found.severity.value in ("high", "critical")
+    assert found.confidence.value == "medium" and report.summary.direction == "computation"
+    assert "rank 6" in report.summary.headline.en
+
+
+def test_an_absent_rank_of_its_own_stage_may_be_the_later_one(tmp_path: Path) -> None:
+    """The slowest at hand waits for one that is not: a suspicion, which names no direction of its own."""
+    slower = replace(STAGES, faults=(Fault("slow_compute", 6, 0.15), Fault("slow_compute", 7, 0.4)))
+    report = judged(tmp_path, slower, gone=(7,))
     assert all(f.severity.value == "low" for f in report.findings if f.verdict == "slow-compute-rank")
     assert report.summary.direction != "computation"
 
