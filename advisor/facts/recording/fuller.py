@@ -62,6 +62,7 @@ def fell_behind(steps: StepTimes, course: Course, framework: str) -> bool:
     whole = as_much & as_long
     short = ~as_long & (told < kernels) & (length < spans)
     even = bool(spans.max() <= limits["one_job_factor"] * spans.min())
-    queued = framework == "mindspore" and len(rows) > 1 and even and spans.sum() < limits["lost_factor"] * length.sum()
+    near = all(more.sum() < limits["lost_factor"] * less.sum() for more, less in ((spans, length), (kernels, told)))
+    queued = framework == "mindspore" and len(rows) > 1 and even and near
     ordered = short[0] and (short | whole).all() and not (whole[:-1] & short[1:]).any()
     return bool(ordered and (whole[-1] or queued))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.basics.arrays import Floats, Ints
 from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.data.loading import DATA_PIPELINE
@@ -21,7 +22,9 @@ from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.meeting_steps import meeting_steps
+from advisor.facts.recording.steady import Steady
 from advisor.facts.recording.sums import whole_time
+from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import is_marked
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
@@ -178,6 +181,9 @@ def reduce(rank: Rank) -> Recording | None:
         trains = trains or any(told_by("training_host").search(name) for _, name in trace.activities)
         told["framework"] = told.get("framework") or _framework(trace)
         told["tasks"] = 0 if every is not None else trace.device_tasks
+        if (tasks := tasks_alone(rank)) is not None:
+            told |= _of_work(tasks.kinds, tasks.kind, (tasks.end - tasks.start) / 1000)
+            told |= _of_steady(tasks.steady, tasks.set_up_ns, tasks.start, tasks.end)
         if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):
             told["marks"] = (*told["marks"], by)  # type: ignore[misc]
     if (timeline is None or not timeline.whole) and rank.has("iterations") and "iterations" not in told["marks"]:  # type: ignore[operator]
@@ -246,22 +252,30 @@ def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
 def _of_time(timeline: Timeline) -> dict[str, object]:
     """What the kernels that are judged are like, and what lies before them."""
     kernels, placed = timeline.kernels, timeline.placed
-    types, of = types_of(kernels)
-    us = np.bincount(of, kernels.duration, len(types))
+    told = _of_work(*types_of(kernels), kernels.duration)
+    if placed is not None and placed.steady is not None:
+        known = kernels.start >= 0
+        told |= _of_steady(placed.steady, placed.set_up_ns, kernels.start[known], kernels.end[known])
+    return told
+
+
+def _of_work(types: list[str], of: Ints, duration: Floats) -> dict[str, object]:
+    us = np.bincount(of, duration, len(types))
     top = int(us.argmax())
-    told: dict[str, object] = {
+    return {
         "type": types[top], "type_share": float(us[top] / us.sum()) if us.sum() else 0.0,
         "type_count": int((of == top).sum()), "types": int((us > 0).sum()),
     }  # fmt: skip
-    if placed is None or placed.steady is None:
-        return told
-    steady = placed.steady
-    told |= {"set_up_us": placed.set_up_ns / 1000, "repeats": steady.repeats}
+
+
+def _of_steady(steady: Steady, set_up_ns: int, start: Ints, end: Ints) -> dict[str, object]:
+    told: dict[str, object] = {
+        "set_up_us": set_up_ns / 1000, "repeats": steady.repeats, "loads": not steady.idle_told,
+    }  # fmt: skip
     if steady.repetition is not None:
         found = steady.repetition
-        known = np.flatnonzero(kernels.start >= 0)
-        first = int(kernels.start[known[found.first - steady.first]])
-        last = int(kernels.end[known[: found.last - steady.first]].max())
+        first = int(start[found.first - steady.first])
+        last = int(end[: found.last - steady.first].max())
         told |= {
             "executions": found.executions, "execution_kernels": found.length,
             "execution_us": (last - first) / 1000 / found.executions,

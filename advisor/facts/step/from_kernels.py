@@ -12,6 +12,7 @@ from advisor.basics.intervals import Intervals, clip, measure, subtract, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
 from advisor.facts.recording.iterations import iterations_of
+from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -90,7 +91,8 @@ def _steps(
 def _from_lanes(rank: Rank) -> KernelSteps | None:
     trace = load_trace(rank)
     lanes = device_lanes(rank)
-    if trace is None or lanes is None:
+    alone = tasks_alone(rank)
+    if trace is None or lanes is None or (alone is not None and not alone.steady.idle_told):
         return None
     computing, communication = union(*lanes[0]), union(*lanes[1])
     low = int(min((computing[0][0], *communication[0][:1])))
@@ -99,9 +101,10 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     if len(marks) > 1 and (behind := _behind(trace, marks, high)) is not None:
         rows = [(name, start, end, 0) for name, start, end in behind]
     elif len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
+        next_to = follows([name for name, *_ in marks])
         ends = [
-            then if follows(name, after) else end for (name, _, end), (after, then, _) in pairwise(marks)
-        ]  # fmt: skip
+            then if near else end for (_, _, end), (_, then, _), near in zip(marks, marks[1:], next_to, strict=False)
+        ]
         # nothing was recorded up to the last mark's end, or the host's marks go on alone: the timeline was cut there
         seen = high if marks[-1] != trace.steps[-1] else max(high, int(trace.host.start.max(initial=0)))
         ends.append(min(marks[-1][2], seen))
@@ -111,6 +114,7 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     elif not marks and (told := iterations_of(rank)) is not None:
         rows = [(name, int(s), int(e), 0) for name, s, e in zip(told.names, told.start, told.end, strict=True)]
     else:
+        low = low if alone is None else int(alone.start[0])
         rows = [(marks[0][0] if marks else "0", max(marks[0][1], low) if marks else low, high, 0)]
     return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
-from advisor.basics.arrays import Ints
+from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import union
 from advisor.sources.reference import nothing
 from advisor.sources.streams.tasks import orders_streams
@@ -75,12 +76,60 @@ def devices_in(path: Path) -> set[int]:
     return found
 
 
-def hardware_lanes(paths: Sequence[Path], device: int | None = None) -> tuple[Lane, Lane]:
-    """(computing, communication) as unions of the device's tasks and of the collectives that are drawn apart from them,
-    nanoseconds; of one device where several are told."""
+@dataclass(frozen=True)
+class Tasks:
+    """The device's tasks and collectives, nanoseconds; `name` are indices into `names`, `talks` tells collectives."""
+
+    start: Ints
+    end: Ints
+    name: Ints
+    talks: Mask
+    names: list[str]
+
+    @property
+    def lanes(self) -> tuple[Lane, Lane]:
+        """(computing, communication) as unions."""
+        return self._union(~self.talks), self._union(self.talks)
+
+    def _union(self, chosen: Mask) -> Lane:
+        begin, end = self.start[chosen], self.end[chosen]
+        return union(begin, end) if begin.size else (begin, end)
+
+
+class _Gathered:
+    def __init__(self) -> None:
+        self.parts: list[tuple[Ints, Ints, Ints, Mask]] = []
+        self.index: dict[str, int] = {}
+
+    def add(self, events: Sequence[Event], pids: Mapping[int | str, bool]) -> None:
+        """Takes the device's tasks, and of the processes of collectives (`pids` tells which) the collectives
+        themselves."""
+        mine = [
+            event for event in events
+            if event.ph == "X" and (apart := pids.get(event.pid)) is not None
+            and (_COMMUNICATION.match(event.name) if apart else _works(event.name))
+        ]  # fmt: skip
+        duration = np.array([event.dur for event in mine], np.float64)
+        start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
+        usable = (duration > 0) & np.isfinite(duration) & (start >= 0)
+        names = [event.name for event in compress(mine, usable.tolist())]
+        begin = start[usable]
+        end = begin + np.rint(duration[usable] * 1000).astype(np.int64)
+        code = np.array([self.index.setdefault(name, len(self.index)) for name in names], np.int64)
+        self.parts.append((begin, end, code, np.array([bool(_COMMUNICATION.match(name)) for name in names], bool)))
+
+    def joined(self) -> Tasks:
+        """All of them in order of start."""
+        nothing_yet = (np.zeros(0, np.int64),) * 3 + (np.zeros(0, bool),)
+        start, end, name, talks = (np.concatenate(each) for each in zip(*(self.parts or [nothing_yet]), strict=True))
+        order = np.argsort(start, kind="stable")
+        return Tasks(start[order], end[order], name[order], talks[order], list(self.index))
+
+
+def hardware_tasks(paths: Sequence[Path], device: int | None = None) -> Tasks:
+    """The device's tasks, and the collectives that are drawn apart from them; of one device where several are told."""
     pids: dict[int | str, bool] = {}
-    lanes: dict[bool, list[Lane]] = {False: [], True: []}
-    waiting: list[Event] = []
+    gathered, waiting = _Gathered(), list[Event]()
     for path in paths:
         try:
             for events, block in stream(path, nothing):  # the first pass told what is wrong with it
@@ -93,32 +142,8 @@ def hardware_lanes(paths: Sequence[Path], device: int | None = None) -> tuple[La
                 if not pids:
                     waiting += events
                     continue
-                _add([*waiting, *events], pids, lanes)
+                gathered.add([*waiting, *events], pids)
                 waiting = []
         except (Cut, OSError):
             continue
-    return _union(lanes[False]), _union(lanes[True])
-
-
-def _add(events: Sequence[Event], pids: Mapping[int | str, bool], lanes: dict[bool, list[Lane]]) -> None:
-    """Takes the device's tasks, and of the processes of collectives (`pids` tells which) the collectives themselves."""
-    mine = [
-        event for event in events
-        if event.ph == "X" and (apart := pids.get(event.pid)) is not None
-        and (_COMMUNICATION.match(event.name) if apart else _works(event.name))
-    ]  # fmt: skip
-    duration = np.array([event.dur for event in mine], np.float64)
-    start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
-    usable = (duration > 0) & np.isfinite(duration) & (start >= 0)
-    talks = np.array([bool(_COMMUNICATION.match(event.name)) for event in compress(mine, usable.tolist())], bool)
-    begin = start[usable]
-    end = begin + np.rint(duration[usable] * 1000).astype(np.int64)
-    for talk in (False, True):
-        chosen = talks == talk
-        lanes[talk].append((begin[chosen], end[chosen]))
-
-
-def _union(parts: Sequence[Lane]) -> Lane:
-    begin = np.concatenate([start for start, _ in parts]) if parts else np.zeros(0, np.int64)
-    end = np.concatenate([stop for _, stop in parts]) if parts else np.zeros(0, np.int64)
-    return union(begin, end) if begin.size else (begin, end)
+    return gathered.joined()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.database.trace_database import read_trace
-from advisor.sources.streams.hardware_lanes import Lane, hardware_lanes
+from advisor.sources.streams.hardware_lanes import Lane, Tasks, hardware_tasks
 from advisor.sources.streams.trace import Trace, stream_trace
 
 
@@ -35,8 +35,14 @@ def device_lanes(rank: Rank) -> tuple[Lane, Lane] | None:
         return None
     lanes = trace.computing, trace.communication
     if not lanes[0][0].size and trace.hardware:
-        lanes = hardware_lanes(rank.tables["trace"].paths, _device_of(rank))
+        tasks = device_tasks(rank)
+        lanes = lanes if tasks is None else tasks.lanes
     return lanes if lanes[0][0].size else None
+
+
+def device_tasks(rank: Rank) -> Tasks | None:
+    """The device's tasks in the file of the rank's timeline, which is read once more: where nothing else tells."""
+    return rank.once(device_tasks, lambda: hardware_tasks(rank.tables["trace"].paths, _device_of(rank)))
 
 
 def _read(rank: Rank) -> Trace | None:

@@ -84,8 +84,18 @@ def test_kernels_without_steps_contradict_no_table_of_several(folder: Path) -> N
         ([12, 44, 60, 60, 60], [12, 98, 120, 120, 120], "pytorch", False),
         ([0, 3, 3, 3, 3], [3.5] * 5, "mindspore", True),
         ([0, 3, 3, 3, 3], [3.5] * 5, "pytorch", False),
+        ([0.117] * 5, [3.5] * 5, "mindspore", False),
     ],
-    ids=["queue filling", "as long", "another unit", "a hole", "none whole", "all queued", "rows of the device"],
+    ids=[
+        "queue filling",
+        "as long",
+        "another unit",
+        "a hole",
+        "none whole",
+        "all queued",
+        "rows of the device",
+        "computing in another unit",
+    ],
 )
 def test_rows_shorter_until_the_queue_is_full_are_no_damage(computing, length, framework, behind):
     """Windows of a host that runs ahead hold less at first and a whole step each later; other tables that tell less

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
-from advisor.sources.streams.hardware_lanes import devices_in, hardware_lanes
+from advisor.sources.streams.hardware_lanes import devices_in, hardware_tasks
 
 PID = 7
 WAITS = ("EVENT_WAIT", "EVENT_WAIT_SQE", "DAVID_EVENT_WAIT", "Notify_Wait", "Iteration Refresh 3")
@@ -60,7 +60,7 @@ def test_tasks_alone_tell_where_the_time_goes(tmp_path: Path, apart: str) -> Non
 
 
 def test_the_profilers_own_sums_come_first(tmp_path: Path) -> None:
-    """Where Overlap Analysis is there, tasks are not read a second time."""
+    """Where Overlap Analysis is there, it tells when the device computed."""
     _write(tmp_path / "trace_view.json", overlap=True)
     facts = measure([tmp_path], ("step.computing_share",), Options(jobs=1)).facts
     assert facts.number("step.computing_share", RUN) == pytest.approx(1.0)
@@ -71,7 +71,7 @@ def test_a_damaged_file_gives_what_it_has(tmp_path: Path) -> None:
     path = _write(tmp_path / "trace_view.json")
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.rindex("MatMul_1")], encoding="utf-8")
-    computing, _ = hardware_lanes([path])
+    computing, _ = hardware_tasks([path]).lanes
     assert computing[0].size == 4
     path.write_text("[]", encoding="utf-8")
-    assert not hardware_lanes([path])[0][0].size
+    assert not hardware_tasks([path]).lanes[0][0].size
