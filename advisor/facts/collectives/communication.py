@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.arrivals import KINDS as ARRIVALS
-from advisor.facts.collectives.arrivals import measure_arrivals
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
 from advisor.facts.collectives.exposure import exposed_of, exposures, joints, step_names
 from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larger
+from advisor.facts.collectives.workmates import ARRIVALS, measure_arrivals
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS

@@ -21,11 +21,10 @@ from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import section, told_by
-from advisor.facts.recording.meeting_steps import meeting_steps
 from advisor.facts.recording.steady import Steady
 from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.tasks_alone import tasks_alone
-from advisor.facts.recording.windows import is_marked
+from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
 from advisor.sources.base import Rank

@@ -21,8 +21,8 @@ from advisor.facts.recording.fuller import are_fuller
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.meeting_steps import meeting_steps
 from advisor.facts.recording.sums import tell_phases, tell_sums
+from advisor.facts.recording.windows import meeting_steps
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import is_host_window, settle
 from advisor.facts.step.tail_collectives import exposed_in_tail
