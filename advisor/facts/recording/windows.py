@@ -7,7 +7,9 @@ belong to no step. Where nothing marks steps, one window holds what is not set-u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -88,9 +90,15 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     )
 
 
-def follows(before: str, step: str) -> bool:
-    """Whether a step is the next one: between numbers that are no neighbours lies time that nobody recorded."""
-    return not (before.isdecimal() and step.isdecimal()) or int(step) == int(before) + 1
+def follows(names: Sequence[str]) -> list[bool]:
+    """Of each step but the last whether the next one in the list follows it: between numbers that are farther apart
+    than any others lies time that nobody recorded. Of three steps and more the nearest two tell how steps are counted:
+    one by one, or in tens."""
+    numbers = [int(name) if name.isdecimal() else None for name in names]
+    apart = [None if a is None or b is None else b - a for a, b in pairwise(numbers)]
+    told = [difference for difference in apart if difference is not None and difference > 0]
+    stride = min(told) if len(told) > 1 else 1
+    return [difference is None or difference == stride for difference in apart]
 
 
 def is_marked(rank: Rank) -> bool:
@@ -139,10 +147,11 @@ def _placed(
             start.append(int(kernels.start[mine].min()))
             end.append(int(kernels.end[mine].max()))
     stray = kernels.start[known & ~inside]
+    next_to = follows([names[i] for i in keep])
     for i in range(0 if apart else len(keep) - 1):
         between = int(np.searchsorted(stray, end[i]))
         alone = between == len(stray) or stray[between] >= start[i + 1]
-        if alone and follows(names[keep[i]], names[keep[i + 1]]):
+        if alone and next_to[i]:
             end[i] = start[i + 1]
     position = np.full(len(names), 0, np.int64)
     position[keep] = np.arange(len(keep))

@@ -101,9 +101,10 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     if len(marks) > 1 and (behind := _behind(trace, marks, high)) is not None:
         rows = [(name, start, end, 0) for name, start, end in behind]
     elif len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
+        next_to = follows([name for name, *_ in marks])
         ends = [
-            then if follows(name, after) else end for (name, _, end), (after, then, _) in pairwise(marks)
-        ]  # fmt: skip
+            then if near else end for (_, _, end), (_, then, _), near in zip(marks, marks[1:], next_to, strict=False)
+        ]
         # nothing was recorded up to the last mark's end, or the host's marks go on alone: the timeline was cut there
         seen = high if marks[-1] != trace.steps[-1] else max(high, int(trace.host.start.max(initial=0)))
         ends.append(min(marks[-1][2], seen))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Role
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -106,3 +107,17 @@ def test_tasks_on_planes_tell_of_collectives_whose_files_are_absent(tmp_path: Pa
     facts = measure([tmp_path], ["step.idle_share", "step.exposed_communication_share"], Options(jobs=1)).facts
     assert facts.number("step.exposed_communication_share", RUN) == pytest.approx(0.594, abs=0.001)
     assert facts.number("step.idle_share", RUN) == pytest.approx(0.006, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("names", "next_to"),
+    [
+        (("11", "12", "14"), [True, False]),
+        (("100", "110", "120", "140"), [True, True, False]),
+        (("100", "110"), [False]),
+        (("first", "second", "third"), [True, True]),
+    ],
+)
+def test_steps_follow_one_another_as_they_are_counted(names, next_to):
+    """Every tenth step bears a number where a loop marks them so; only what is farther apart than usual is missing."""
+    assert follows(names) == next_to
