@@ -90,6 +90,8 @@ class Recording:
     loads: bool = False
     """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
+    measured: str = ""
+    """Which kernels were measured, where there are several: in_a_row, one after the other, or in_turn on one input."""
     repeats: bool = False
     executions: int = 0
     execution_kernels: int = 0
@@ -255,7 +257,20 @@ def _of_time(timeline: Timeline) -> dict[str, object]:
     if placed is not None and placed.steady is not None:
         known = kernels.start >= 0
         told |= _of_steady(placed.steady, placed.set_up_ns, kernels.start[known], kernels.end[known])
+        if _take_turns(kernels, placed.steady):
+            told["measured"] = "in_turn"
     return told
+
+
+def _take_turns(kernels: Kernels, steady: Steady) -> bool:
+    """Whether a few kernels with equal inputs and outputs are launched in turn, many times: whoever does so compares
+    them."""
+    limits, found = section("benchmark"), steady.repetition
+    if found is None or found.executions < limits["launches"] or not 1 < found.length <= limits["in_turn"]:
+        return False
+    known = kernels.signature[kernels.start >= 0][found.first - steady.first : found.last - steady.first]
+    shapes = {(s.input_shapes, s.output_shapes) for s in (kernels.signatures[i] for i in np.unique(known).tolist())}
+    return len(shapes) == 1 and all(next(iter(shapes)))
 
 
 def _of_work(types: list[str], of: Ints, duration: Floats) -> dict[str, object]:
@@ -270,6 +285,7 @@ def _of_work(types: list[str], of: Ints, duration: Floats) -> dict[str, object]:
 def _of_steady(steady: Steady, set_up_ns: int, start: Ints, end: Ints) -> dict[str, object]:
     told: dict[str, object] = {
         "set_up_us": set_up_ns / 1000, "repeats": steady.repeats, "loads": not steady.idle_told,
+        "measured": "in_a_row" if steady.in_a_row else "",
     }  # fmt: skip
     if steady.repetition is not None:
         found = steady.repetition
@@ -352,6 +368,8 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         share = show(first.type_share, "ratio")
         because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)
         return "kernel_benchmark", [because]
+    if not steps and not trains and not serves and first.measured and first.type != UNTYPED:
+        return "kernel_benchmark", [both(f"recording.{first.measured}", types=first.types)]
     if not steps and not any(one.timed for one in found):
         return "fragment", [
             both("recording.cut" if any(one.cut and one.started for one in found) else "recording.no_course")
