@@ -24,7 +24,7 @@ from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.steady import Steady
 from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.tasks_alone import tasks_alone
-from advisor.facts.recording.windows import is_marked
+from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
 from advisor.sources.base import Rank
@@ -64,7 +64,7 @@ class Recording:
     """What one rank's files say about what was recorded."""
 
     marks: tuple[str, ...] = ()
-    """What marks steps: steps, phases, kernels, trace, iterations."""
+    """What marks steps: steps, phases, kernels, trace, iterations, collectives."""
     cut: bool = False
     started: bool = True
     """Whether kernels, where they are at hand, tell when they started."""
@@ -90,6 +90,8 @@ class Recording:
     loads: bool = False
     """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
+    measured: str = ""
+    """Which kernels were measured, where there are several: in_a_row, one after the other, or in_turn on one input."""
     repeats: bool = False
     executions: int = 0
     execution_kernels: int = 0
@@ -128,7 +130,7 @@ def reduce(rank: Rank) -> Recording | None:
     """What one rank's files say; None where it has neither kernels, nor steps, nor operators, nor a timeline."""
     wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations"}
     if not wanted & set(rank.tables):
-        return None
+        return None if meeting_steps(rank) is None else Recording(marks=("collectives",), timed=True)
     timeline = timeline_of(rank)
     every = load_kernels(rank)
     marks = tuple(
@@ -255,7 +257,20 @@ def _of_time(timeline: Timeline) -> dict[str, object]:
     if placed is not None and placed.steady is not None:
         known = kernels.start >= 0
         told |= _of_steady(placed.steady, placed.set_up_ns, kernels.start[known], kernels.end[known])
+        if _take_turns(kernels, placed.steady):
+            told["measured"] = "in_turn"
     return told
+
+
+def _take_turns(kernels: Kernels, steady: Steady) -> bool:
+    """Whether a few kernels with equal inputs and outputs are launched in turn, many times: whoever does so compares
+    them."""
+    limits, found = section("benchmark"), steady.repetition
+    if found is None or found.executions < limits["launches"] or not 1 < found.length <= limits["in_turn"]:
+        return False
+    known = kernels.signature[kernels.start >= 0][found.first - steady.first : found.last - steady.first]
+    shapes = {(s.input_shapes, s.output_shapes) for s in (kernels.signatures[i] for i in np.unique(known).tolist())}
+    return len(shapes) == 1 and all(next(iter(shapes)))
 
 
 def _of_work(types: list[str], of: Ints, duration: Floats) -> dict[str, object]:
@@ -270,6 +285,7 @@ def _of_work(types: list[str], of: Ints, duration: Floats) -> dict[str, object]:
 def _of_steady(steady: Steady, set_up_ns: int, start: Ints, end: Ints) -> dict[str, object]:
     told: dict[str, object] = {
         "set_up_us": set_up_ns / 1000, "repeats": steady.repeats, "loads": not steady.idle_told,
+        "measured": "in_a_row" if steady.in_a_row else "",
     }  # fmt: skip
     if steady.repetition is not None:
         found = steady.repetition
@@ -352,6 +368,8 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         share = show(first.type_share, "ratio")
         because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)
         return "kernel_benchmark", [because]
+    if not steps and not trains and not serves and first.measured and first.type != UNTYPED:
+        return "kernel_benchmark", [both(f"recording.{first.measured}", types=first.types)]
     if not steps and not any(one.timed for one in found):
         return "fragment", [
             both("recording.cut" if any(one.cut and one.started for one in found) else "recording.no_course")
@@ -393,4 +411,5 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.execution_us", RUN, found[0].execution_us or None)
 
 
-FAMILIES = (Family("recording", KINDS, measure, RECORDING.by(reduce), ("kernels", "steps"), uses=(DATA_PIPELINE,)),)
+_TABLES = ("kernels", "steps", "collectives")
+FAMILIES = (Family("recording", KINDS, measure, RECORDING.by(reduce), _TABLES, uses=(DATA_PIPELINE,)),)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.basics.arrays import Ints, Mask
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.recording.limits import section
 
 
@@ -38,12 +38,15 @@ class Steady:
     repetition: Repetition | None = None
     repeats: bool = False
     """Whether what runs again and again holds most of the work, be it one sequence or one after another."""
+    in_a_row: bool = False
+    """Whether kernels that were launched many times in a row hold nearly all work: they are measured one by one."""
 
 
 def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = None) -> Steady:
     """The judged part of kernels in order of start (nanoseconds); `kinds` tells which are alike, `computes` which are
     no communication: that is neither compiled nor work, and may be waiting. Where nothing repeats, kernels launched
-    for the first time are the rule, and only a gap that is a large part of the recording is set-up."""
+    for the first time are the rule, and only a gap that is a large part of the recording is set-up. Between kernels
+    that are measured one by one lies what the script does."""
     computes = np.ones(len(kinds), bool) if computes is None else computes
     size, limits = len(kinds), section("set_up")
     free = np.maximum.accumulate(end)
@@ -53,7 +56,9 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
     seen[np.unique(kinds, return_index=True)[1]] = True
     usual = float(np.median(gap)) if gap.size else 0.0
     long = (gap >= limits["gap_us"]) & (gap > limits["gap_factor"] * usual)
+    measured = _measured_in_a_row(kinds, work)
     launches = 1 + np.flatnonzero(long & seen[1:] & computes[1:])
+    launches = launches[launches <= (size if measured is None else measured)]
     behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
     first = int(behind[-1]) if behind.size else 0
     if first and find_repetition(kinds[first:], end[first:] - start[first:]) is None:
@@ -62,13 +67,22 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
         first = int(behind[-1]) if behind.size else 0
     unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either
     recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
-    told = float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
+    told = measured is not None or float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
     duration = end[first:] - start[first:]
     found = find_repetition(kinds[first:], duration)
     if found is not None:
         found = Repetition(found.first + first, found.last + first, found.length)
     repeats = found is not None or repeats_in_parts(kinds[first:], duration)
-    return Steady(first, size, told, found, repeats)
+    return Steady(first, size, told, found, repeats, measured is not None)
+
+
+def _measured_in_a_row(kinds: Ints, work: Floats) -> int | None:
+    """Where the first of the kernels begins that were launched many times in a row, if these hold nearly all work."""
+    limits = section("benchmark")
+    starts, stops = _alike(kinds, 1)
+    many = stops + 1 - starts >= limits["launches"]
+    held = float((work[stops + 1] - work[starts])[many].sum())
+    return int(starts[many][0]) if many.any() and held >= limits["one_type_share"] * work[-1] else None
 
 
 def repeats_in_parts(kinds: Ints, duration: Ints) -> bool:

@@ -269,3 +269,21 @@ def test_where_nothing_was_read_nothing_is_cleared(tmp_path, rules):
     report = advise([folder], rules)
     assert report.summary.direction == "undetermined"
     assert "could not be read" in report.summary.headline.en and "was found" not in report.summary.headline.en
+
+
+@pytest.mark.parametrize("sequence", [["RmsNorm", "triton_rms_norm"], ["RmsNorm"] * 20 + ["triton_rms_norm"] * 20])
+def test_kernels_that_are_compared_are_a_benchmark(tmp_path, rules, sequence):
+    """Two kernels for one input, in turn or one after the other: nobody launches them too late, and neither is accused
+    of being no matrix operator."""
+    kernels = loop(sequence, 1200 // len(sequence), duration=190.0, gap=40.0)
+    report = advise([write(tmp_path, kernels)], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert {f.rule for f in report.findings} <= {"COMP087", "COMP083", "COMP080"}
+
+
+def test_a_chain_of_different_work_is_no_comparison(tmp_path):
+    """Kernels that take turns on different inputs are a program, however few they are."""
+    path = write(tmp_path, loop(["MatMulV2", "Relu"], 60)) / "kernel_details.csv"
+    rows = [row.replace("32,32;32,32", "64,64") if "Relu" in row else row for row in path.read_text().splitlines()]
+    path.write_text("\n".join(rows))
+    assert facts_of(tmp_path).value("recording.kind", RUN) == "unmarked"

@@ -100,3 +100,17 @@ def test_set_up_does_not_change_what_is_judged(setup, gap_ms):
     assert alone.repetition is not None
     assert found.repetition.executions == alone.repetition.executions
     assert pytest.approx(found.idle_told) == alone.idle_told
+
+
+@pytest.mark.parametrize("script_us", [100.0, 250_000.0])
+def test_kernels_measured_one_after_the_other_are_all_judged(script_us):
+    """Fifty launches of each of five kernels: what the script does between two of them, however long, takes none of
+    them away and is no compilation that hides the work."""
+    kinds = [kind for kind in range(5) for _ in range(50)]
+    found = find_steady(*course(kinds, [(50 * k, script_us) for k in range(5)]))
+    assert found.in_a_row and found.idle_told and (found.first, found.last) == (0, 250)
+
+
+def test_a_program_does_not_launch_its_kernels_in_a_row():
+    """Layers and steps repeat sequences, among them runs of like kernels: that is no measuring of kernels."""
+    assert not find_steady(*course(STEP * 4)).in_a_row
