@@ -109,7 +109,8 @@ KINDS = (
          "time", formula="Σ over steps in which it is last of its lateness above that of the next", needs=_NEEDS),
     kind("lateness.late_ranks", "count", "run", "ranks that were last for this cause in one step or another",
          needs=_NEEDS),
-    kind("lateness.late_steps", "count", "run", "the fewest steps in which nearly all of that waiting lies", needs=_NEEDS),
+    kind("lateness.late_steps", "count", "run", "the fewest steps in which nearly all of that waiting lies",
+         needs=_NEEDS),
     kind("lateness.step_count", "count", "run", "steps judged", needs=_NEEDS),
     kind("lateness.data_free_us", "us", "run", "what the mean step gains where no rank waits for data: what all "
          "wait, and what they lose waiting for the one that waits longest",
