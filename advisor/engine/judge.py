@@ -19,13 +19,14 @@ from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.gathered import members_of
 from advisor.engine.concluding.joint import Joint, tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
-from advisor.engine.concluding.summary import step_time, summarise
+from advisor.engine.concluding.summary import summarise
 from advisor.engine.concluding.without_steps import tell_of_recording
 from advisor.engine.matching.base import MAX_HITS, Engine, EngineFailure, Hit, Record, RecordError
 from advisor.engine.matching.loop import Match, match
 from advisor.engine.matching.program import Compiled, compile_rules, finding_record, stratum_records
 from advisor.engine.matching.select import LOOP, make_engine
 from advisor.engine.matching.strata import CIRCULAR, Strata, stratify
+from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
 from advisor.model import Check, Finding, Outcome, Problem, Report, Subject

@@ -12,6 +12,7 @@ from advisor.engine.concluding.allclear import some
 from advisor.engine.concluding.doubted import doubted_files
 from advisor.engine.concluding.partial import is_partial, reservations
 from advisor.engine.concluding.roots import lower
+from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.savings import materiality
@@ -119,7 +120,10 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if amount is None or amount < 0 or (amount == 0 and not rule.saving.removes):
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
-    step = step or _number(facts.value("step.time_us", RUN))
+    row = _number(facts.value("step.time_us", RUN))
+    if not step and row:  # what the tables of the device tell is of a row, which may hold several steps
+        step = step_time(facts) or row
+        amount *= step / row
     if step:
         amount = min(amount, step)
     kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind

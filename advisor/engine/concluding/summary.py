@@ -7,6 +7,7 @@ from functools import partial, reduce
 
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
+from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.savings import is_certain, leading, unowned_part
 from advisor.knowledge.words import both, words
@@ -131,16 +132,6 @@ def _without_owner(finding: Finding, loss: Loss) -> float:
     if finding.at_stake is None or finding.at_stake.share is None:
         return loss.share
     return min(finding.at_stake.share, loss.share)
-
-
-def step_time(facts: FactSet) -> float | None:
-    """Length of a step, microseconds. A recording without a schedule is one row for all its batches: then the time
-    from batch to batch is the step."""
-    batch, batches = facts.number("data.step_us", RUN), facts.number("data.batches", RUN)
-    one_row = facts.value("step.interval_us", RUN) is None and facts.number("step.count", RUN) == 1
-    if one_row and batch is not None and batches is not None and batches > 1:
-        return batch
-    return facts.number("step.time_us", RUN)
 
 
 def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) -> Text:

@@ -38,10 +38,21 @@ _PARTS = {
 }  # fmt: skip
 
 
+def step_time(facts: FactSet) -> float | None:
+    """Length of a step, microseconds. A recording without a schedule is one row for all its batches: then the time
+    from batch to batch is the step."""
+    batch, batches = facts.number("data.step_us", RUN), facts.number("data.batches", RUN)
+    one_row = facts.value("step.interval_us", RUN) is None and facts.number("step.count", RUN) == 1
+    if one_row and batch is not None and batches is not None and batches > 1:
+        return batch
+    return facts.number("step.time_us", RUN)
+
+
 def spend(facts: FactSet) -> dict[str, float] | None:
     """Part -> microseconds of the step; None where computing was not measured by itself."""
-    step_us, computing = facts.number("step.time_us", RUN), facts.number("step.computing_share", RUN)
-    if not step_us or computing is None or facts.value("step.computing_includes_idle", RUN) is True:
+    row_us, step_us = facts.number("step.time_us", RUN), step_time(facts)
+    computing = facts.number("step.computing_share", RUN)
+    if not row_us or not step_us or computing is None or facts.value("step.computing_includes_idle", RUN) is True:
         return None
     shares = [computing, *(_share(facts, f"step.{name}_share") for name in ("exposed_communication", "idle"))]
     whole = max(sum(max(share, 0.0) for share in shares), 1.0)
@@ -60,7 +71,7 @@ def spend(facts: FactSet) -> dict[str, float] | None:
     standing = min(max(bubble - parts["bubble"], 0.0), idle)
     parts["bubble"] += standing
     take("transfer", _share(facts, "communication.exposed_transfer_share") * step_us)
-    take("absent_wait", facts.number("communication.absent_wait_us", RUN) or 0.0)
+    take("absent_wait", (facts.number("communication.absent_wait_us", RUN) or 0.0) / row_us * step_us)
     take("late_wait", _share(facts, "communication.exposed_wait_share") * step_us - parts["absent_wait"])
     take("stage_wait", between - parts["bubble"])
     parts["communication"], parts["idle"] = exposed, idle - standing

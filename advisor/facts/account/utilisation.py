@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.operators.cores import core_clock
@@ -149,8 +150,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     found = run.each(USE)
     if not found:
         return
+    row_us, step_us = facts.number("step.time_us", RUN), step_time(facts)
+    rows = row_us / step_us if row_us and step_us else 1.0  # a recording of several steps may stand in one row
     covers = {rank: times.covers for rank, times in steady(run).items()}
-    per_step = {rank: use.steps * covers.get(rank, 1) for rank, use in found.items()}
+    per_step = {rank: use.steps * covers.get(rank, 1) * rows for rank, use in found.items()}
     sources = next(iter(found.values())).sources
     yield from _type_facts(found, sources)
     work = [sum(use.by_precision.values()) / per_step[rank] for rank, use in found.items()]
@@ -159,7 +162,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     counted = sum(use.counted_us for use in found.values()) / cube if cube > 0 else 1.0
     if cube > 0:
         yield from fact("utilisation.counted_share", RUN, counted, *sources)
-    step_us = facts.number("step.time_us", RUN)
     named = {use.card for use in found.values() if use.card}
     yield from fact("utilisation.card", RUN, ", ".join(sorted(named)) or None, *sources)
     if not step_us or counted < COUNTED or facts.value("recording.has_steps", RUN) is False:

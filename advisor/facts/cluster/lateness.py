@@ -129,6 +129,8 @@ def _with_work(run: Run, balance: Accounts, peers: dict[int, Lateness]) -> dict[
     steady = {rank: [i for i, step in enumerate(courses[rank].steps) if step in balance.steps]
               for rank in ranks if rank in courses and courses[rank].complete}  # fmt: skip
     calls = np.array([[float(np.median(courses[r].kernels[steady[r]])) if steady.get(r) else np.nan] for r in ranks])
+    if not ranks:
+        return peers
     usual = others_median(calls) if len(ranks) > 1 else calls
     for rank, own, others in zip(ranks, calls[:, 0].tolist(), usual[:, 0].tolist(), strict=True):
         over = peers[rank].parts.get("host", 0.0)

@@ -22,6 +22,7 @@ from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larger
+from advisor.facts.collectives.workmates import ARRIVALS, measure_arrivals
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -195,6 +196,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.wait_us", subject, wait, *sources, samples=n)
         if totals[rank] > 0:
             yield from fact("rank.last_arrival_share", subject, caused[rank] / totals[rank], *sources, samples=n)
+    yield from measure_arrivals(together, step, n)
     yield from _sizes(run)
 
 
@@ -482,7 +484,7 @@ def _sizes(run: Run) -> Iterator[Fact]:
 
 FAMILIES = (
     Family(
-        "communication", KINDS, measure, EXCHANGES.by(reduce_exchanges), ("collectives", "transports"),
+        "communication", (*KINDS, *ARRIVALS), measure, EXCHANGES.by(reduce_exchanges), ("collectives", "transports"),
         uses=(STEPS, COURSE), after=("parallelism",),
     ),
 )  # fmt: skip

@@ -1,21 +1,37 @@
 """Who does a rank's work and was not compared with it: among these there may be one that the others wait for instead.
 
 The ranks of one stage do the same work. Ranks of other stages may be absent: that a rank takes longer than all others
-of its own stage is certain without them.
+of its own stage is certain without them, and so is who comes last: it waits for nobody, whoever is absent.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
-from advisor.facts.base import Run, computed
+from advisor.facts.base import Run, computed, fact, kind
 from advisor.facts.collectives.exposure import joints
+from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.knowledge.measuring import limit
+from advisor.model import Fact, Subject
 from advisor.sources.topology import joined
 
 CAME_LAST = limit("peers", "came_last")
 """Part of the waiting in shared collectives in which a rank came last: then it is seen to be later than the others."""
+
+_NEEDS = "collectives"
+ARRIVALS = (
+    kind("rank.awaited_us", "us", "rank",
+         "how long each of the others waits in collectives in which this rank comes last, per step; computation may "
+         "run beside a part of it", formula="Σ mean over the others of (their elapsed − its elapsed)", needs=_NEEDS),
+    kind("rank.awaited_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.awaited_in_steps", "ratio", "rank",
+         "share of the steps in which the others wait for it longest; without the first recorded one, which may live "
+         "on what was prepared before it", needs=_NEEDS),
+)  # fmt: skip
 
 
 @computed
@@ -88,3 +104,24 @@ def _seen_before(run: Run, rank: int) -> set[int]:
                 caused[other] = caused.get(other, 0.0) + float(np.nansum(np.maximum(ahead[last], 0.0))) * joint.per_step
                 total[other] = total.get(other, 0.0) + float(np.nansum(np.abs(ahead))) * joint.per_step
     return {other for other, us in total.items() if us > 0 and caused[other] >= CAME_LAST * us}
+
+
+def measure_arrivals(together: Sequence[Joint], step_us: float | None, samples: int) -> Iterator[Fact]:
+    """Of each rank what the others wait for it."""
+    awaited: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for joint in together:
+        if len(joint.ranks) < 2:
+            continue
+        others = joint.wait_us.sum(axis=1) / (len(joint.ranks) - 1)
+        for step, column, us in zip(joint.steps, np.argmin(joint.elapsed_us, axis=1), others, strict=True):
+            awaited[joint.ranks[int(column)]][step] += float(us) * joint.scale
+    steps = list(dict.fromkeys(step for joint in together for step in joint.steps))
+    told = steps[1:] if len(steps) > 2 else steps
+    longest = [max(awaited, key=lambda rank: awaited[rank].get(step, 0.0)) for step in told if awaited]
+    for rank, waits in sorted(awaited.items()):
+        subject, sources = Subject("rank", str(rank), (rank,)), together[0].sources
+        us = sum(waits.values()) / len(steps)
+        yield from fact("rank.awaited_us", subject, us, *sources, samples=samples)
+        yield from fact("rank.awaited_share", subject, us / step_us if step_us else None, *sources, samples=samples)
+        part = longest.count(rank) / len(longest)
+        yield from fact("rank.awaited_in_steps", subject, part, *sources, samples=samples)

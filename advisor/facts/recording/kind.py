@@ -24,7 +24,7 @@ from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.steady import Steady
 from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.tasks_alone import tasks_alone
-from advisor.facts.recording.windows import is_marked
+from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
 from advisor.sources.base import Rank
@@ -64,7 +64,7 @@ class Recording:
     """What one rank's files say about what was recorded."""
 
     marks: tuple[str, ...] = ()
-    """What marks steps: steps, phases, kernels, trace, iterations."""
+    """What marks steps: steps, phases, kernels, trace, iterations, collectives."""
     cut: bool = False
     started: bool = True
     """Whether kernels, where they are at hand, tell when they started."""
@@ -130,7 +130,7 @@ def reduce(rank: Rank) -> Recording | None:
     """What one rank's files say; None where it has neither kernels, nor steps, nor operators, nor a timeline."""
     wanted = {"steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations"}
     if not wanted & set(rank.tables):
-        return None
+        return None if meeting_steps(rank) is None else Recording(marks=("collectives",), timed=True)
     timeline = timeline_of(rank)
     every = load_kernels(rank)
     marks = tuple(
@@ -411,4 +411,5 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.execution_us", RUN, found[0].execution_us or None)
 
 
-FAMILIES = (Family("recording", KINDS, measure, RECORDING.by(reduce), ("kernels", "steps"), uses=(DATA_PIPELINE,)),)
+_TABLES = ("kernels", "steps", "collectives")
+FAMILIES = (Family("recording", KINDS, measure, RECORDING.by(reduce), _TABLES, uses=(DATA_PIPELINE,)),)

@@ -164,7 +164,7 @@ FAMILIES = (
         KINDS,
         measure,
         STEPS.by(reduce),
-        ("steps", "step_phases", "cluster_phases"),
+        ("steps", "step_phases", "cluster_phases", "collectives"),
         uses=(RECORDING, COURSE, DATA_PIPELINE, GET_NEXT, KERNEL_STEPS),
     ),
 )

@@ -22,6 +22,7 @@ from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
+from advisor.facts.recording.windows import meeting_steps
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import is_host_window, settle
 from advisor.facts.step.tail_collectives import exposed_in_tail
@@ -216,7 +217,17 @@ def _starts_late(times: StepTimes, typical: float) -> bool:
 
 def reduce(rank: Rank) -> StepTimes | None:
     """The rank's steps from the best table it has; None where no table tells."""
-    return _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None) or _from_iterations(rank)
+    tables = _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
+    return tables or _from_iterations(rank) or _from_meetings(rank)
+
+
+def _from_meetings(rank: Rank) -> StepTimes | None:
+    """Steps from collectives, of which nothing but the length is known."""
+    told = meeting_steps(rank)
+    if told is None:
+        return None
+    source = rank.source("collectives", "start_ns", steps=told.names)
+    return StepTimes(told.names, told.time_us, {}, "collectives", (source,))
 
 
 def _from_iterations(rank: Rank) -> StepTimes | None:

@@ -68,3 +68,13 @@ def test_without_computing_nothing_is_accounted_for():
     assert spend(facts(step__idle_share=0.2)) is None
     mixed = FactSet([*facts(**HALF_EXPOSED), Fact("step.computing_includes_idle", RUN, True)])
     assert spend(mixed) is None
+
+
+@given(st.integers(2, 1000))
+def test_a_row_of_many_batches_is_accounted_for_batch_by_batch(batches):
+    """A recording without a schedule is one row: its parts are those of a step, of which the report speaks."""
+    absent = {"communication__absent_wait_us": 0.2 * STEP}
+    row = spend(facts(**HALF_EXPOSED, **absent))
+    each = spend(facts(**HALF_EXPOSED, **absent, step__count=1, data__step_us=STEP / batches, data__batches=batches))
+    assert row is not None and each is not None
+    assert each == pytest.approx({part: us / batches for part, us in row.items()})

@@ -1,0 +1,44 @@
+"""Collectives alone tell who comes last, how long the others wait for it, and how long a step is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from clusters import SMALL
+
+from advisor.model import Report
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+
+def of_collectives(folder: Path, scenario: Scenario) -> Report:
+    """The report on a run of which communication.json alone is left."""
+    write_profile(simulate(scenario), folder)
+    for file in folder.rglob("*"):
+        if file.is_file() and file.name != "communication.json" and not file.name.startswith("profiler_info"):
+            file.unlink()
+    return advise([folder], load_rules(strict=False), Options(jobs=1))
+
+
+@pytest.mark.parametrize("fault", [Fault("slow_compute", 2, 0.4), Fault("slow_host", 2, 2.0)])
+def test_the_last_in_every_collective_is_named_whatever_makes_it_late(tmp_path: Path, fault: Fault) -> None:
+    """Rank, weight and length of the step are told; the bound is no less than what the run would gain."""
+    scenario = replace(SMALL, steps=5, faults=(fault,))
+    report = of_collectives(tmp_path / "late", scenario)
+    even = of_collectives(tmp_path / "even", replace(scenario, faults=()))
+    found = next(f for f in report.findings if f.rule == "CLUS042")
+    assert found.subject.ranks == (2,) and found.confidence.value == "high" and found.severity.value != "low"
+    assert report.summary.direction == "communication" and "rank 2" in report.summary.headline.en
+    assert not any(f.rule == "CLUS042" for f in even.findings)
+    slow, usual = report.summary.step_time_us, even.summary.step_time_us
+    assert slow is not None and usual is not None and found.saving is not None
+    assert found.saving.us >= 0.95 * (slow - usual) > 0
+
+
+def test_collectives_of_one_step_tell_no_length(tmp_path: Path) -> None:
+    """Nothing follows the only step: no time of a step is made up, and nobody is accused of a share of it."""
+    report = of_collectives(tmp_path, replace(SMALL, steps=1, faults=(Fault("slow_compute", 2, 0.4),)))
+    assert report.summary.step_time_us is None and not any(f.rule == "CLUS042" for f in report.findings)
