@@ -74,13 +74,59 @@ def opened(paths: Sequence[str | Path]) -> Iterator[Opened]:
     result = Opened(shown=", ".join(_SAID_INPUT if str(path) == STANDARD_INPUT else str(path) for path in paths))
     with ExitStack() as stack:
         for path in paths:
-            if not is_archive(path):
+            inside = [] if is_archive(path) else _archives_in(Path(path))
+            if not inside and not is_archive(path):
                 result.paths.append(path)
                 continue
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="advisor-")))
+            if inside:
+                result.paths.append(_unpack_each(inside, folder, str(path), result.problems))
+                continue
             archive = _spooled(folder) if str(path) == STANDARD_INPUT else Path(path).expanduser()
-            result.paths.append(_unpack(archive, folder, str(path), result.problems))
+            size = _size_of(archive, _place(str(path)))
+            target = _unpack(archive, folder, _place(str(path)), result.problems, _Budget(folder, _allowed(size)))
+            result.paths.append(target)
         yield result
+
+
+def _archives_in(folder: Path) -> list[Path]:
+    """The archives in a folder that holds nothing else: each rank was packed by itself."""
+    found: list[Path] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if not (is_archive(entry.path) and entry.is_file(follow_symlinks=False)) or len(found) >= MOST_ENTRIES:
+                    return []
+                found.append(Path(entry.path))
+    except (OSError, ValueError):
+        return []
+    return sorted(found)
+
+
+def _unpack_each(archives: Sequence[Path], folder: Path, place: str, problems: list[Problem]) -> Path:
+    """Unpacks archives that lie side by side, as one: what they hold together is limited as for one of their size."""
+    budget, given = _Budget(folder, _allowed(sum(_size_of(path, place) for path in archives))), 0
+    for path in archives:
+        shown = f"{place.rstrip('/')}/{path.name}"
+        try:
+            _unpack(path, folder, shown, problems, budget)
+            given += 1
+        except _Damaged as error:
+            problems.append(Problem(shown, error.message))
+    if not given:
+        raise NoVerdict("none of its archives can be unpacked", place=place)
+    return folder
+
+
+def _place(shown: str) -> str:
+    return _SAID_INPUT if shown == STANDARD_INPUT else shown
+
+
+def _allowed(size: int) -> int:
+    """Bytes that an archive of this size may hold."""
+    return max(ALWAYS_BYTES, MOST_GROWTH * size)
 
 
 def _spooled(folder: Path) -> Path:
@@ -110,13 +156,40 @@ def _size_of(archive: Path, place: str) -> int:
     return state.st_size
 
 
-def _unpack(archive: Path, folder: Path, shown: str, problems: list[Problem]) -> Path:
-    """Unpacks into a new folder below this one and returns it; what is left out becomes a problem."""
-    name = archive.name.partition(".")[0] or "archive"
-    target = folder / (f"{name}-unpacked" if (folder / name).exists() else name)
+def _unpack(archive: Path, folder: Path, place: str, problems: list[Problem], budget: _Budget) -> Path:
+    """Unpacks into a new folder below this one and returns it; what is left out becomes a problem. Archives in the
+    archive are unpacked where nothing else is in it, those in them are not."""
+    target = _new_folder(folder, archive.name)
+    writer = _fill(archive, target, place, problems, budget)
+    inside = list(target.iterdir())
+    found = inside[0] if len(inside) == 1 and inside[0].is_dir() else target
+    packed = _archives_in(found)
+    given = 0
+    for path in packed:
+        try:
+            _fill(path, _new_folder(found, path.name), f"{place}: {path.name}", problems, budget)
+            given += 1
+        except _Damaged as error:
+            problems.append(Problem(f"{place}: {path.name}", error.message))
+        path.unlink()
+    if packed and not given:
+        raise _Damaged("none of its archives can be unpacked", place=place)
+    log.info("%s: %d files, %d bytes unpacked", place, writer.files, budget.taken)
+    return found
+
+
+def _new_folder(folder: Path, name: str) -> Path:
+    stem = name.partition(".")[0] or "archive"
+    target, number = folder / stem, 0
+    while target.exists():
+        number += 1
+        target = folder / f"{stem}-unpacked{number if number > 1 else ''}"
     target.mkdir(mode=0o700)
-    place = _SAID_INPUT if shown == STANDARD_INPUT else shown
-    writer = _Writer(target, _Budget(folder, max(ALWAYS_BYTES, MOST_GROWTH * _size_of(archive, place))))
+    return target
+
+
+def _fill(archive: Path, target: Path, place: str, problems: list[Problem], budget: _Budget) -> _Writer:
+    writer = _Writer(target, budget)
     try:
         with archive.open("rb") as stream:
             _unpack_stream(stream, writer)
@@ -125,14 +198,12 @@ def _unpack(archive: Path, folder: Path, shown: str, problems: list[Problem]) ->
         raise NoVerdict(f"{error}; it was not unpacked", place=place, hint=hint) from None
     except _DAMAGE as error:
         if not writer.files:
-            raise NoVerdict(f"cannot be unpacked: {error or type(error).__name__}", place=place) from None
+            raise _Damaged(f"cannot be unpacked: {error or type(error).__name__}", place=place) from None
         problems.append(Problem(place, f"is damaged or cut off after {writer.files} files; the rest was not read"))
     problems += [Problem(f"{place}: {name}", reason) for name, reason in writer.left_out[:_TOLD]]
     if len(writer.left_out) > _TOLD:
         problems.append(Problem(place, f"{len(writer.left_out) - _TOLD} further entries were left out"))
-    log.info("%s: %d files, %d bytes unpacked", place, writer.files, writer.budget.taken)
-    inside = list(target.iterdir())
-    return inside[0] if len(inside) == 1 and inside[0].is_dir() else target
+    return writer
 
 
 def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
@@ -162,7 +233,7 @@ def _unpack_tar(stream: Any, writer: _Writer) -> _Forward:
         while (entry := archive.next()) is not None:
             archive.members.clear()  # type: ignore[attr-defined,unused-ignore]
             if entry.isdir():
-                writer.count(entry.name)
+                writer.budget.count()
             elif not entry.isreg() or entry.sparse is not None:
                 writer.leave_out(entry.name, _kind(entry))
             elif (source := archive.extractfile(entry)) is not None:
@@ -183,7 +254,7 @@ def _unpack_zip(stream: IO[bytes], writer: _Writer) -> None:
         for entry in archive.infolist():
             mode = entry.external_attr >> 16
             if entry.is_dir():
-                writer.count(entry.filename)
+                writer.budget.count()
             elif mode and mode & 0o170000 not in (0, 0o100000):
                 writer.leave_out(entry.filename, "is a link or no plain file; it was not unpacked")
             elif entry.flag_bits & 1:
@@ -209,13 +280,23 @@ class _TooMuch(Exception):
     """An archive that holds more than it should."""
 
 
+class _Damaged(NoVerdict):
+    """An archive of which nothing can be read."""
+
+
 class _Budget:
     """How many bytes may still be written or skipped."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.limit = min(limit, MOST_BYTES)
         self.room = shutil.disk_usage(folder).free - SPARE_BYTES
-        self.taken = 0
+        self.taken = self.entries = 0
+
+    def count(self) -> None:
+        """One entry more, unpacked or left out."""
+        self.entries += 1
+        if self.entries > MOST_ENTRIES:
+            raise _TooMuch(f"it holds more than {MOST_ENTRIES} entries")
 
     def take(self, count: int) -> None:
         self.taken += count
@@ -230,16 +311,11 @@ class _Writer:
 
     def __init__(self, folder: Path, budget: _Budget) -> None:
         self.folder, self.budget = folder, budget
-        self.files = self.entries = 0
+        self.files = 0
         self.left_out: list[tuple[str, str]] = []
 
-    def count(self, name: str) -> None:
-        self.entries += 1
-        if self.entries > MOST_ENTRIES:
-            raise _TooMuch(f"it holds more than {MOST_ENTRIES} entries")
-
     def leave_out(self, name: str, reason: str) -> None:
-        self.count(name)
+        self.budget.count()
         self.left_out.append((name[:_LONGEST_NAME], reason))
 
     def write(self, name: str, source: IO[bytes], *, counted: bool = False) -> None:
@@ -248,7 +324,7 @@ class _Writer:
         if parts is None:
             self.leave_out(name, "its name leads out of the archive; it was not unpacked")
             return
-        self.count(name)
+        self.budget.count()
         target = self.folder.joinpath(*parts)
         try:
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

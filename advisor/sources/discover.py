@@ -14,7 +14,7 @@ from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
 from advisor.sources.captures import with_one_collection, without_earlier
-from advisor.sources.folders import Judgement, Listing, Walk
+from advisor.sources.folders import Judgement, Listing, Walk, list_folder
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
 from advisor.sources.metadata import infer_parallelism
@@ -65,6 +65,8 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
         simulated = [one for one in seen.values() if any(each.reason == opprof.SIMULATION for each in one.judgements)]
         for one in simulated[:1]:
             profile.problems.append(Problem(_relative(one.folder, base), opprof.SIMULATION))
+        sheets = [path for root in roots if root.is_dir() for path in list_folder(root).find(_SHEETS)]
+        profile.problems += [Problem(_relative(path, base), _SPREADSHEET) for path in sheets[:1]]
         if not simulated:
             profile.problems.append(Problem(profile.path, f"no profile recognised; looked for {_LOOKED_FOR}"))
     _summarise(profile)
@@ -145,6 +147,11 @@ def _ranks_in(listing: Listing, walk: Walk, base: Path, seen: dict[Path, Recogni
     return ranks
 
 
+_SHEETS = r".+\.(xlsx?|xlsm|ods)"
+"""What a spreadsheet program makes of a table where it does not save it as CSV."""
+_SPREADSHEET = "is a spreadsheet; not read (save the sheet as CSV, or use the file that the profiler wrote)"
+
+
 def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Rank]:
     """Ranks from files named one by one: files of one folder belong together."""
     found: list[Rank] = []
@@ -163,8 +170,11 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
             if path not in used and not re.fullmatch(
                 r"(profiler_info|profiler_metadata|communication_group).*", path.name
             ):
+                text = "is not recognised by its name as a file of a profile; not read"
                 profile.problems.append(
-                    Problem(_relative(path, base), "is not recognised by its name as a file of a profile; not read")
+                    Problem(
+                        _relative(path, base), _SPREADSHEET if re.fullmatch(_SHEETS, path.name, re.IGNORECASE) else text
+                    )
                 )
         found += [rank for rank in ranks if rank.tables]
     return found

@@ -83,6 +83,100 @@ def test_an_archive_is_judged_like_its_folder(tmp_path, capsys, kind):
     assert reports[0].replace(str(EXAMPLE), "X") == reports[1].replace(str(tmp_path / f"run.{kind}"), "X")
 
 
+def packed_ranks(folder: Path) -> Path:
+    """A folder that holds each rank of the example as an archive of its own, their names written on Windows."""
+    folder.mkdir()
+    for number, rank in enumerate(sorted(EXAMPLE.glob("*_ascend_ms"))):
+        with zipfile.ZipFile(folder / f"rank{number}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(path for path in rank.rglob("*") if path.is_file()):
+                entry = zipfile.ZipInfo(path.name)
+                entry.filename = str(path.relative_to(EXAMPLE)).replace("/", "\\")
+                archive.writestr(entry, path.read_bytes())
+    return folder
+
+
+def verdict(path: Path, capsys) -> tuple[object, ...]:
+    assert main(["advise", str(path), "--format", "json", "-q"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    found = [(f["rule"], f["subject"]["id"], f["severity"]) for f in report["findings"]]
+    return report["summary"]["headline"], report["profile"]["ranks"], found, report["problems"]
+
+
+@pytest.mark.parametrize("inside", ["folder", "zip", "tar"])
+def test_ranks_packed_one_by_one_are_one_profile(tmp_path, capsys, inside):
+    """A folder of archives, as an upload page leaves it, and the same in an archive, are judged like the ranks."""
+    given = packed_ranks(tmp_path / "upload")
+    if inside == "zip":
+        with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+            for path in sorted(given.iterdir()):
+                archive.write(path, path.name)
+        given = tmp_path / "all.zip"
+    elif inside == "tar":
+        with tarfile.open(tmp_path / "all.tar", "w") as archive:
+            archive.add(given, "upload")
+        given = tmp_path / "all.tar"
+    assert verdict(given, capsys) == verdict(EXAMPLE, capsys)
+
+
+def test_a_damaged_archive_among_others_costs_no_other(tmp_path):
+    """It is told by its name; where none can be read there is no verdict."""
+    folder = packed_ranks(tmp_path / "upload")
+    (folder / "rank1.zip").write_bytes(b"PK\x03\x04 and nothing more")
+    with opened([folder]) as result:
+        assert [Path(p.file).name for p in result.problems] == ["rank1.zip"]
+        assert len(list(Path(result.paths[0]).rglob("step_trace_time.csv"))) == 3
+    for path in folder.iterdir():
+        path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(NoVerdict), opened([folder]):
+        pass
+
+
+def test_archives_beside_a_profile_are_not_opened(tmp_path):
+    """Beside other files they may be backups of these; a third layer of archives stays packed."""
+    folder = packed_ranks(tmp_path / "upload")
+    (folder / "kernel_details.csv").write_text("Step Id,Name\n")
+    with opened([folder]) as result:
+        assert result.paths == [folder]
+    within = tmp_path / "deep"
+    within.mkdir()
+    content = b"x"
+    for layer in range(4):
+        with zipfile.ZipFile(within / f"{layer}.zip", "w") as archive:
+            archive.writestr(f"{layer - 1}.zip" if layer else "a.csv", content)
+        content = (within / f"{layer}.zip").read_bytes()
+    assert unpacked(within / "1.zip")[0] == ["0/a.csv"]
+    assert unpacked(within / "3.zip")[0] == ["2/1.zip"]
+
+
+def test_bombs_in_archives_are_refused(tmp_path, monkeypatch):
+    """All layers, and all archives of a folder, have one limit together, and one number of entries."""
+    monkeypatch.setattr(archives, "ALWAYS_BYTES", 1_000_000)
+    monkeypatch.setattr(archives, "MOST_GROWTH", 2)
+    folder = tmp_path / "upload"
+    folder.mkdir()
+    for number in range(3):
+        with zipfile.ZipFile(folder / f"{number}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csv", bytes(400_000))
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, path.name)
+    for path in (folder, tmp_path / "all.zip"):
+        with pytest.raises(NoVerdict, match="more than"), opened([path]):
+            pass
+    monkeypatch.setattr(archives, "ALWAYS_BYTES", 10_000_000)
+    monkeypatch.setattr(archives, "MOST_ENTRIES", 2)
+    with pytest.raises(NoVerdict, match="entries"), opened([tmp_path / "all.zip"]):
+        pass
+
+
+def test_a_spreadsheet_is_refused_with_a_word(tmp_path, capsys):
+    """Whoever opened a table in a spreadsheet and saved it there reads what to do."""
+    (tmp_path / "kernel_details.xlsx").write_bytes(b"PK\x03\x04 sheet")
+    for path in (tmp_path, tmp_path / "kernel_details.xlsx"):
+        assert main(["advise", str(path)]) == 3
+        assert "save the sheet as CSV" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("kind", ["tar.gz", "zip"])
 def test_standard_input_takes_one(tmp_path, capsys, monkeypatch, kind):
     """`ssh node tar cz profile | advisor advise -`."""
