@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
 from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree, untold_operations
+from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -73,6 +74,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
     stages = _stage_totals(rank)
     waits, wait_total = stages.get("IteratorConsumer/GetNextAsVector") or stages.get("Pipeline/GetNext") or (0.0, 0.0)
     scale = _clock_scale(rank, times, wait_total)
+    _tell_missing(rank, times, waits)
     interval = _sampling_interval(rank)
     skip = 0
     if times is not None and times.first_wait_us and interval:
@@ -128,6 +130,15 @@ def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> flo
     file = rank.relative(rank.tables["dataset_stages"].paths[0])
     rank.note(file, f"its clock disagrees with the iterator's by a factor of {1 / ratio:.3g}; times were rescaled")
     return ratio
+
+
+def _tell_missing(rank: Rank, times: BatchTimes | None, count: float) -> None:
+    """Tells a list of batches that is shorter than what the pipeline's own statistic counts: it was cut."""
+    if times is None or times.mode != "iterator" or times.batches + 1 >= (1 - section("witness")["cut_share"]) * count:
+        return
+    other = rank.tables["dataset_stages"].paths[0].name
+    text = f"lists {times.batches} of the {count:.0f} batches that {other} counts: rows are missing"
+    rank.note(rank.relative(rank.tables["batches"].paths[0]), text, ("batches",))
 
 
 def _wait(times: BatchTimes | None, count: float, total: float) -> float | None:
