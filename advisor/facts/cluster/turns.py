@@ -8,7 +8,7 @@ most work of its own and least waiting is late, and what it has more of than its
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,11 @@ from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject
+
+MOST_OF = limit("turns", "most_of")
+"""Part of the waiting that the steps hold in which somebody is late."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,12 @@ def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
     return [found[step] for step in sorted(found)]
 
 
+def late_steps(waits: Sequence[float]) -> int:
+    """The fewest steps that hold nearly all of these waits, one a step."""
+    together = np.cumsum(sorted(waits, reverse=True))
+    return min(int(np.searchsorted(together, MOST_OF * together[-1])) + 1, len(waits))
+
+
 def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str) -> float:
     """What the mean step gains where no rank has more of the cause than is usual in its stage; of waits for data, none.
     A stage lasts as long as the work of the rank that has most of it, and a step is longer by what the stage loses that
@@ -98,6 +108,8 @@ KINDS = (
     kind("rank.late_alone_share", "ratio", "rank", "part of all waiting for the last that ends with this rank on "
          "time", formula="Σ over steps in which it is last of its lateness above that of the next", needs=_NEEDS),
     kind("lateness.late_ranks", "count", "run", "ranks that were last for this cause in one step or another",
+         needs=_NEEDS),
+    kind("lateness.late_steps", "count", "run", "the fewest steps in which nearly all of that waiting lies",
          needs=_NEEDS),
     kind("lateness.step_count", "count", "run", "steps judged", needs=_NEEDS),
     kind("lateness.data_free_us", "us", "run", "what the mean step gains where no rank waits for data: what all "
@@ -147,6 +159,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for rank in balance.ranks:
         subject = Subject("rank", str(rank), (rank,))
         yield from fact("rank.late_alone_share", subject, by_rank[rank] / total, *sources, samples=n)
+    if mine:
+        yield from fact("lateness.late_steps", RUN, late_steps([last.us for last in mine]), *sources, samples=n)
     yield from fact("lateness.late_ranks", RUN, len({last.rank for last in mine}), *sources, samples=n)
     yield from fact("lateness.saving_us", RUN, _gain(balance, peers, cause), *sources, samples=n)
 

@@ -108,6 +108,11 @@ def _stage_totals(rank: Rank) -> dict[str, tuple[float, float]]:
     frame = rank.read("dataset_stages")
     totals: dict[str, tuple[float, float]] = {}
     if frame is not None:
+        untold = int(((frame["count"] == 0) & (frame["avg_us"] > 0)).sum())
+        if untold:
+            headings = rank.source("dataset_stages", "count", "avg_us").columns
+            text = f"contradicts itself: {headings[0]} is 0 beside a time in {untold} of {len(frame)} rows"
+            rank.note(rank.relative(rank.tables["dataset_stages"].paths[0]), text, ("dataset_stages",))
         for operation, stage, count, average in zip(
             frame["operation"], frame["stage"], frame["count"], frame["avg_us"], strict=True
         ):

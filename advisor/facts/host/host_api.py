@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
-from advisor.facts.recording.limits import section
+from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
@@ -21,6 +22,9 @@ from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
 from advisor.sources.streams.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BOTH = "run rank"
 
@@ -94,7 +98,7 @@ def reduce(rank: Rank) -> HostTime | None:
     frame = rank.read("host_api", ("level", "name", "total_us", "count", "avg_us")) if rank.has("host_api") else None
     if frame is not None and not frame.empty:
         tell_totals(rank, frame, "host_api")
-        levels = frame["level"].astype(str) if "level" in frame else [""] * len(frame)
+        levels = _levels(rank, frame) if "level" in frame else [""] * len(frame)
         rows = zip(levels, frame["name"], frame["total_us"], frame["count"], strict=True)
         calls = _by_purpose(
             (level, name, float(us), float(count))
@@ -115,6 +119,19 @@ def reduce(rank: Rank) -> HostTime | None:
             if process == layer
         ))  # fmt: skip
     return HostTime(_within_steps(rank, found), (trace_source(rank) or Source(""),)) if found else None
+
+
+def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
+    """The level of each row. Where it is none, nothing tells which calls are made inside which: each interface stands
+    for itself, so that no launch counts twice."""
+    known = told_by("api_level").search
+    levels = frame["level"].fillna("").astype(str).str.strip().tolist()
+    odd = [level for level in levels if not known(level)]
+    if odd:
+        heading = rank.source("host_api", "level").columns[0]
+        text = f"{heading} names no layer of software in {len(odd)} of {len(levels)} rows: their calls are not added up"
+        rank.note(rank.relative(rank.tables["host_api"].paths[0]), text, ("host_api",))
+    return [level if known(level) else f"? {name}" for level, name in zip(levels, frame["name"], strict=True)]
 
 
 def _of_more_than_the_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> bool:

@@ -44,6 +44,7 @@ KINDS = (
     kind("compile.steady_us", "us", "run", "time per steady step in which the host compiled", needs="trace"),
     kind("compile.steady_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind("compile.steady_count", "count", "run", "compilations of 100 us and more per steady step", needs="trace"),
+    kind("compile.step_count", "count", "run", "how many steady steps these are", needs="trace"),
     kind("compile.steps", "text", "run", "steady steps in which the host compiled", needs="trace"),
     kind("compile.name", "text", "run", "costliest of these events", needs="trace"),
     kind(
@@ -138,6 +139,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if step:
         yield from fact("compile.steady_share", RUN, mean / step, *sources, samples=len(per_rank))
     yield from fact("compile.steady_count", RUN, float(np.mean(counts)), *sources, samples=len(per_rank))
+    yield from fact("compile.step_count", RUN, len(set(where)) or None, *sources)
     yield from fact("compile.steps", RUN, ", ".join(dict.fromkeys(where)) or None, *sources)
     names_of = [seen.name for seen in found.values() if seen.name]
     yield from fact("compile.name", RUN, names_of[0] if names_of and where else None, *sources)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.facts.cluster.accounts import Accounts
 from advisor.facts.cluster.lateness import _in_turn
 from advisor.facts.cluster.peers import others_median
-from advisor.facts.cluster.turns import _gain, last_ones
+from advisor.facts.cluster.turns import _gain, last_ones, late_steps
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -63,6 +63,13 @@ def test_the_gain_is_the_stalls_that_lengthen_steps(rows):
     balance = accounts(hit, "data")
     if np.median(hit) == 0:
         assert _gain(balance, {0: [0, 1, 2, 3, 4]}, "data") == pytest.approx(30 * (hit.max(axis=0) > 0).mean())
+
+
+@given(st.lists(st.floats(20, 40), min_size=1, max_size=8), st.integers(0, 20))
+def test_steps_in_which_nobody_is_late_are_not_counted(waits, usual):
+    """What ranks always wait a little for each other adds no step to those in which somebody is late."""
+    told = late_steps([*waits, *[0.01] * usual])
+    assert 0.9 * sum(waits) <= sum(sorted(waits)[-told:]) + 0.01 * usual and told <= len(waits)
 
 
 def _chance(*late):

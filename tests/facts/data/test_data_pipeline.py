@@ -79,6 +79,18 @@ def test_a_wrong_clock_is_noticed_and_corrected(tmp_path: Path) -> None:
     assert any("clock" in problem.problem for problem in rank.problems)
 
 
+def test_a_time_of_no_calls_is_told(tmp_path: Path) -> None:
+    """An operation that never ran takes no time: its count was lost, and what it took is unknown."""
+    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
+    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
+        "GeneratorOp(ID:1),__next__,0,15600,\r\nPipeline,GetNext,100,20000,{}\r\n"
+    )
+    _, _, rank = facts_of(tmp_path)
+    assert [p.problem for p in rank.problems if "Occurrences" in p.problem and "1 of 2 rows" in p.problem]
+
+
 def test_like_ranks_share_one_operation_and_an_odd_one_stands_alone(tmp_path: Path) -> None:
     """Eight ranks with the same slow map are one finding, not eight."""
     queue = {"output_queue": {"length": 16, "size": [0] * 9}}

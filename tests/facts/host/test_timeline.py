@@ -209,6 +209,23 @@ def test_calls_of_more_than_the_recorded_steps_are_nobodys(tmp_path: Path, launc
     assert not [p for p in result.problems if "api_statistic" in p.file]
 
 
+def test_calls_of_no_known_level_are_told_and_count_once(tmp_path: Path) -> None:
+    """Launches that stand in the statistic once for each layer they pass are no more launches where a damaged column
+    does not tell the layers apart."""
+    path = profile(tmp_path)
+    (file,) = path.rglob("trace_view.json")
+    found = []
+    for levels in (("node", "acl"), ("%/&", "%/&"), ("", "7")):
+        lines = ["Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance"]
+        for level, name in zip(levels, ("launch", "aclrtLaunchKernelWithHostArgs"), strict=True):
+            lines.append(f"{level},{name},26000,2600,10,8,12,1")
+        (file.parent / "api_statistic.csv").write_text("\n".join(lines) + "\n")
+        result = measure([path], None, Options(jobs=1))
+        told = [p.problem for p in result.problems if "api_statistic" in p.file]
+        found.append((result.facts.value("host_api.launch_count", RUN), bool(told) and "Level" in told[0]))
+    assert found == [(650, False), (650, True), (650, True)]
+
+
 def test_waiting_for_the_loader_is_a_part_of_the_idle_time() -> None:
     """The waits between twelve steps are eleven: their mean is no more than what the steps are idle."""
     row = {"timeline.idle_us": 20.0, "timeline.idle_share": 0.38, "timeline.loader_idle_us": 21.6,
