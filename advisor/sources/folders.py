@@ -20,6 +20,14 @@ MOST_BARREN_NAMES = 300_000
 _FILE_ENDINGS = (".csv", ".json", ".txt", ".db")
 
 
+_COPY = re.compile(r"(?: ?\([0-9]{1,3}\)| ?- ?(?:copy|副本)| 副本)+(?=\.[a-z0-9]+$)", re.IGNORECASE)
+
+
+def plain_name(name: str) -> str:
+    """A file's name without what browsers and file managers add to a copy's: `x (1).json`, `x - Copy.csv`."""
+    return _COPY.sub("", name)
+
+
 @dataclass
 class Listing:
     """The names in one folder. `problem` says why it could not be listed."""

@@ -67,6 +67,10 @@ def reduce_links(rank: Rank) -> Links | None:
     frame = rank.read("links")
     if frame is None or frame.empty:
         return None
+    known = {"time_us", "size_bytes"} <= set(frame)
+    if untimed := int((frame["time_us"].isna() & (frame["size_bytes"] > 0)).sum()) if known else 0:
+        text = f"{untimed} of its {len(frame)} links have a size and no time; they were left out"
+        rank.note(rank.relative(rank.tables["links"].paths[0]), text, ("links",))
     rows = _Rows.of(frame)
     if not len(rows.us):
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.model import Parallelism
 from advisor.sources.base import Rank
-from advisor.sources.folders import Judgement, Listing, list_folder
+from advisor.sources.folders import Judgement, Listing, list_folder, plain_name
 from advisor.sources.older.legacy_files import finite
 from advisor.sources.reference import TableRef
 from advisor.sources.text.jsontext import load_json
@@ -77,7 +77,7 @@ Files = Mapping[str, Sequence[Path]]
 
 def is_known(name: str) -> bool:
     """Whether a file name belongs to this layout, read by the advisor or not."""
-    return _KNOWN.fullmatch(name) is not None
+    return _KNOWN.fullmatch(plain_name(name)) is not None
 
 
 def judge(listing: Listing) -> Judgement:
@@ -129,9 +129,9 @@ def find_host_operators(folder: Path, number: int) -> dict[str, TableRef]:
 def _collect(folder: Path) -> dict[int, dict[str, list[Path]]]:
     found: dict[int, dict[str, list[Path]]] = {}
     own: set[int] = set()
-    for name in list_folder(folder).files:
+    for name in sorted(list_folder(folder).files, key=lambda name: plain_name(name) != name):  # copies last
         for kind, pattern in (*_OWN.items(), *_SHARED.items(), ("data", _DATA)):
-            match = re.fullmatch(pattern, name)
+            match = re.fullmatch(pattern, plain_name(name))
             if match:
                 number = int(match[1])
                 found.setdefault(number, {}).setdefault(kind, []).append(folder / name)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.folders import file_paths, is_folder
+from advisor.sources.folders import file_paths, is_folder, plain_name
 from advisor.sources.minddata import hoststages, minddata_samples  # noqa: F401  (they register their readers)
 from advisor.sources.minddata.hostfiles import (
     canonical_frame,
@@ -76,12 +76,13 @@ def find_minddata(folder: Path, rank: int | None = None) -> dict[str, TableRef]:
 def _choose(listing: Sequence[Path], stem: str, endings: Sequence[str], rank: int | None, own: bool) -> Path | None:
     """The rank's file of this kind; a file without a suffix belongs to whoever owns the folder."""
     by_suffix: dict[int | None, Path] = {}
-    for path in listing:
+    for path in sorted(listing, key=lambda path: plain_name(path.name) != path.name):  # copies last
         if path.suffix not in endings:
             continue
-        if path.stem == stem:
+        own_stem = Path(plain_name(path.name)).stem
+        if own_stem == stem:
             by_suffix.setdefault(None, path)
-        elif path.stem.startswith(stem) and (match := _SUFFIX.fullmatch(path.stem[len(stem) :])):
+        elif own_stem.startswith(stem) and (match := _SUFFIX.fullmatch(own_stem[len(stem) :])):
             by_suffix.setdefault(int(match.group(1)), path)
     if rank in by_suffix:
         return by_suffix[rank]

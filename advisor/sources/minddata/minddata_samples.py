@@ -115,7 +115,8 @@ def _tell_odd(document: dict[str, Any], path: Path, note: Note) -> None:
     missing = [f"{what}.{name}" for what, values in parts for name in _WRITTEN.get(what, _OWN)
                if not isinstance(values, dict) or not isinstance(values.get(name), list)]  # fmt: skip
     missing += [f"{what}.{name}" for what, values in parts if isinstance(values, dict)
-                for name, given in values.items() if not isinstance(given, list)]  # fmt: skip
+                for name, given in values.items()
+                if not isinstance(given, list) or (not given and any(values.values()))]  # fmt: skip
     if missing:
         note(str(path), f"lacks {', '.join(sorted(set(missing)))}", ("host_cpu", "pipeline_cpu"))
     series = [values for _, part in parts if isinstance(part, dict) for values in part.values()]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.sources.base import Rank
+from advisor.sources.discover import load_profile
 from advisor.sources.minddata.hostfiles import operation_type, to_known, to_number, to_numbers
 from advisor.sources.minddata.minddata import find_minddata
 
@@ -351,3 +352,29 @@ def test_a_queue_that_held_more_than_it_can_is_doubted_and_not_used(tmp_path: Pa
     frame = rank.read("pipeline_ops")
     assert frame is not None and not any(map(len, frame["queue_sizes"]))
     assert {problem.doubted for problem in rank.problems} == {("pipeline_ops",)}
+
+
+@pytest.mark.parametrize("copy", ["pipeline_profiling_0 (1).json", "pipeline_profiling_0(2).json",
+                                  "pipeline_profiling_0 - Copy.json", "pipeline_profiling_0 - 副本.json"])  # fmt: skip
+def test_a_copy_is_the_file_it_is_a_copy_of(tmp_path: Path, copy: str) -> None:
+    """What browsers and file managers add to the name of a second download changes nothing; beside the file itself the
+    copy is not read."""
+    text = json.dumps(
+        {
+            "sampling_interval": 10,
+            "op_info": [
+                {
+                    "op_id": 0,
+                    "op_type": "MapOp",
+                    "num_workers": 1,
+                    "metrics": {"output_queue": {"length": 16, "size": [0]}},
+                }
+            ],
+        }
+    )
+    (tmp_path / copy).write_text(text)
+    (rank,) = load_profile([tmp_path]).ranks
+    assert (rank.rank, rank.tables["pipeline_ops"].paths) == (0, (tmp_path / copy,))
+    (tmp_path / "pipeline_profiling_0.json").write_text(text)
+    (rank,) = load_profile([tmp_path]).ranks
+    assert rank.tables["pipeline_ops"].paths == (tmp_path / "pipeline_profiling_0.json",)
