@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 
 from advisor.basics.units import MEASURED, rank_list, show
@@ -38,6 +39,27 @@ def summarise(
     ranks: Sequence[int] = (),
     unusable: Sequence[str] = (),
     missing: Sequence[MissingEvidence] = (),
+) -> Summary:
+    """Direction and headline of the step, and how much of the recorded time no step contains."""
+    summary = _of_the_step(findings, checks, facts, ranks, unusable, missing)
+    pause = next((f for f in findings if any(e.fact == "step.between_us" for e in f.evidence)), None)
+    between, period = (facts.number(f"step.{name}_us", RUN) for name in ("between", "period"))
+    if pause is None or pause.severity.rank < Severity.MEDIUM.rank or between is None or not period:
+        return summary
+    said = both("summary.between", share=show(between / period, "ratio"))
+    if summary.direction not in ("healthy", "undetermined"):
+        return replace(summary, headline=_sentences(summary.headline, said))
+    said = said if summary.direction == "healthy" else _sentences(said, summary.headline)
+    return replace(summary, direction=pause.direction.value, headline=said)
+
+
+def _of_the_step(
+    findings: Sequence[Finding],
+    checks: Sequence[Check],
+    facts: FactSet,
+    ranks: Sequence[int],
+    unusable: Sequence[str],
+    missing: Sequence[MissingEvidence],
 ) -> Summary:
     """Direction of the root cause with the largest saving, else of the lost time; healthy or undetermined where there
     is neither.

@@ -76,6 +76,18 @@ def test_marks_that_name_the_wait_make_it_a_cause_with_a_gain(tmp_path: Path) ->
     assert "not known" not in report.summary.headline.en
 
 
+@pytest.mark.parametrize(("gap", "severity"), [(100_000, "critical"), (4_000, "medium"), (1_000, None)])
+def test_a_pause_that_nobody_owns_weighs_what_it_takes(tmp_path: Path, gap: int, severity: str | None) -> None:
+    """Five sixths of the recorded time without an iteration are in the headline, and the run is not healthy; who takes
+    them is not known, so nobody is a root cause for it."""
+    report = advise([_write(tmp_path, 20_000, gap, late=0.3 * gap)], load_rules(), Options(jobs=1))
+    told = [f for f in report.findings if f.rule == "SCHED021"]
+    assert [f.severity.value for f in told] == ([severity] if severity else [])
+    assert all(f.role == Role.CONTRIBUTING for f in told)
+    assert ("no iteration runs" in report.summary.headline.en) is bool(severity)
+    assert not severity or report.summary.direction == "scheduling"
+
+
 @pytest.mark.parametrize("damage", [float("inf"), "1e999999999", None, "x", -1e300])
 def test_a_damaged_mark_is_no_traceback(tmp_path: Path, damage: object) -> None:
     """Instants that cannot be are left out, and the other iterations are judged."""
