@@ -21,7 +21,7 @@ from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import section, told_by
-from advisor.facts.recording.steady import Steady
+from advisor.facts.recording.steady import Steady, measured_in_a_row
 from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import is_marked, meeting_steps
@@ -259,7 +259,13 @@ def _of_time(timeline: Timeline) -> dict[str, object]:
         told |= _of_steady(placed.steady, placed.set_up_ns, kernels.start[known], kernels.end[known])
         if _take_turns(kernels, placed.steady):
             told["measured"] = "in_turn"
+        elif told["measured"] and measured_in_a_row(kernels.signature[known], _work(kernels.duration[known])) is None:
+            told["measured"] = ""  # kernels of one type on other inputs each time: layers of a network
     return told
+
+
+def _work(duration: Floats) -> Floats:
+    return np.concatenate((np.zeros(1), np.cumsum(duration)))
 
 
 def _take_turns(kernels: Kernels, steady: Steady) -> bool:

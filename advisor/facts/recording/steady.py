@@ -56,7 +56,7 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
     seen[np.unique(kinds, return_index=True)[1]] = True
     usual = float(np.median(gap)) if gap.size else 0.0
     long = (gap >= limits["gap_us"]) & (gap > limits["gap_factor"] * usual)
-    measured = _measured_in_a_row(kinds, work)
+    measured = measured_in_a_row(kinds, work)
     launches = 1 + np.flatnonzero(long & seen[1:] & computes[1:])
     launches = launches[launches <= (size if measured is None else measured)]
     behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
@@ -76,13 +76,16 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
     return Steady(first, size, told, found, repeats, measured is not None)
 
 
-def _measured_in_a_row(kinds: Ints, work: Floats) -> int | None:
-    """Where the first of the kernels begins that were launched many times in a row, if these hold nearly all work."""
+def measured_in_a_row(kinds: Ints, work: Floats) -> int | None:
+    """Where the first of several kernels begins that were launched many times in a row, if these runs hold nearly all
+    work: of each kernel one run, as a network has many of the kernel that it mostly consists of."""
     limits = section("benchmark")
     starts, stops = _alike(kinds, 1)
     many = stops + 1 - starts >= limits["launches"]
+    measured = kinds[starts[many]]
     held = float((work[stops + 1] - work[starts])[many].sum())
-    return int(starts[many][0]) if many.any() and held >= limits["one_type_share"] * work[-1] else None
+    several = 1 < len(measured) == len(set(measured.tolist()))
+    return int(starts[many][0]) if several and held >= limits["one_type_share"] * work[-1] else None
 
 
 def repeats_in_parts(kinds: Ints, duration: Ints) -> bool:

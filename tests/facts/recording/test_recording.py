@@ -271,7 +271,7 @@ def test_where_nothing_was_read_nothing_is_cleared(tmp_path, rules):
     assert "could not be read" in report.summary.headline.en and "was found" not in report.summary.headline.en
 
 
-@pytest.mark.parametrize("sequence", [["RmsNorm", "triton_rms_norm"], ["RmsNorm"] * 20 + ["triton_rms_norm"] * 20])
+@pytest.mark.parametrize("sequence", [["RmsNorm", "triton_rms_norm"], ["RmsNorm"] * 600 + ["triton_rms_norm"] * 600])
 def test_kernels_that_are_compared_are_a_benchmark(tmp_path, rules, sequence):
     """Two kernels for one input, in turn or one after the other: nobody launches them too late, and neither is accused
     of being no matrix operator."""
@@ -279,6 +279,15 @@ def test_kernels_that_are_compared_are_a_benchmark(tmp_path, rules, sequence):
     report = advise([write(tmp_path, kernels)], rules)
     assert report.profile.recording == "kernel_benchmark"
     assert {f.rule for f in report.findings} <= {"COMP087", "COMP083", "COMP080"}
+
+
+def test_layers_on_different_inputs_are_not_measured(tmp_path):
+    """A network may run twelve convolutions and then twelve products, each on inputs of its own."""
+    path = write(tmp_path, loop(["Conv2D"] * 12 + ["MatMulV2"] * 12, 1)) / "kernel_details.csv"
+    rows = path.read_text().splitlines()
+    shaped = [row.replace("32,32;32,32", f"{i},32;32,32") for i, row in enumerate(rows[1:], 32)]
+    path.write_text("\n".join([rows[0], *shaped]))
+    assert facts_of(tmp_path).value("recording.kind", RUN) == "unmarked"
 
 
 def test_a_chain_of_different_work_is_no_comparison(tmp_path):

@@ -114,3 +114,6 @@ def test_kernels_measured_one_after_the_other_are_all_judged(script_us):
 def test_a_program_does_not_launch_its_kernels_in_a_row():
     """Layers and steps repeat sequences, among them runs of like kernels: that is no measuring of kernels."""
     assert not find_steady(*course(STEP * 4)).in_a_row
+    network = [1, 2, 3, *[2] * 40, 4, 5, *[2] * 12, 6, 7, 1]
+    for times in (1, 2, 20):
+        assert not find_steady(*course(network * times)).in_a_row
