@@ -361,6 +361,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         first.types == 1 and first.kernels > 0 and not first.framed
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
+    alone = alone and not first.type.lower().startswith("hcom")  # a table of collectives is a part of a program's
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")

@@ -296,3 +296,13 @@ def test_a_chain_of_different_work_is_no_comparison(tmp_path):
     rows = [row.replace("32,32;32,32", "64,64") if "Relu" in row else row for row in path.read_text().splitlines()]
     path.write_text("\n".join(rows))
     assert facts_of(tmp_path).value("recording.kind", RUN) == "unmarked"
+
+
+@pytest.mark.parametrize(("operator", "benchmark"), [("MatMulV2", True), ("hcom_allReduce_", False)])
+def test_a_statistic_of_collectives_is_no_benchmark(tmp_path, operator, benchmark):
+    """One kernel launched again and again is measured; collectives alone are a part of some program's tables."""
+    heading = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    path = tmp_path / "op_statistic_20260101000000.csv"
+    path.write_text(f"{heading}\n0,{operator},AI_CORE,480,480000,990,1000,1100,100\n", encoding="utf-8")
+    report = advise([path], load_rules())
+    assert (report.profile.recording == "kernel_benchmark") is benchmark
