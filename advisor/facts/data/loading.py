@@ -74,7 +74,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
     stages = _stage_totals(rank)
     waits, wait_total = stages.get("IteratorConsumer/GetNextAsVector") or stages.get("Pipeline/GetNext") or (0.0, 0.0)
     scale = _clock_scale(rank, times, wait_total)
-    _tell_missing(rank, times, waits)
+    _tell_missing(rank, times, stages, waits)
     interval = _sampling_interval(rank)
     skip = 0
     if times is not None and times.first_wait_us and interval:
@@ -132,13 +132,21 @@ def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> flo
     return ratio
 
 
-def _tell_missing(rank: Rank, times: BatchTimes | None, count: float) -> None:
-    """Tells a list of batches that is shorter than what the pipeline's own statistic counts: it was cut."""
-    if times is None or times.mode != "iterator" or times.batches + 1 >= (1 - section("witness")["cut_share"]) * count:
+def _tell_missing(
+    rank: Rank, times: BatchTimes | None, stages: Mapping[str, tuple[float, float]], count: float
+) -> None:
+    """Tells a list of batches that is shorter than what the pipeline's own statistic counts, and a statistic that does
+    not count the batches which the loop fetched: either was cut."""
+    if times is None or times.mode != "iterator" or not stages:
         return
-    other = rank.tables["dataset_stages"].paths[0].name
-    text = f"lists {times.batches} of the {count:.0f} batches that {other} counts: rows are missing"
-    rank.note(rank.relative(rank.tables["batches"].paths[0]), text, ("batches",))
+    other = rank.tables["dataset_stages"].paths[0]
+    if not count:
+        rank.note(
+            rank.relative(other), "does not tell how the loop fetched batches: rows are missing", ("dataset_stages",)
+        )
+    elif times.batches + 1 < (1 - section("witness")["cut_share"]) * count:
+        text = f"lists {times.batches} of the {count:.0f} batches that {other.name} counts: rows are missing"
+        rank.note(rank.relative(rank.tables["batches"].paths[0]), text, ("batches",))
 
 
 def _wait(times: BatchTimes | None, count: float, total: float) -> float | None:

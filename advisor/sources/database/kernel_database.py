@@ -47,7 +47,7 @@ def database_frames(path: Path, note: Note, device: str | None = None) -> Iterat
     connection = connect(path)
     try:
         strings = Texts(texts_of(connection))
-        steps = _steps(connection)
+        steps = _steps(connection, path, note)
         found = False
         computed, talked = _computed(connection, path, strings, device), _collectives(connection, path, strings, device)
         for frame in chain(computed, talked, _lost(connection, path) if device is None else ()):
@@ -94,10 +94,13 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     return keep_texts(connection, lambda: read_texts(connection, "STRING_IDS"))
 
 
-def _steps(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
+def _steps(connection: sqlite3.Connection, path: Path, note: Note) -> list[tuple[str, int, int]]:
     query = step_query(columns_of(connection, "STEP_TIME"))
-    rows = connection.execute(query) if query else ()
-    return distinct_steps([(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)])
+    rows = connection.execute(query).fetchall() if query else []
+    timed = [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
+    if len(timed) < len(rows):
+        note(str(path), f"{len(rows) - len(timed)} of {len(rows)} steps in STEP_TIME have no usable time")
+    return distinct_steps(timed)
 
 
 def _with_steps(frame: pl.DataFrame, steps: list[tuple[str, int, int]]) -> pl.DataFrame:

@@ -24,3 +24,14 @@ def test_batches_that_the_statistic_counts_are_missed(tmp_path: Path, kept: floa
     report = advise([tmp_path], load_rules())
     assert any("rows are missing" in p.problem and path.name in p.file for p in report.problems) is told
     assert not (told and report.summary.direction == "healthy")
+
+
+def test_a_statistic_without_the_loop_is_missed(tmp_path: Path) -> None:
+    """A pipeline's statistic that was cut before the loop's own stages clears nothing either."""
+    recording = next(path.parents[1] for path in sorted(RECORDINGS.rglob("dataset_iterator_profiling_*.txt")))
+    shutil.copytree(recording, tmp_path / recording.name)
+    (path,) = tmp_path.rglob("dataset.csv")
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:4]), encoding="utf-8")
+    report = advise([tmp_path], load_rules())
+    assert any("how the loop fetched batches" in p.problem for p in report.problems)
+    assert report.summary.direction != "healthy"
