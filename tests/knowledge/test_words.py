@@ -17,6 +17,7 @@ MODULES = sorted((ROOT / "advisor").rglob("*.py"))
 HAN = re.compile("[\u3000-\u9fff\uff00-\uffef]")
 ELSEWHERE = {
     "advisor/authoring/style.py": "marks and letters that a lint looks for",
+    "advisor/sources/folders.py": "what file managers add to the name of a copy",
     "advisor/render/escaping.py": "a class of characters that nobody sees, some of them from Asian scripts",
 }
 """Modules with such letters that are no sentence, and why."""

@@ -34,6 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of entries, in a process that remembers nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(compiled, "MOST_REMEMBERED", 0)
+    monkeypatch.setattr(compiled, "_REMEMBERED", type(compiled._REMEMBERED)())
     return tmp_path / "cache" / "advisor" / "rules"
 
 
