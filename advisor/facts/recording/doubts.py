@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from advisor.facts.base import FactKind, FactSet, Family, Run
-from advisor.model import Fact, Source, Subject
+from advisor.model import Fact, Subject
 
 _DESCRIBES = ("text", "bool", "list", "count")
 """Units of facts that describe a recording; times and shares beside them carry the doubt."""
@@ -28,14 +28,12 @@ def doubted_ranks(run: Run, table: str) -> frozenset[int]:
     return frozenset(rank.rank for rank in run.ranks for problem in rank.problems if table in problem.doubted)
 
 
-def doubt(run: Run, subject: Subject, tables: Iterable[str], text: str, sources: Sequence[Source] = ()) -> None:
+def doubt(run: Run, subject: Subject, tables: Iterable[str], text: str) -> None:
     """Tells that something about these tables cannot be, of every rank that the subject is about; of a run, of the
-    ranks that have them. Where the sources name files of them, the others are not meant."""
-    named = {source.file.rpartition("/")[2] for source in sources}
+    ranks that have them."""
     wanted = {alternative for table in tables for alternative in table.split("|")}
     for rank in run.ranks:
         own = tuple(sorted(wanted & rank.tables.keys()))
-        own = tuple(table for table in own if rank.tables[table].paths[0].name in named) or own
         if own and (not subject.ranks or rank.rank in subject.ranks):
             rank.note(rank.relative(rank.tables[own[0]].paths[0]), text, own)
 
