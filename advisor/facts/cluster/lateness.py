@@ -124,15 +124,14 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
 def _with_work(run: Run, balance: Accounts, peers: dict[int, Lateness]) -> dict[int, Lateness]:
     """The same ranks, without what they idle between kernels that their peers do not have: a host that launches twice
     as many kernels at its peers' pace is not late."""
+    if len(peers) < 2:
+        return peers
     courses, idles = run.each(COURSE), typical(balance.part("host"))
     ranks = list(peers)
     steady = {rank: [i for i, step in enumerate(courses[rank].steps) if step in balance.steps]
               for rank in ranks if rank in courses and courses[rank].complete}  # fmt: skip
     calls = np.array([[float(np.median(courses[r].kernels[steady[r]])) if steady.get(r) else np.nan] for r in ranks])
-    if not ranks:
-        return peers
-    usual = others_median(calls) if len(ranks) > 1 else calls
-    for rank, own, others in zip(ranks, calls[:, 0].tolist(), usual[:, 0].tolist(), strict=True):
+    for rank, own, others in zip(ranks, calls[:, 0].tolist(), others_median(calls)[:, 0].tolist(), strict=True):
         over = peers[rank].parts.get("host", 0.0)
         if over > 0 and others > 0 and own > others:
             idle = min(over, float(idles[balance.ranks.index(rank)]) * (1 - others / own))

@@ -12,7 +12,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
-from advisor.facts.device.forward import communicator, in_forward, updates
+from advisor.facts.device.forward import communicator, gradients, in_forward, updates
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange
@@ -31,11 +31,6 @@ ROUNDING_US = limit("course", "rounding_us")
 """Ends are start + duration, both rounded: what follows may seem to start a little before."""
 RELEASE_NS = 60_000
 """A kernel that starts this soon after a collective's end, after idling, was waiting for it."""
-
-
-def is_communication(signature: Signature, name: str) -> bool:
-    """Whether a row of kernel_details is a collective: by core type, else by name."""
-    return signature.core in COMMUNICATION_CORES or name.rpartition("/")[2].lower().startswith("hcom")
 
 
 def is_data_fetch(signature: Signature) -> bool:
@@ -190,6 +185,8 @@ def reduce_course(rank: Rank) -> Course | None:
     working = placed & ~communication & ~fetch & ~fused
     steps = tuple(kernels.steps[s] or "0" for s in order)
     middle = order[len(order) // 2]
+    computing = np.flatnonzero(placed & ~communication)
+    gradient = gradients(kernels, computing)
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
     chain = None
     if whole and not fused.any():
@@ -204,8 +201,8 @@ def reduce_course(rank: Rank) -> Course | None:
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
         # names tell it where rows are missing, too
-        in_forward(kernels, np.flatnonzero(placed & ~communication), np.flatnonzero(placed & communication)),
-        updates(kernels, by_step[middle][~communication[by_step[middle]]]) if whole else 0,
+        in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
+        updates(kernels, gradient, by_step[middle][~communication[by_step[middle]]]) if whole else 0,
     )  # fmt: skip
 
 

@@ -28,12 +28,24 @@ def communicator(name: str) -> str:
     return name.rpartition("/")[2].partition("__")[2].partition("_")[0]
 
 
-def in_forward(kernels: Kernels, work: Ints, talks: Ints) -> dict[str, float]:
+def gradients(kernels: Kernels, work: Ints) -> Mask:
+    """Which kernels compute a gradient or update a weight, by their types and names: of all kernels, as far as they are
+    among those at `work`."""
+    training = told_by("training")
+    by_type = np.array([bool(training.search(s.type)) for s in kernels.signatures], bool)
+    by_name = np.zeros(len(kernels.names), bool)
+    used = distinct(kernels.name[work])  # collectives have a name each: thousands that nobody asks for
+    by_name[used] = [bool(training.search(kernels.names[name])) for name in used.tolist()]
+    told: Mask = by_type[kernels.signature] | by_name[kernels.name]
+    return told
+
+
+def in_forward(kernels: Kernels, gradient: Mask, work: Ints, talks: Ints) -> dict[str, float]:
     """Communicator -> the part of its reductions that start in a forward pass, of those that computing led up to: one
     that waited in the queue behind another tells nothing of when it was launched. A forward pass is a long stretch of
-    kernels of which none computes a gradient or updates a weight. `work` and `talks` are the places of computing
+    kernels of which none is a `gradient` (of all kernels: `gradients`). `work` and `talks` are the places of computing
     kernels and of collectives, in order of start. Nothing where no kernel, or each, has a name of that kind."""
-    passes = _passes(kernels, work)
+    passes = _passes(kernels, gradient[work], work)
     if passes is None:
         return {}
     begin, end = passes
@@ -53,21 +65,15 @@ def in_forward(kernels: Kernels, work: Ints, talks: Ints) -> dict[str, float]:
     return {group: float(np.mean(inside)) for group, inside in found.items() if len(inside) >= FEWEST}
 
 
-def updates(kernels: Kernels, work: Ints) -> int:
+def updates(kernels: Kernels, gradient: Mask, work: Ints) -> int:
     """How often the optimizer runs, a forward pass between each two of its runs; 0 where no kernel's name tells."""
     by_type = np.array([is_update(s.type) for s in kernels.signatures], bool)
-    at, passes = work[by_type[kernels.signature[work]]], _passes(kernels, work)
+    at, passes = work[by_type[kernels.signature[work]]], _passes(kernels, gradient[work], work)
     return 0 if passes is None or not len(at) else len(np.unique(np.searchsorted(passes[0], kernels.start[at])))
 
 
-def _passes(kernels: Kernels, work: Ints) -> tuple[Ints, Ints] | None:
-    """Starts and ends of the forward passes, nanoseconds; None where names do not tell."""
-    training = told_by("training")
-    by_type = np.array([bool(training.search(s.type)) for s in kernels.signatures], bool)
-    by_name = np.zeros(len(kernels.names), bool)
-    used = distinct(kernels.name[work])  # collectives have a name each: thousands that nobody asks for
-    by_name[used] = [bool(training.search(kernels.names[name])) for name in used.tolist()]
-    gradient: Mask = by_type[kernels.signature[work]] | by_name[kernels.name[work]]
+def _passes(kernels: Kernels, gradient: Mask, work: Ints) -> tuple[Ints, Ints] | None:
+    """Starts and ends of the forward passes, nanoseconds; None where names do not tell which of these are gradients."""
     if not gradient.any() or gradient.all():
         return None
     run = np.cumsum(gradient)[~gradient]

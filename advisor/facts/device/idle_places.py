@@ -112,18 +112,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         per = scale(run, rank, one.steps)
         counted = (per.chosen > 0) & np.isfinite(one.recurring_us)
         if counted.any():
-            us = float(one.recurring_us[counted].mean())
-            recurring += float(np.nansum(one.recurring_us[counted]))
+            us = one.recurring_us[counted]
+            recurring += float(us.sum())
             count += int(one.recurring[counted].sum())
-            per_step += per.per_step(np.nan_to_num(one.recurring_us, nan=us))
+            per_step += per.per_step(np.nan_to_num(one.recurring_us, nan=float(us.mean())))
     if not count:
         return
-    yield from fact(
-        "timeline.recurring_share",
-        RUN,
-        sum(float(np.nansum(one.recurring_us)) for one in same.values()) / idle,
-        *sources,
-    )
+    there = sum(float(np.nansum(one.recurring_us)) for one in same.values())
+    yield from fact("timeline.recurring_share", RUN, there / idle, *sources)
     yield from fact("timeline.recurring_us", RUN, recurring / count, *sources)
     yield from fact("timeline.recurring_step_us", RUN, per_step / len(found), *sources)
     yield from fact("timeline.recurring_count", RUN, count, *sources)

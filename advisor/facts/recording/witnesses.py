@@ -82,9 +82,8 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
             return
     span = float(course.span_us[own].sum())
     longer = course.span_us[own] > limits["one_job_factor"] * steps.time[rows]
-    most = 2 * int(longer.sum()) > len(
-        rows
-    )  # what a warm-up leaves running makes one step's kernels span more, not most
+    # what a warm-up leaves running makes one step's kernels span more, not most
+    most = 2 * int(longer.sum()) > len(rows)
     if most and span > limits["one_job_factor"] * length:
         text = (
             f"tells steps of {show(length / len(rows), 'us')}, in which its kernels span {show(span / len(rows), 'us')}"

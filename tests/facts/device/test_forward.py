@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.device.forward import in_forward, updates
+from advisor.facts.device.forward import gradients, in_forward, updates
 from advisor.sources.streams.kernels import Kernels, Signature
 
 TYPES = ("MatMulV2", "SwiGluGrad", "ApplyAdamW", "hcom_allReduce_")
@@ -29,7 +29,8 @@ def kernels_of(order: str) -> Kernels:
 def forward_part(order: str) -> float | None:
     kernels = kernels_of(order)
     talks = kernels.name == 3
-    return in_forward(kernels, np.flatnonzero(~talks), np.flatnonzero(talks)).get("718")
+    work = np.flatnonzero(~talks)
+    return in_forward(kernels, gradients(kernels, work), work, np.flatnonzero(talks)).get("718")
 
 
 @given(st.integers(1, 5), st.integers(2, 6))
@@ -58,4 +59,5 @@ def test_updates_are_counted_with_a_forward_pass_between(rounds, batches, layers
     """However many kernels one update has, and however many micro-batches it sums."""
     batch = "mm" * layers + "mgmr" * layers
     kernels = kernels_of((batch * batches + "aamaa") * rounds)
-    assert updates(kernels, np.flatnonzero(kernels.name != 3)) == rounds
+    work = np.flatnonzero(kernels.name != 3)
+    assert updates(kernels, gradients(kernels, work), work) == rounds
