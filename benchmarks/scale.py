@@ -94,8 +94,8 @@ def processor_s(pid: int) -> float:
 
 
 def run(command: list[str]) -> Cost:
-    """Runs a command to its end and watches it with everything it starts: processor seconds twenty times a second, memory
-    four times: to tell it, the system walks through all pages of a process, 17 ms for a gigabyte.
+    """Runs a command to its end and watches it with everything it starts: processor seconds twenty times a second,
+    memory four times: to tell it, the system walks through all pages of a process, 17 ms for a gigabyte.
 
     Modules are compiled once and kept, as on a user's machine: without, each process would compile all of them anew.
     """
