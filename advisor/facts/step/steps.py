@@ -22,14 +22,15 @@ from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
-from advisor.facts.recording.windows import meeting_steps
+from advisor.facts.recording.windows import follows, meeting_steps
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.start_gap import is_host_window, settle
 from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
+from advisor.model import Source
 from advisor.sources.base import Rank
-from advisor.sources.streams.rank_trace import device_lanes
+from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
 from advisor.tables import NUMBERED
 
 
@@ -218,7 +219,19 @@ def _starts_late(times: StepTimes, typical: float) -> bool:
 def reduce(rank: Rank) -> StepTimes | None:
     """The rank's steps from the best table it has; None where no table tells."""
     tables = _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
-    return tables or _from_iterations(rank) or _from_meetings(rank)
+    return tables or _from_iterations(rank) or _from_meetings(rank) or _from_host(rank)
+
+
+def _from_host(rank: Rank) -> StepTimes | None:
+    """Steps by the host's marks where nothing was recorded of the device: each lasts to the next mark, the last one to
+    its own end. Of what the device did in them nothing is known."""
+    trace = load_trace(rank) if rank.has("trace") and not rank.has("kernels") else None
+    if trace is None or len(trace.steps) < 2 or device_lanes(rank) is not None:
+        return None
+    names, start, end = zip(*trace.steps, strict=True)
+    near = [*follows(names), False]
+    until = np.where(near, np.append(start[1:], 0), end)
+    return StepTimes(names, (until - np.array(start)) / 1000, {}, "trace", (trace_source(rank) or Source(""),))
 
 
 def _from_meetings(rank: Rank) -> StepTimes | None:
