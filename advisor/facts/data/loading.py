@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
-from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_stages, read_tree, stages_table, untold_operations
+from advisor.facts.data.pipeline_tree import (
+    Operation,
+    Queue,
+    find_last,
+    measure_queue,
+    read_stages,
+    read_tree,
+    stages_table,
+    untold_operations,
+)
 from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
 from advisor.model import Source

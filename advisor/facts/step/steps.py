@@ -24,7 +24,7 @@ from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
 from advisor.facts.recording.windows import follows, meeting_steps
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
-from advisor.facts.step.start_gap import is_host_window, settle
+from advisor.facts.step.start_gap import is_host_window, own_waits, settle
 from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
@@ -223,9 +223,10 @@ def reduce(rank: Rank) -> StepTimes | None:
 
 
 def _from_host(rank: Rank) -> StepTimes | None:
-    """Steps by the host's marks where nothing was recorded of the device: each lasts to the next mark, the last one to
-    its own end. Of what the device did in them nothing is known."""
-    trace = load_trace(rank) if rank.has("trace") and not rank.has("kernels") else None
+    """Steps by the host's marks where nothing was recorded of the device, and no loop's batches were timed: each lasts
+    to the next mark, the last one to its own end. Of what the device did in them nothing is known."""
+    told = rank.has("kernels") or rank.has("batches")
+    trace = load_trace(rank) if rank.has("trace") and not told else None
     if trace is None or len(trace.steps) < 2 or device_lanes(rank) is not None:
         return None
     names, start, end = zip(*trace.steps, strict=True)
@@ -271,7 +272,12 @@ def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
     if not (time > 0).all():
         return None
     names = tuple(str(row.step) for row in rows)
-    return StepTimes(names, time, phases, "kernels", recomputed.sources)
+    times = StepTimes(names, time, phases, "kernels", recomputed.sources)
+    leads = np.array(recomputed.leads_us)
+    if not np.isfinite(leads).any():
+        return times
+    holds_next = np.append(np.isfinite(leads[1:]), False)
+    return own_waits(times, np.where(np.isfinite(leads), leads, np.nanmedian(leads)), holds_next, "kernels")
 
 
 @computed

@@ -47,9 +47,7 @@ def facts_of(folder: Path) -> tuple[DataPipeline, FactSet, Rank]:
 
 def test_a_timeline_alone_names_the_operation_that_steps_wait_for(tmp_path: Path) -> None:
     """The marks of the host tell the steps, the stages on it who works: dataset.csv holds only their sums."""
-    events: list[dict[str, object]] = [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "MindSpore"}}
-    ]
+    events: list[dict[str, object]] = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "MindSpore"}}]
     for step in range(20):
         for name, tid, at, lasts in (
             (f"Python::PythonObserved::ProfilerStep#{step}", 1, 0, 29_000),
