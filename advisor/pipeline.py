@@ -108,7 +108,7 @@ def measure(
 
 def _measured(given: Opened, names: Iterable[str] | None, options: Options, allow_empty: bool) -> Measured:
     from advisor.basics.errors import NoVerdict
-    from advisor.facts.step.info import describe
+    from advisor.facts.collection.info import describe
     from advisor.sources.discover import load_profile
 
     require_memory()
