@@ -308,8 +308,8 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
 
 
 def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -> None:
-    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing. Transfer is not taken
-    off: nobody late, what is transferred behind the wait today may find computation to run beside."""
+    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing. Transfer stays in it:
+    nobody late, what is transferred behind the wait today may find computation to run beside."""
     left = facts.number("step.exposed_communication_us", RUN)
     for (role, kind_), total in sums.items():
         measured = exposed_of(run, role, kind_, waiting=True)
