@@ -308,7 +308,7 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
 
 
 def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -> None:
-    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing. Transfer stays in it:
+    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing. Transfer stays in:
     nobody late, what is transferred behind the wait today may find computation to run beside."""
     left = facts.number("step.exposed_communication_us", RUN)
     for (role, kind_), total in sums.items():
