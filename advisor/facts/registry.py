@@ -10,13 +10,13 @@ from advisor.facts.base import FactKind, Family
 from advisor.facts.declared import kind_fault
 
 MODULES = (
-    "recording.kind", "recording.coverage", "recording.between", "step.run", "step.means", "step.growth",
-    "step.collection",
+    "recording.kind", "recording.coverage", "recording.between", "collection.run", "step.means", "step.growth",
+    "collection.profiler",
     "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.timeline", "device.idle_places",
     "host.dispatch", "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication",
     "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.segments",
-    "cluster.slow_steps", "cluster.links", "cluster.stages", "collectives.allreduce", "step.environment",
+    "cluster.slow_steps", "cluster.links", "cluster.stages", "collectives.allreduce", "collection.environment",
     "collectives.transfers", "operators.cores", "operators.access",
     "compat.mindinsight", "account.spending", "account.utilisation",
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.knowledge.without_steps import reworded
-from advisor.model import Finding, Remedy, Report, Saving
+from advisor.model import Direction, Finding, Remedy, Report, Saving
 
 
 def tell_of_recording(report: Report) -> Report:
@@ -18,6 +18,9 @@ def tell_of_recording(report: Report) -> Report:
 
 
 def _finding(finding: Finding) -> Finding:
+    """Reworded, unless it is about the collection: the steps of a schedule are steps."""
+    if finding.direction == Direction.EVIDENCE:
+        return finding
     return replace(
         finding, title=reworded(finding.title), message=reworded(finding.message),
         saving=None if finding.saving is None else _saving(finding.saving),

@@ -22,6 +22,8 @@ many slow ones, and among few usual ones, the distance must be a multiple of tha
 normal noise of 5 %, one in twenty-five has slow steps that cost 3 % then, of twenty steps one in a thousand."""
 MOST_SLOW = limit("slow_steps", "most_slow")
 """Where more of the steps are slow, the few fast ones are the exception that wants explaining."""
+MOST_SCATTERED = limit("slow_steps", "most_scattered")
+"""The same of steps that come now and then: the usual ones are the many, unless the run changed once."""
 TOLERATED = limit("slow_steps", "tolerated")
 """Share of the steps from a change on that may be as fast as before."""
 
@@ -41,10 +43,11 @@ def split(times: Floats) -> Mask | None:
     noise = max(1.4826 * float(np.median(np.abs(usual - middle))), FLOOR * middle)
     alone = max(LONELY / len(slow), 1.0) * (1 + LONELY / len(usual))
     near = slow[0] - middle < APART * noise or slow[0] - usual[-1] < alone * (usual[-1] - usual[0])
-    if near or len(slow) > MOST_SLOW * n:
+    if near:
         return None
     mask: Mask = times > order[at - 1]
-    return mask
+    most = MOST_SLOW if pattern_of(mask)[0] in ("since", "until") else MOST_SCATTERED
+    return None if len(slow) > most * n else mask
 
 
 def pattern_of(slow: Mask) -> tuple[str, int | None, int | None]:

@@ -14,7 +14,8 @@ from advisor.facts.device.course import COURSE
 from advisor.facts.recording.kind import RECORDING, recording_of
 from advisor.facts.step.alike import alike
 from advisor.facts.step.from_kernels import KERNEL_STEPS
-from advisor.facts.step.steps import excluded_steps, reduce, steady
+from advisor.facts.step.steps import excluded_steps, steady
+from advisor.facts.step.tables import reduce
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact, Subject
 

@@ -52,6 +52,17 @@ def test_steps_half_as_long_again_are_found(seed, wanted):
     assert (split(times) == wanted).all()
 
 
+@given(st.lists(st.booleans(), min_size=10, max_size=30))
+def test_what_most_steps_take_is_usual(longer):
+    """More long steps than short ones, in turn: the short ones are the exception, and nothing is slow. A run that
+    changed once may be slow for longer than it was fast."""
+    longer = np.array(longer)
+    slow = split(1e5 * (1 + 0.5 * longer))
+    assert slow is None or slow.sum() <= len(longer) / 2 or pattern_of(slow)[0] in ("since", "until")
+    changed = np.arange(30) >= 12
+    assert (split(1e5 * (1 + 0.5 * changed)) == changed).all()
+
+
 def test_seven_steps_are_too_few():
     """Of seven steps none is said to be usual."""
     assert split(np.array([100.0, 100, 100, 100, 100, 100, 200])) is None

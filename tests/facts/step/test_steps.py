@@ -7,30 +7,17 @@ import pytest
 from clusters import SMALL
 from hypothesis import given
 from hypothesis import strategies as st
+from step_times import times
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.step.means import measure
-from advisor.facts.step.steps import (
-    _following_nothing,
-    _settled,
-    _without_short_start,
-    _without_warm_up,
-    excluded_steps,
-    steady,
-)
+from advisor.facts.step.steps import excluded_steps, steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options
 from advisor.pipeline import measure as measure_profile
 from advisor.sources.base import Profile
 from benchmarks.simulator import simulate, write_profile
-
-
-def times(computing, exposed, idle, names=None):
-    given = {"computing": computing, "exposed": exposed, "idle": idle}
-    phases = {name: np.array(values, float) for name, values in given.items()}
-    total = sum(phases.values())
-    return StepTimes(tuple(names or map(str, range(len(total)))), total, phases, "steps")
 
 
 def run_of(**ranks):
@@ -64,19 +51,6 @@ def test_a_few_first_steps_that_lie_apart_from_all_others_are_warm_up():
     slow = times([140, 138, 100, 101, 99, 102, 100], [0] * 7, [0] * 7)
     waiting = times([100, 101, 100, 101, 99, 102, 100], [40, 37] + [0] * 5, [0] * 7)
     assert steady(run_of(r0=slow, r1=waiting, r2=waiting))[0].steps == tuple("0123456")
-
-
-def test_the_pause_behind_a_first_execution_that_serves_is_warm_up():
-    """A model is run once, then measured: the pause between is no part of how long an execution takes. In training a
-    slow second step is a slow step."""
-    paused = StepTimes(
-        tuple("012345"),
-        np.array([20.0, 1800, 20, 21, 20, 20]),
-        {"start_gap": np.array([0, 1780.0, 0, 0, 0, 0])},
-        "kernels",
-    )
-    assert _without_warm_up(paused, serves=True).steps == tuple("2345")
-    assert _without_warm_up(paused).steps == tuple("012345")
 
 
 def test_a_device_behind_its_host_idles_in_the_first_step_only():
@@ -146,53 +120,3 @@ def test_who_waits_behind_a_warm_up_for_the_last_one_waits_for_the_warm_up():
     assert [t.time.tolist() for t in steady(run).values()] == [[110.0] * 3, [110.0] * 3]
     idle = run_of(r0=times([900, 100, 100], [0, 0, 10], [0, 160, 0]), r1=times([1050, 100, 100], [0, 10, 10], [0] * 3))
     assert all(t.steps == ("2",) for t in steady(idle).values())
-
-
-def test_a_first_step_that_nobody_waited_in_follows_nothing() -> None:
-    """One rank logs after each step and the others wait for it in the next one: the first recorded step has none
-    before it, and is shorter on all that wait. Steps of different length on all ranks alike tell nothing."""
-
-    def of(*ms: float) -> StepTimes:
-        return StepTimes(("11", "12", "13", "14"), np.array(ms) * 1000, {}, "steps")
-
-    logging, waiting = of(91.5, 91, 91, 91), of(76, 91.6, 90.9, 90.7)
-    found = _following_nothing({0: logging, 1: waiting, 2: waiting})
-    assert {one.steps for one in found.values()} == {("12", "13", "14")}
-    for others in (
-        {1: waiting, 2: waiting},
-        {0: of(91, 91, 76, 91), 1: waiting},
-        {0: of(91.5, 91, 91, 91), 1: logging},
-    ):
-        assert _following_nothing(others) == others
-
-
-def test_windows_of_a_host_that_ran_ahead_are_left_out():
-    """MindSpore's first rows hold what the device had done of a step when the host's window ended: no step is so
-    short. Where one rank alone computes longer from the middle on, its card failed and all steps are kept."""
-    short = times([12, 45, 117, 116, 117], [0, 54, 121, 121, 121], [0, 0, 1, 1, 1])
-    named = {0: "mindspore", 1: "mindspore", 2: "mindspore"}
-    kept = _without_short_start({0: short, 1: short}, named)
-    assert [one.steps for one in kept.values()] == [("2", "3", "4")] * 2
-    failing = times([50, 50, 117, 116, 117], [0] * 5, [0] * 5)
-    waiting = times([50] * 5, [0, 0, 67, 66, 67], [0] * 5)
-    assert [one.steps for one in _without_short_start({0: failing, 1: waiting, 2: waiting}, named).values()] == [
-        failing.steps
-    ] * 3
-    device = {0: "pytorch", 1: "pytorch"}
-    assert _without_short_start({0: short, 1: short}, device)[0].steps == short.steps
-
-
-@given(st.lists(st.floats(0, 1e5), min_size=1, max_size=8), st.data())
-def test_what_straddles_steps_is_made_up_for_by_the_rows_before(booked, data):
-    """A collective is counted where it begins and its exposed part where that does: no row overlaps less than nothing,
-    and all of them together as much as before. More taken off than there is, is damage and stays."""
-    values, taken = np.array(booked), data.draw(st.integers(0, len(booked) - 1))
-    moved = values.copy()
-    moved[-1] -= (amount := float(values[:taken].sum()))
-    if taken == 0 or moved[-1] >= 0:
-        assert _settled(moved).tolist() == moved.tolist()
-    else:
-        assert (_settled(moved) >= 0).all()
-        assert _settled(moved).sum() == pytest.approx(values.sum() - amount, abs=1e-3)
-    damaged = np.append(values, -values.sum() - 1)
-    assert _settled(damaged).tolist() == damaged.tolist()

@@ -1,0 +1,1 @@
+"""How the profile was collected: by whom, with which settings, of which ranks."""

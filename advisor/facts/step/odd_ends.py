@@ -1,0 +1,136 @@
+"""Steps at the ends of a recording that do not count: warm-up, cut ones, those that hold a part of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from advisor.facts.recording.limits import section
+from advisor.facts.step.start_gap import is_host_window
+from advisor.facts.step.times import StepTimes
+
+
+def without_warm_up(times: StepTimes, *, serves: bool = False) -> StepTimes:
+    """Without a first step that is warm-up. What `serves` is often run once before it is measured: the pause behind
+    that run, which stands in the second step, belongs to it."""
+    ends = section("odd_ends")
+    if len(times.steps) < ends["steps"]:
+        return times
+    if serves and len(times.steps) > ends["steps"] and "start_gap" in times.phases:
+        usual, working = times.time[2:], float(times.time[1] - np.nan_to_num(times.phases["start_gap"])[1])
+        most = ends["longer_factor"] * float(usual.max())
+        if times.time[1] > most and times.time[0] <= most and working <= most:
+            return times.without(times.steps[:2], "warm-up")
+    typical = float(np.median(times.time[1:]))
+    late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
+    return times.without(times.steps[:1], "warm-up") if late else times
+
+
+def without_ramp(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without a few first steps that are longer than all the others, which are alike, by what most ranks do themselves:
+    clocks and caches warm up everywhere, and where one rank is slow its peers only wait."""
+    ends = section("odd_ends")
+
+    def longer(one: StepTimes) -> int:
+        own = one.time - np.nan_to_num(one.phases.get("exposed", np.zeros(len(one.time))))
+        for count in range(min(int(ends["most"]), len(one.steps) // int(ends["steps"])), 1, -1):
+            first, rest = own[:count], own[count:]
+            apart = float(first.min() - rest.max())
+            if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
+                return count
+        return 0
+
+    return _on_most(times, {rank: longer(one) for rank, one in times.items()}, "warm-up")
+
+
+def without_short_start(times: dict[int, StepTimes], frameworks: Mapping[int, str]) -> dict[int, StepTimes]:
+    """Without the first rows of windows on the host that hold only a part of a step, in length and in computation: the
+    host ran ahead until the device's queue was full. Half of the rows at most, and on most ranks: a card that fails in
+    mid-run makes no other compute longer."""
+    ends = section("odd_ends")
+
+    def shorter(one: StepTimes, framework: str) -> int:
+        computing = one.phases.get("computing")
+        windows = one.table == "steps" and is_host_window(one, framework)
+        if not windows or computing is None or len(one.steps) < ends["steps"]:
+            return 0
+        for count in range(len(one.steps) // 2, 0, -1):
+            if all(
+                (values[:count] < ends["shorter_factor"] * np.nanmedian(values[count:])).all()
+                for values in (one.time, computing)
+            ):
+                return count
+        return 0
+
+    counts = {rank: shorter(one, frameworks.get(rank, "unknown")) for rank, one in times.items()}
+    return _on_most(times, counts, "its window holds a part of a step")
+
+
+def _on_most(times: dict[int, StepTimes], counts: Mapping[int, int], reason: str) -> dict[int, StepTimes]:
+    """Without as many first steps as are counted for each rank, if most ranks have some: all ranks begin alike."""
+    if 2 * sum(count > 0 for count in counts.values()) <= len(times):
+        return times
+    return on_all({rank: one.without(one.steps[: counts[rank]], reason) for rank, one in times.items()})
+
+
+def without_cut_end(times: StepTimes) -> StepTimes:
+    """Without a last step that the end of the collection cut."""
+    ends = section("odd_ends")
+    if len(times.steps) < ends["steps"] or times.time[-1] >= ends["shorter_factor"] * np.median(times.time[:-1]):
+        return times
+    return times.without(times.steps[-1:], "incomplete: the collection ended in it")
+
+
+def _starts_late(times: StepTimes, typical: float) -> bool:
+    """Whether the wait before the first step is of another order than those before the others; where nothing tells
+    when its kernels begin, whether its idle time is: the device may be behind the marks of the host."""
+    gap = next((times.phases[name] for name in ("start_gap", "interval", "idle") if name in times.phases), None)
+    if gap is None or not np.isfinite(gap[0]) or not np.isfinite(gap[1:]).any():
+        return False
+    limits, usual = section("warm_up"), float(np.nanmedian(gap[1:]))
+    more = float(gap[0]) - usual
+    return gap[0] > limits["start_gap_factor"] * usual and more > limits["start_gap_share"] * typical
+
+
+def on_all(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """What is left out on one rank is left out on all."""
+    odd = {name: reason for t in times.values() for name, reason, _ in t.excluded}
+    for reason in sorted(set(odd.values())):
+        names = [name for name, why in odd.items() if why == reason]
+        times = {rank: t.without(names, reason) for rank, t in times.items()}
+    return times
+
+
+def met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """The step behind a warm-up that ended at different times: the ranks that were ready first wait in it for the
+    others, which is a part of the warm-up. What it is longer than on the last of them is taken off its exposed
+    communication; where that is less, the step is left out."""
+    warmed = any(reason == "warm-up" for t in times.values() for _, reason, _ in t.excluded)
+    shared = {t.steps for t in times.values()}
+    if not warmed or len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) < 2:
+        return times
+    lengths = np.array([t.time for t in times.values()])
+    apart = lengths.max(axis=0) > section("contradiction")["one_job_factor"] * lengths.min(axis=0)
+    if not apart[0] or apart[1:].any():
+        return times
+    shortest = float(lengths[:, 0].min())
+    trimmed = {rank: t.shortened(float(t.time[0]) - shortest) for rank, t in times.items()}
+    kept = {rank: t for rank, t in trimmed.items() if t is not None}
+    first = next(iter(shared))[:1]
+    return kept if len(kept) == len(times) else {r: t.without(first, "behind the warm-up") for r, t in times.items()}
+
+
+def following_nothing(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without a first step in which ranks did not wait for others as they do in all steps behind it: whom they waited
+    for was late before the recording began. Ranks of one job whose steps are otherwise of one length show it."""
+    limits, shared = section("start_gap"), {t.steps for t in times.values()}
+    if len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) <= section("odd_ends")["steps"]:
+        return times
+    lengths = np.array([t.time for t in times.values()])
+    usual = float(np.median(lengths[:, 1:]))
+    missing = usual - lengths.min(axis=0)
+    alone = missing[0] > limits["telling_share"] * usual and 2 * missing[1:].max() <= missing[0]
+    if not alone or np.ptp(lengths[:, 0]) < limits["telling_share"] * usual:
+        return times
+    return {rank: t.without(t.steps[:1], "what was before it is not recorded") for rank, t in times.items()}

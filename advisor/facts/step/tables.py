@@ -1,0 +1,192 @@
+"""The steps of one rank from the best table it has, before it is known which of them count (S01, S20, S33, S66)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from advisor.basics.arrays import Floats
+from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.iterations import iterations_of
+from advisor.facts.recording.limits import section
+from advisor.facts.recording.sums import tell_phases, tell_sums
+from advisor.facts.recording.windows import follows, meeting_steps
+from advisor.facts.step.from_kernels import KernelSteps
+from advisor.facts.step.start_gap import own_waits
+from advisor.facts.step.tail_collectives import exposed_in_tail
+from advisor.facts.step.times import StepTimes
+from advisor.model import Source
+from advisor.sources.base import Rank
+from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
+
+
+def reduce(rank: Rank) -> StepTimes | None:
+    """The rank's steps from the best table it has; None where no table tells."""
+    tables = _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
+    return tables or _from_iterations(rank) or _from_meetings(rank) or _from_host(rank)
+
+
+def _from_step_trace(rank: Rank) -> StepTimes | None:
+    frame = _in_order(rank.read("steps"))
+    if frame is None or frame.empty:
+        return None
+    parts = [frame[c].to_numpy(float, na_value=np.nan) for c in ("computing_us", "exposed_us", "free_us")]
+    columns = {
+        "computing": "computing_us", "exposed": "exposed_us", "overlapped": "overlapped_us", "idle": "free_us",
+        "preparing": "preparing_us", "stage": "stage_us", "bubble": "bubble_us",
+    }  # fmt: skip
+    frame, time, phases = _rows(frame, columns, np.sum(parts, axis=0))
+    if not len(time):
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
+        return None
+    tell_sums(rank, frame, time)
+    if "overlapped" in phases:
+        phases["overlapped"] = _settled(phases["overlapped"])
+    names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)
+    source = rank.source("steps", "computing_us", "exposed_us", "free_us", steps=names)
+    return StepTimes(names, time, phases, "steps", (source,))
+
+
+def _from_phases(rank: Rank) -> StepTimes | None:
+    frame = _in_order(rank.read("step_phases"))
+    if frame is None or frame.empty:
+        return None
+    time = frame["total_us"].to_numpy(float, na_value=np.nan)
+    columns = {"interval": "interval_us", "fp_bp": "fp_bp_us", "tail": "tail_us"}
+    frame, time, phases = _rows(frame, columns, time)
+    if not len(time):
+        return None
+    tell_phases(rank, frame, time)
+    names = tuple(str(s) for s in frame["step"])
+    source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
+    if "bp_end_us" in frame and "end_us" in frame:
+        points = (frame[name].to_numpy(float, na_value=np.nan) for name in ("bp_end_us", "end_us"))
+        if (exposed := exposed_in_tail(rank, names, *points)) is not None:
+            phases["exposed"] = exposed
+    times = StepTimes(names, time, phases, "step_phases", (source,))
+    if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
+        times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
+    return _with_cluster_phases(rank, times)
+
+
+def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | None:
+    """Adds the older cluster trace: exposed and receive time; its computation includes idle time."""
+    frame = _in_order(rank.read("cluster_phases"))
+    if frame is None or frame.empty:
+        return times
+    columns = {"computing": "computation_us", "exposed": "exposed_us", "stage": "stage_us", "bubble": "receive_us"}
+    present = {phase: column for phase, column in columns.items() if column in frame and frame[column].notna().any()}
+    if "computing" not in present or "exposed" not in present:
+        return times
+    total = (frame["computation_us"] + frame["exposed_us"]).to_numpy(float, na_value=np.nan)
+    names = tuple(str(s) for s in frame["step"])
+    source = rank.source("cluster_phases", *present.values(), steps=names)
+    frame, total, phases = _rows(frame, present, total)
+    if times is None:
+        if not len(total):
+            return None
+        return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
+    if (
+        len(total)
+        and abs(float(np.median(total)) / float(np.median(times.time)) - 1) > section("contradiction")["step_share"]
+    ):
+        file = rank.relative(rank.tables["cluster_phases"].paths[0])
+        rank.note(file, "contradicts the step trace about the step's length; only this file's phases are used")
+        return StepTimes(names, total, phases, "cluster_phases", (source,), computing_has_idle=True)
+    at = {name: index for index, name in enumerate(names)}
+    rows = [at.get(name, -1) for name in times.steps]
+    joined = {
+        phase: np.array([values[i] if i >= 0 and i < len(values) else np.nan for i in rows])
+        for phase, values in phases.items()
+    }
+    joined = {phase: values for phase, values in joined.items() if np.isfinite(values).any()}
+    return replace(
+        times, phases={**times.phases, **joined}, sources=(*times.sources, source), computing_has_idle=bool(joined)
+    )
+
+
+def _from_iterations(rank: Rank) -> StepTimes | None:
+    """Steps from msprof's table of iterations where no kernels tell them: each lasts from its start to the next one's,
+    and what it does not run itself is the gap between two. The last one is followed by nothing."""
+    timeline = timeline_of(rank)
+    if not rank.has("iterations") or (device_lanes(rank) is not None if timeline is None else timeline.whole):
+        return None
+    told = iterations_of(rank)
+    if told is None or len(told.names) < 2:
+        return None
+    time, own = (told.end - told.start)[:-1] / 1000, told.took[:-1] / 1000
+    source = rank.source("iterations", "end_ns", "time_us", steps=told.names)
+    return StepTimes(told.names[:-1], time, {"interval": np.maximum(time - own, 0.0)}, "iterations", (source,))
+
+
+def _from_meetings(rank: Rank) -> StepTimes | None:
+    """Steps from collectives, of which nothing but the length is known."""
+    told = meeting_steps(rank)
+    if told is None:
+        return None
+    source = rank.source("collectives", "start_ns", steps=told.names)
+    return StepTimes(told.names, told.time_us, {}, "collectives", (source,))
+
+
+def _from_host(rank: Rank) -> StepTimes | None:
+    """Steps by the host's marks where nothing was recorded of the device, and no loop's batches were timed: each lasts
+    to the next mark, the last one to its own end. Of what the device did in them nothing is known."""
+    told = rank.has("kernels") or rank.has("batches")
+    trace = load_trace(rank) if rank.has("trace") and not told else None
+    if trace is None or len(trace.steps) < 2 or device_lanes(rank) is not None:
+        return None
+    names, start, end = zip(*trace.steps, strict=True)
+    near = [*follows(names), False]
+    until = np.where(near, np.append(start[1:], 0), end)
+    return StepTimes(names, (until - np.array(start)) / 1000, {}, "trace", (trace_source(rank) or Source(""),))
+
+
+def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
+    """Steps recomputed from kernels by interval unions, where no step table exists."""
+    rows = recomputed.steps
+    if not rows:
+        return None
+    phases = {
+        "computing": np.array([row.computing_us for row in rows]),
+        "exposed": np.array([row.exposed_us for row in rows]),
+        "idle": np.array([row.idle_us for row in rows]),
+    }
+    time = np.sum(list(phases.values()), axis=0)
+    if not (time > 0).all():
+        return None
+    names = tuple(str(row.step) for row in rows)
+    times = StepTimes(names, time, phases, "kernels", recomputed.sources)
+    leads = np.array(recomputed.leads_us)
+    if not np.isfinite(leads).any():
+        return times
+    holds_next = np.append(np.isfinite(leads[1:]), False)
+    return own_waits(times, np.where(np.isfinite(leads), leads, np.nanmedian(leads)), holds_next, "kernels")
+
+
+def _in_order(frame: Any) -> Any:
+    """The rows by step where steps are numbers: the first step and the one before are told by their place."""
+    if frame is None or "step" not in frame or not all(str(step).isdecimal() for step in frame["step"]):
+        return frame
+    return frame.iloc[np.argsort([int(step) for step in frame["step"]], kind="stable")].reset_index(drop=True)
+
+
+def _rows(frame: Any, columns: dict[str, str], time: Floats) -> tuple[Any, Floats, dict[str, Floats]]:
+    usable = np.isfinite(time) & (time > 0)
+    phases: dict[str, Floats] = {}
+    for phase, column in columns.items():
+        if column in frame:
+            values = frame[column].to_numpy(float, na_value=np.nan)[usable]
+            if np.isfinite(values).any():
+                phases[phase] = values
+    return frame[usable], time[usable], phases
+
+
+def _settled(overlapped: Floats) -> Floats:
+    """Without rows below zero that the rows before them make up for: a collective is counted whole in the row in which
+    it begins, and what of it is exposed in the row in which that part begins."""
+    settled, debt = overlapped.copy(), 0.0
+    for row in reversed(range(len(settled))):
+        settled[row], debt = max(settled[row] + debt, 0.0), min(settled[row] + debt, 0.0)
+    return overlapped if debt < 0 or np.isnan(debt) else settled

@@ -1,0 +1,20 @@
+"""A report on a recording without step marks speaks of the recording; a finding about the schedule speaks of steps."""
+
+from dataclasses import replace
+
+import pytest
+from fake_reports import data_bound
+
+from advisor.engine.concluding.without_steps import tell_of_recording
+from advisor.model import Direction, Text
+
+SENTENCE = Text("The schedule asks for 6 training steps per round.", "schedule要求每个step调用step()。")
+
+
+@pytest.mark.parametrize("direction", [Direction.EVIDENCE, Direction.SCHEDULING])
+def test_a_schedule_keeps_its_steps_where_the_recording_has_none(direction: Direction) -> None:
+    """How often a script must call step() does not change because nothing of it was recorded."""
+    report = data_bound()
+    finding = replace(report.findings[0], direction=direction, message=SENTENCE)
+    told = tell_of_recording(replace(report, findings=(finding,))).findings[0].message
+    assert (told == SENTENCE) is (direction == Direction.EVIDENCE)

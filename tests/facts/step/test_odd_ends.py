@@ -1,0 +1,54 @@
+"""The ends of a recording: what of them is no whole, usual step."""
+
+import numpy as np
+from step_times import times
+
+from advisor.facts.step.odd_ends import following_nothing, without_short_start, without_warm_up
+from advisor.facts.step.times import StepTimes
+
+
+def test_the_pause_behind_a_first_execution_that_serves_is_warm_up():
+    """A model is run once, then measured: the pause between is no part of how long an execution takes. In training a
+    slow second step is a slow step."""
+    paused = StepTimes(
+        tuple("012345"),
+        np.array([20.0, 1800, 20, 21, 20, 20]),
+        {"start_gap": np.array([0, 1780.0, 0, 0, 0, 0])},
+        "kernels",
+    )
+    assert without_warm_up(paused, serves=True).steps == tuple("2345")
+    assert without_warm_up(paused).steps == tuple("012345")
+
+
+def test_a_first_step_that_nobody_waited_in_follows_nothing() -> None:
+    """One rank logs after each step and the others wait for it in the next one: the first recorded step has none
+    before it, and is shorter on all that wait. Steps of different length on all ranks alike tell nothing."""
+
+    def of(*ms: float) -> StepTimes:
+        return StepTimes(("11", "12", "13", "14"), np.array(ms) * 1000, {}, "steps")
+
+    logging, waiting = of(91.5, 91, 91, 91), of(76, 91.6, 90.9, 90.7)
+    found = following_nothing({0: logging, 1: waiting, 2: waiting})
+    assert {one.steps for one in found.values()} == {("12", "13", "14")}
+    for others in (
+        {1: waiting, 2: waiting},
+        {0: of(91, 91, 76, 91), 1: waiting},
+        {0: of(91.5, 91, 91, 91), 1: logging},
+    ):
+        assert following_nothing(others) == others
+
+
+def test_windows_of_a_host_that_ran_ahead_are_left_out():
+    """MindSpore's first rows hold what the device had done of a step when the host's window ended: no step is so
+    short. Where one rank alone computes longer from the middle on, its card failed and all steps are kept."""
+    short = times([12, 45, 117, 116, 117], [0, 54, 121, 121, 121], [0, 0, 1, 1, 1])
+    named = {0: "mindspore", 1: "mindspore", 2: "mindspore"}
+    kept = without_short_start({0: short, 1: short}, named)
+    assert [one.steps for one in kept.values()] == [("2", "3", "4")] * 2
+    failing = times([50, 50, 117, 116, 117], [0] * 5, [0] * 5)
+    waiting = times([50] * 5, [0, 0, 67, 66, 67], [0] * 5)
+    assert [one.steps for one in without_short_start({0: failing, 1: waiting, 2: waiting}, named).values()] == [
+        failing.steps
+    ] * 3
+    device = {0: "pytorch", 1: "pytorch"}
+    assert without_short_start({0: short, 1: short}, device)[0].steps == short.steps
