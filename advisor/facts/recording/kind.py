@@ -16,7 +16,7 @@ from advisor.basics.arrays import Floats, Ints
 from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.data.loading import DATA_PIPELINE
-from advisor.facts.device.kernel_time import Timeline, timeline_of
+from advisor.facts.device.kernel_time import Timeline, is_collective, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
@@ -361,7 +361,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         first.types == 1 and first.kernels > 0 and not first.framed
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
-    alone = alone and not first.type.lower().startswith("hcom")  # a table of collectives is a part of a program's
+    alone = alone and not is_collective(first.type)  # a table of collectives is a part of a program's
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")

@@ -40,6 +40,8 @@ LONG_US = 100.0
 
 _RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute")
 
+DATA_PIPELINE = "Dataset::"
+"""How names of MindSpore's data pipeline begin; an operation and its stage follow."""
 _FLOW = "HostToDevice"
 _STEP = re.compile(r"(?:^|::)ProfilerStep#([0-9]+)$")
 
@@ -118,7 +120,7 @@ class _Heads(dict[str, int]):
         self.code = code
 
     def __missing__(self, head: str) -> int:
-        told = len(head) < _HEAD or (head.count("::") > 1 and head[0] != ":")
+        told = len(head) < _HEAD or (head.count("::") > 1 and not head.startswith((":", DATA_PIPELINE)))
         place = self[head] = self.code[short_name(head)] if told else -1
         return place
 
@@ -340,7 +342,9 @@ def is_rare(name: str) -> bool:
 
 def short_name(name: str) -> str:
     """A host event's name without what it was about: `Kernel::KernelLaunch::Default/net/MatMul-op1` and all other
-    launches are `Kernel::KernelLaunch`."""
+    launches are `Kernel::KernelLaunch`. What an operation of the data pipeline did stays: its work is no waiting."""
+    if name.startswith(DATA_PIPELINE):
+        return name
     parts = name.split("::")
     return "::".join(parts[:2]) if len(parts) > 2 and parts[0] else name
 
