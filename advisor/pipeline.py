@@ -173,7 +173,7 @@ def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins, 
                 if bounds_of(item.name, kinds[item.name].unit).counted:
                     continue
                 told = f"{cannot_be}: left out, and what rests on the same table is uncertain"
-                doubt(run, item.subject, tables_of(kinds[item.name], family, chosen), told)
+                doubt(run, item, tables_of(kinds[item.name], family, chosen), told)
             else:
                 facts.add(origins.traced(item, kinds[item.name], family.tables))
     except Exception as error:

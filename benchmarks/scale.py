@@ -12,6 +12,7 @@ of one run are comparable between machines, seconds are not. Needs the extra `be
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import subprocess
 import sys
@@ -93,7 +94,8 @@ def processor_s(pid: int) -> float:
 
 
 def run(command: list[str]) -> Cost:
-    """Runs a command to its end and watches it with everything it starts, twenty times a second.
+    """Runs a command to its end and watches it with everything it starts: processor seconds twenty times a second,
+    memory four times: to tell it, the system walks through all pages of a process, 17 ms for a gigabyte.
 
     Modules are compiled once and kept, as on a user's machine: without, each process would compile all of them anew.
     """
@@ -106,10 +108,13 @@ def run(command: list[str]) -> Cost:
 
     def watch() -> None:
         nonlocal peak
-        while not done.wait(0.05):
+        for number in itertools.count():
+            if done.wait(0.05):
+                return
             pids = children_of(process.pid)
             used.update((pid, max(seconds, used.get(pid, 0.0))) for pid in pids if (seconds := processor_s(pid)))
-            peak = max(peak, sum(resident_mb(pid) for pid in pids))
+            if number % 5 == 0:
+                peak = max(peak, sum(resident_mb(pid) for pid in pids))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -35,7 +35,6 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
     PROFILE is a rank folder, a folder of rank folders, a cluster output, or single files of them.
     """
     from advisor.execution import prepare
-    from advisor.pipeline import advise as run_advise
 
     start_log(given["verbose"], given["quiet"])
     wanted = outputs(given["formats"], "report")
@@ -49,6 +48,8 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
         report = judge_saved(load(saved), rules, given["engine"] or config.engine)
     else:
+        from advisor.pipeline import advise as run_advise
+
         with progress(given["quiet"]) as tell:
             report = run_advise(profiles, rules, run_options(given, config, tell))
     write(report, wanted, given["lang"] or config.lang or "en")

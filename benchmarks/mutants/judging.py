@@ -112,10 +112,10 @@ def _verdicts(
             continue  # a collective that waits: its own text sends the reader to whom it waits for
         if verdict in _FOLLOWS and any(verdict == told for told, _ in accusations(intact)):
             continue  # somebody is waited for in both; which collective shows it most rests on what is left
-        if subject.startswith("pipeline_op") and (verdict, subject) in {
-            (told, re.sub(r" \S*(?=\(\d+\)$)", " ", of)) for told, of in accusations(intact)
+        if subject.startswith("pipeline_op") and (verdict, _numbered(subject)) in {
+            (told, _numbered(of)) for told, of in accusations(intact)
         }:
-            continue  # the same operation, whose type is lost: only its number is left
+            continue  # the same operation, whose type is lost or another text: only its number is left
         if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
             continue  # the same verdict, less exactly placed
         shorter = mutation.name in _SHORTER or (mutation.name in _CUT and _is_told(file, mutant, intact))
@@ -126,6 +126,11 @@ def _verdicts(
             yield "changed", f"lost {verdict} of {subject}"
     elif lost and mutant.direction == "healthy":
         yield "healthier", f"healthy without {sorted(lost)[0]}"
+
+
+def _numbered(operation: str) -> str:
+    """A data operation without its type."""
+    return re.sub(r" \S*(?=\(\d+\)$)", " ", operation)
 
 
 def _reordered(mutation: Mutation, file: str) -> bool:

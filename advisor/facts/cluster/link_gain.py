@@ -22,7 +22,7 @@ from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.allreduce import GRADIENT_KINDS
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT
 from advisor.facts.collectives.exposure import exposures, joints, purpose
 from advisor.facts.collectives.link_speed import LINKS, Key, Link
 from advisor.facts.collectives.parallelism import partition
@@ -65,8 +65,7 @@ def shortened(run: Run, found: Model, links: Iterable[Link]) -> dict[int, float]
         way = link.source, link.destination
         directed[way] = min(link.ratio or 1.0, directed[way])
     pure = {}
-    for number, events in enumerate(found.members):
-        kinds = {rank: kind_of(found.chains[rank].name[i]) for rank, i in events.items()}
+    for number, (events, kinds) in enumerate(zip(found.members, found.kinds, strict=True)):
         kind = next(iter(kinds.values()))
         if kind in POINT_TO_POINT:
             ways = [(a, b) for a, b in product(events, repeat=2) if a != b and kinds[a] != "receive"]

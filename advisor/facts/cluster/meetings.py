@@ -21,6 +21,11 @@ PURE_SLACK = limit("meetings", "pure_slack")
 """Transfer times differ by this much between members and repetitions; more than that is waiting."""
 
 
+Event = tuple[bool, int, int, float, float, float, int]
+"""For the replay: whether it is a collective, what it awaits, the segment in which it became ready (-1: none) and what
+of that was not needed, how long it lasts, its lag, its meeting (-1: none)."""
+
+
 @dataclass
 class Model:
     """All ranks' chains on one clock. `joint[rank][i]` numbers the meeting that event i is part of, −1 for none."""
@@ -38,6 +43,10 @@ class Model:
     had to be done; (−1, 0): not queued, its own place in the chain tells."""
     absent: list[float | None] = field(default_factory=list)
     """When a member without files arrived, on the common clock; None where all are at hand."""
+    kinds: list[dict[int, str]] = field(default_factory=list)
+    """meeting -> rank -> the kind of its operation."""
+    events: dict[int, list[Event]] = field(default_factory=dict)
+    """Of each rank, as measured."""
     baseline_us: float = 0.0
 
 
@@ -74,6 +83,7 @@ def build(run: Run) -> Model | None:
             continue
         number = len(found.members)
         found.members.append(events)
+        found.kinds.append({rank: kind_of(chains[rank].name[i]) for rank, i in events.items()})
         for rank, i in events.items():
             found.joint[rank][i] = number
         found.pure.append(min(float(chains[r].busy[i]) for r, i in events.items()))

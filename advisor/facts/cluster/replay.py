@@ -17,7 +17,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
-from advisor.facts.cluster.meetings import Model, build
+from advisor.facts.cluster.meetings import Event, Model, build
 from advisor.facts.collectives.exchanges import EXCHANGES, kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Chain, reduce_course
@@ -61,6 +61,7 @@ def model(run: Run) -> Model | None:
     """The replayable step of this run; None where chains are missing or do not fit together."""
     found = build(run)
     if found is not None:
+        found.events = {rank: _events(found, rank) for rank in found.chains}
         found.baseline_us = play(found, {}) or 0.0
     return found if found and found.baseline_us > 0 else None
 
@@ -71,71 +72,73 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
     None where the chains cannot be run to the end (they contradict each other).
     """
     pure = pure or {}
-    ends: dict[int, list[float | None]] = {rank: [None] * len(c.name) for rank, c in found.chains.items()}
-    arrived: list[dict[int, float]] = [{} for _ in found.members]
+    rows = {r: _events(found, r, changes.get(r)) if r in changes or r not in found.events else found.events[r]
+            for r in found.chains}  # fmt: skip
+    ends: dict[int, list[float | None]] = {rank: [None] * len(row) for rank, row in rows.items()}
+    latest: list[float | None] = [None] * len(found.members)
+    missing = [len(events) for events in found.members]
     position = dict.fromkeys(found.chains, 0)
     computed = {r: found.begin[r] + float(c.start[0]) for r, c in found.chains.items()}
     begun = min(computed.values())
     for rank, change in changes.items():
         computed[rank] -= change.lead_us
     blocked: dict[tuple[int, int], list[int]] = defaultdict(list)
-    rows = {rank: _events(chain, changes.get(rank)) for rank, chain in found.chains.items()}
     ready = list(found.chains)
     while ready:
         rank = ready.pop()
-        name, end = found.chains[rank].name, ends[rank]
-        after, busy, lags, lengths, opening = rows[rank]
-        queued, joint = found.ready[rank] if found.ready else None, found.joint[rank]
+        row, end, done = rows[rank], ends[rank], computed[rank]
         i = position[rank]
-        while i < len(name):
-            awaited = after[i]
-            freed = end[awaited] if awaited >= 0 else None
-            if awaited >= 0 and freed is None:
-                blocked[rank, awaited].append(rank)
-                break
-            before, part = queued[i] if queued else (-1, 0.0)
-            worked = computed[rank]
+        while i < len(row):
+            talks, awaited, before, rest, lasts, lag, number = row[i]
+            released = done
             if before >= 0:
                 finished = end[before]
-                worked = (np.nan if finished is None else finished) - (1 - max(part, 0.0)) * lengths[before]
-            released = worked if freed is None else max(worked, freed)
-            if name[i]:
-                start = released + lags[i]
-                number = joint[i]
-                if number < 0:
-                    end[i] = start + busy[i]
-                else:
-                    arrived[number][rank] = start
-                    if len(arrived[number]) == len(found.members[number]):
-                        absent = found.absent[number]
-                        begin = max([*arrived[number].values(), *([] if absent is None else [absent])])
-                        for member, event in found.members[number].items():
-                            ends[member][event] = begin + pure.get(number, found.pure[number])
-                            ready.extend(blocked.pop((member, event), ()))
+                released = (np.nan if finished is None else finished) - rest * row[before][4]
+            if awaited >= 0:
+                freed = end[awaited]
+                if freed is None:
+                    blocked[rank, awaited].append(rank)
+                    break
+                released = max(released, freed)
+            if not talks:
+                end[i] = done = released + lag + lasts
+            elif number < 0:
+                end[i] = released + lag + lasts
             else:
-                computed[rank] = (released if i == opening else released + lags[i]) + lengths[i]
-                end[i] = computed[rank]
+                arrived = latest[number]
+                latest[number] = begin = released + lag if arrived is None else max(arrived, released + lag)
+                missing[number] -= 1
+                if not missing[number]:
+                    absent = found.absent[number]
+                    begin = begin if absent is None else max(begin, absent)
+                    for member, event in found.members[number].items():
+                        ends[member][event] = begin + pure.get(number, found.pure[number])
+                        ready.extend(blocked.pop((member, event), ()))
             i += 1
-        position[rank] = i
-    if any(position[r] < len(c.name) for r, c in found.chains.items()):
+        position[rank], computed[rank] = i, done
+    if any(position[r] < len(row) for r, row in rows.items()):
         return None
     every = np.array([end for of_rank in ends.values() for end in of_rank], float)
     return None if np.isnan(every).any() else float(every.max()) - begun
 
 
-def _events(chain: Chain, change: Change | None) -> tuple[list[int], list[float], list[float], list[float], int]:
-    """Of each event: what it waits for, how long it takes, its lag, and as a computing segment its length with its
-    gaps, both after the change; and the first segment."""
+def _events(found: Model, rank: int, change: Change | None = None) -> list[Event]:
+    """A rank's events after the change. A computing segment lasts with its gaps; the first one starts at once."""
+    chain = found.chains[rank]
     lag, length = chain.lag, chain.busy + chain.gap
     fetching = chain.busy - chain.working
+    talks = np.array([bool(name) for name in chain.name], bool)
     if change is not None:
-        talks = np.array([bool(name) for name in chain.name], bool)
         lag = np.where(talks & ~(lag > 0), lag, lag * change.gap)
         every = np.arange(len(chain.name))
         factor = change.compute if isinstance(change.compute, float) else np.take(change.compute, every, mode="clip")
         length = chain.working * factor + fetching * change.fetch + chain.gap * change.gap
-    first = next((i for i, name in enumerate(chain.name) if not name), -1)
-    return chain.after.tolist(), chain.busy.tolist(), lag.tolist(), length.tolist(), first
+    lag = np.where(np.cumsum(~talks) == 1, np.where(talks, lag, 0.0), lag)
+    queued = found.ready.get(rank) or [(-1, 0.0)] * len(talks)
+    before, parts = [place for place, _ in queued], [1 - max(part, 0.0) for _, part in queued]
+    lasts = np.where(talks, chain.busy, length)
+    return list(zip(talks.tolist(), chain.after.tolist(), before, parts, lasts.tolist(), lag.tolist(),
+                    found.joint[rank], strict=True))  # fmt: skip
 
 
 def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | None = None) -> dict[int, Change] | None:

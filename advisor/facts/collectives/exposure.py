@@ -156,19 +156,23 @@ def exposed_of(
     exposed waiting, or of some `rows` only. None where kernels do not tell, or name none of these."""
     measured = _exposed_by_label(run)
     layout = partition(run)
-    pure: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    moved: list[list[tuple[str, float]]] = []
+    inside: dict[int, tuple[int, ...]] = defaultdict(tuple)
     for joint in joints(run):
         if joint.kind == kind and layout.role_of(joint.group) == role:
             part = joint.per_step
             chosen = np.ones(len(joint.names), bool) if rows is None else rows(joint)
             shortest = joint.transfer_us.tolist()
-            moved = [(joint.names[at], shortest[at] * part) for at in np.flatnonzero(chosen).tolist()]
             for rank in measured.keys() & set(joint.ranks):
-                for name, us in moved:
-                    pure[rank][name] += us
+                inside[rank] += (len(moved),)
+            moved.append([(joint.names[at], shortest[at] * part) for at in np.flatnonzero(chosen).tolist()])
+    pure: dict[tuple[int, ...], dict[str, float]] = {numbers: defaultdict(float) for numbers in inside.values()}
+    for numbers, names in pure.items():
+        for name, us in (one for number in numbers for one in moved[number]):
+            names[name] += us
     found = []
-    for rank, names in pure.items():
-        alone = measured[rank]
+    for rank, numbers in inside.items():
+        alone, names = measured[rank], pure[numbers]
         if alone.keys() & names.keys():
             found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
     return float(np.median(found)) if found else None
@@ -183,20 +187,23 @@ def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: 
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
     labels = {_label(name): name for name in pure}
-    told = [(name, own := _label(name), kind_of(own) in POINT_TO_POINT, us) for name, us in exposed.items()]
-    exchanged = [label for _, label, between, _ in told if not between]
-    result = Exposure(told=not pure or not exchanged or any(label in labels for label in exchanged))
-    for name, label, between, alone in told:
-        if between and ring:
-            result.transfer["context"] += alone
-        elif between:
-            result.bubble += alone
+    result, unnamed, named = Exposure(), False, False
+    for name, alone in exposed.items():
+        label = _label(name)
+        if kind_of(label) in POINT_TO_POINT:
+            if ring:
+                result.transfer["context"] += alone
+            else:
+                result.bubble += alone
         elif label in labels:
+            named = True
             role, shortest, _ = pure[name if name in pure else labels[label]]
             result.transfer[role] += min(alone, shortest)
             result.wait += max(alone - shortest, 0.0)
         else:
+            unnamed = True
             result.transfer["unknown"] += alone
+    result.told = not pure or named or not unnamed
     if total is not None:
         result.bubble = min(result.bubble, total)
     return result

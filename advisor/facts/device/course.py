@@ -22,7 +22,6 @@ from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature
 
-COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
 MOST_WORDS = 48
 """Kernel signatures kept for comparing speed: the most expensive ones."""
 MOST_EXCHANGES = 3000
@@ -137,7 +136,7 @@ def reduce_course(rank: Rank) -> Course | None:
     if timeline is None or not len(timeline.kernels):
         return None
     kernels, windows = timeline.kernels, timeline.windows
-    communication = _communication(kernels)
+    communication = timeline.communication
     placed = kernels.start >= 0
     if not placed.any():
         return None
@@ -220,13 +219,6 @@ def _by_step(kernels: Kernels, placed: Mask) -> dict[int, Ints]:
     at = at[np.argsort(kernels.step[at], kind="stable")]
     parts = np.split(at, np.flatnonzero(np.diff(kernels.step[at])) + 1)
     return {int(kernels.step[part[0]]): part for part in sorted(parts, key=lambda part: int(part[0]))}
-
-
-def _communication(kernels: Kernels) -> Mask:
-    by_signature = np.array([s.core in COMMUNICATION_CORES for s in kernels.signatures], bool)
-    by_name = np.array([n.rpartition("/")[2].lower().startswith("hcom") for n in kernels.names], bool)
-    told: Mask = by_signature[kernels.signature] | by_name[kernels.name]
-    return told
 
 
 def _once(kernels: Kernels, rows: Ints) -> Ints:

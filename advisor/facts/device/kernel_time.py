@@ -25,15 +25,20 @@ _COMMUNICATION_CORES = frozenset(("HCCL", "COMMUNICATION"))
 _COMMUNICATION_NAME = re.compile(
     r"^(hcom_|hccl|allreduce|allgather|alltoall|reducescatter|broadcast_?$)", re.IGNORECASE
 )
-_COLLECTIVE = re.compile(r"^hcom_", re.IGNORECASE)
-"""The communication library's own types, whatever carries them out."""
+_COLLECTIVE = re.compile(r"^(.*/)?hcom_", re.IGNORECASE)
+"""The communication library's own types and names, in whatever scope of a graph, whatever carries them out."""
 _COMMUNICATION_END = ("AicpuKernel", "AivKernel")
 """Kernels that carry out collectives on AI CPU or vector cores: the profiler does not count them as computation."""
 
 
+def is_collective(name: str) -> bool:
+    """Whether a kernel's name or type is one of the communication library's own."""
+    return _COLLECTIVE.match(name) is not None
+
+
 def is_communication(signature: Signature, name: str = "") -> bool:
     """Whether a kernel is a collective or point-to-point operation."""
-    if signature.core.upper() in _COMMUNICATION_CORES or _COLLECTIVE.match(signature.type):
+    if signature.core.upper() in _COMMUNICATION_CORES or is_collective(signature.type):
         return True
     if signature.core:
         return signature.type.endswith(_COMMUNICATION_END)
@@ -69,7 +74,8 @@ def _place(rank: Rank) -> Timeline | None:
     if kernels is None:
         return None
     kinds = np.array([is_communication(s) for s in kernels.signatures])
-    communication = kinds[kernels.signature]
+    collective = np.array([is_collective(name) for name in kernels.names], bool)
+    communication = kinds[kernels.signature] | collective[kernels.name]
     bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
     if bare.any():
         named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])

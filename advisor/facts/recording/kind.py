@@ -16,7 +16,7 @@ from advisor.basics.arrays import Floats, Ints
 from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.data.loading import DATA_PIPELINE
-from advisor.facts.device.kernel_time import Timeline, timeline_of
+from advisor.facts.device.kernel_time import Timeline, is_collective, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
@@ -172,14 +172,14 @@ def reduce(rank: Rank) -> Recording | None:
                 "steps" in frame and bool((frame["steps"] == 1).all())
             )  # fmt: skip
     names = _kinds(names)
-    trains = any(map(told_by("training").search, names))
-    if any(map(told_by("mindspore").search, names)):
+    trains = any(map(told_by("training"), names))
+    if any(map(told_by("mindspore"), names)):
         told["framework"] = "mindspore"
     trace = load_trace(rank) if rank.has("trace") or not trains else None
     if trace is not None:
         told["timed"] = True
         told["timeline_steps"] = tuple(name for name, _, _ in trace.steps)
-        trains = trains or any(told_by("training_host").search(name) for _, name in trace.activities)
+        trains = trains or any(told_by("training_host")(name) for _, name in trace.activities)
         told["framework"] = told.get("framework") or _framework(trace)
         told["tasks"] = 0 if every is not None else trace.device_tasks
         if (tasks := tasks_alone(rank)) is not None:
@@ -194,10 +194,10 @@ def reduce(rank: Rank) -> Recording | None:
             told["timed"] = True
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
-    serves = min(filter(told_by("inference").search, names), default="")
+    serves = min(filter(told_by("inference"), names), default="")
     whole = every is not None and (not cut or listed) and not told.get("alone")
     named = whole or (every is None and bool(names))
-    exchanges = any(map(told_by("gradient_exchange").search, names))
+    exchanges = any(map(told_by("gradient_exchange"), names))
     return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]
 
 
@@ -361,7 +361,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         first.types == 1 and first.kernels > 0 and not first.framed
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
-    alone = alone and not first.type.lower().startswith("hcom")  # a table of collectives is a part of a program's
+    alone = alone and not is_collective(first.type)  # a table of collectives is a part of a program's
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")

@@ -25,6 +25,7 @@ from advisor.sources.older.legacy_operators import read_operator_file
 from advisor.sources.older.legacy_steps import read_step_sheet
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.tables import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,7 +215,7 @@ def read_flops(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         if document is None:
             return None
         work = [finite(document.get(key)) for key in ("FLOPs", "cube_FLOPs", "vec_FLOPs") if key in document]
-        known = [value for value in work if value is not None]
+        known = [value for value in work if value is not None and value < LARGEST]
         if not known or len(known) < len(work):
             note(str(path), "its FLOPs are no usable number; it was not used")
             return None

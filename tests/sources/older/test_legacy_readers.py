@@ -188,8 +188,9 @@ def test_flops_units(tmp_path: Path) -> None:
         "flops", tmp_path / "f.json", '{"cube_FLOPs": 2.0, "cube_FLOPS": 3.0, "vec_FLOPs": 1, "vec_FLOPS": 1}'
     )
     assert frame["flop"].tolist() == [3e6] and frame["flop_per_s"].isna().all()
-    frame, notes = read("flops", tmp_path / "f.json", '{"FLOPs": NaN}')
-    assert frame is None and notes
+    for beyond in ("NaN", "1e19"):  # of millions
+        frame, notes = read("flops", tmp_path / "f.json", f'{{"FLOPs": {beyond}}}')
+        assert frame is None and notes
     frame, notes = read("flops", tmp_path / "f.json", '{"FLOPs": 0, "FLOPS": 5385.5}')
     assert frame is None and "without any FLOPs" in notes[0]
     text = "full_kernel_name, MFLOPs(10^6 cube), GFLOPS(10^9 cube), MFLOPs(10^6 vector)\na, 1, 9, 2\nb, 3, 9, 4\n"
