@@ -133,9 +133,10 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
                 note(str(path), "a quotation mark is never closed; what follows it was left out")
                 return
             raise _Untrusted
-        if line in block:
+        begun = _beginnings(block)
+        if line[0] in begun and line in block:
             block = block.replace(line, b"")  # tables put one below the other: the heading is no kernel
-        if b"\n\n" in block or b"\n\r\n" in block or block.startswith((b"\n", b"\r\n")):
+        if begun & _BLANK:
             block = b"\n".join(each for each in block.split(b"\n") if each.strip())  # blank lines are no kernels
         if b"\x00" in block:
             lines = block.split(b"\n")
@@ -170,6 +171,19 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         note(str(path), f"{wide} lines have more than {MOST_COLUMNS} cells, which no kernel has; they were left out")
     if bad_starts:
         note(str(path), f"{bad_starts} kernels have no usable start time: they count in sums, not in the timeline")
+
+
+_BLANK = frozenset(b"\r\n")
+
+
+def _beginnings(block: bytes) -> set[int]:
+    """The bytes that its lines begin with: what is rare at the beginning of a line need not be sought in all of it."""
+    data = np.frombuffer(block, np.uint8)
+    begun = np.bincount(data[np.flatnonzero(data[:-1] == _NEWLINE) + 1], minlength=256)
+    return {block[0], *np.flatnonzero(begun).tolist()}
+
+
+_NEWLINE = ord("\n")
 
 
 def _without_times(rows: int) -> pl.DataFrame:

@@ -159,7 +159,7 @@ def _rows_between(mark: str, first: str, lines: Iterator[str], path: Path, note:
             yield from csv.reader(opened, delimiter=mark, quoting=csv.QUOTE_NONE)
             return
         opened.clear()
-        if any(cell.strip() for cell in row):
+        if row and (row[0].strip() or any(map(str.strip, row))):
             yield row
 
 
