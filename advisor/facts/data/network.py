@@ -201,8 +201,8 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     count: Any = facts.value("step.count", subject)
     gap: Any = facts.value("step.interval_us", subject)
     idle: Any = facts.value("step.idle_share", subject)
-    if device is not None and gap is None and count == 1 and data.batches > 1:
-        device = device / data.batches  # a recording without a schedule that is left as one row
+    if device is not None and gap is None and count in (None, 1) and data.batches > 1:
+        device = device / data.batches  # a recording without a schedule that is left as one row, be it called a step
     step = times.step_mean_us if times else None
     wait = data.wait_us
     if wait is None and gap is not None:
