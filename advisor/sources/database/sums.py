@@ -62,8 +62,8 @@ def described(ids: Ints, tasks: Ints) -> tuple[Ints, Ints]:
 
 
 def tasks_behind(run: Callable[[str], Sequence[tuple[Any, ...]]], columns: Collection[str], last: int) -> int:
-    """How many tasks start after this time (ns), that of the last one COMPUTE_TASK_INFO describes, on the streams and of
-    the types of those it does: kernels, of which it was not written to the end."""
+    """How many tasks start after this time (ns), that of the last one COMPUTE_TASK_INFO describes, on the streams and
+    of the types of those it does: kernels, of which it was not written to the end."""
     alike = [name for name in ("streamId", "taskType") if name.lower() in columns]
     if not alike:
         return 0
