@@ -85,10 +85,10 @@ class SavingSpec:
     """One of `REMOVES`: what a replay puts right about the finding's subject."""
 
 
-REMOVES = ("compute", "host", "data", "late", "links", "stages")
+REMOVES = ("compute", "host", "data", "late", "links", "stages", "segments")
 """What a replay of the step can put right: the subject's ranks have their computation, the gaps between their kernels
 or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth;
-all stages the same work."""
+all stages the same work; all ranks the same work from one collective to the next."""
 
 
 @dataclass(frozen=True)

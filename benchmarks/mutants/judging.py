@@ -22,7 +22,10 @@ _GONE = ("file.missing", "race.vanish", "folder.rank_missing", "folder.rank_empt
 """Mutations after which there is nothing that a problem could name: the report has to say what evidence it lacks."""
 _SHORTER = ("bytes.cut_lines", "csv.delete_rows", "db.delete_rows")
 """Mutations that leave a believable file of a shorter measurement: what it says then is its own evidence."""
-_CUT = ("bytes.cut", "bytes.zero_tail", "bytes.hole", "race.truncate", "race.swap")
+_CUT = (
+    "bytes.cut", "bytes.cut_character", "bytes.cut_utf16", "bytes.zero_tail", "bytes.hole", "race.truncate",
+    "race.swap",
+)  # fmt: skip
 """The same, but seen: where a problem names the file, its verdicts rest on what the report says is left of it."""
 _ORDERED = ("ascend_cluster_analyse",)
 """Files whose rows have no names: their order is their meaning."""
@@ -112,10 +115,10 @@ def _verdicts(
             continue  # a collective that waits: its own text sends the reader to whom it waits for
         if verdict in _FOLLOWS and any(verdict == told for told, _ in accusations(intact)):
             continue  # somebody is waited for in both; which collective shows it most rests on what is left
-        if subject.startswith("pipeline_op") and (verdict, subject) in {
-            (told, re.sub(r" \S*(?=\(\d+\)$)", " ", of)) for told, of in accusations(intact)
+        if subject.startswith("pipeline_op") and (verdict, _numbered(subject)) in {
+            (told, _numbered(of)) for told, of in accusations(intact)
         }:
-            continue  # the same operation, whose type is lost: only its number is left
+            continue  # the same operation, whose type is lost or another text: only its number is left
         if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
             continue  # the same verdict, less exactly placed
         shorter = mutation.name in _SHORTER or (mutation.name in _CUT and _is_told(file, mutant, intact))
@@ -126,6 +129,11 @@ def _verdicts(
             yield "changed", f"lost {verdict} of {subject}"
     elif lost and mutant.direction == "healthy":
         yield "healthier", f"healthy without {sorted(lost)[0]}"
+
+
+def _numbered(operation: str) -> str:
+    """A data operation without its type."""
+    return re.sub(r" \S*(?=\(\d+\)$)", " ", operation)
 
 
 def _reordered(mutation: Mutation, file: str) -> bool:

@@ -140,7 +140,9 @@ class Gains:
         added = [f for f in chosen if f not in replayed]
         computing = self._added([f for f in added if f.direction == Direction.COMPUTATION])
         waiting = self._added([f for f in added if f.direction != Direction.COMPUTATION])
-        return min(min(gained + waiting, max(self.lost_us, gained)) + computing, self.step_us)
+        # alone, each gives what it promises: some of it may be computing that takes longer than it needs
+        alone = max((f.weight_us for f in added if f.direction != Direction.COMPUTATION), default=0.0)
+        return min(min(gained + waiting, max(self.lost_us, gained, alone)) + computing, self.step_us)
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""

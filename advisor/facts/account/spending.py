@@ -70,8 +70,8 @@ def spend(facts: FactSet) -> dict[str, float] | None:
     take("bubble", bubble)
     standing = min(max(bubble - parts["bubble"], 0.0), idle)
     parts["bubble"] += standing
-    take("transfer", _share(facts, "communication.exposed_transfer_share") * step_us)
     take("absent_wait", (facts.number("communication.absent_wait_us", RUN) or 0.0) / row_us * step_us)
+    take("transfer", _share(facts, "communication.exposed_transfer_share") * step_us)
     take("late_wait", _share(facts, "communication.exposed_wait_share") * step_us - parts["absent_wait"])
     take("stage_wait", between - parts["bubble"])
     parts["communication"], parts["idle"] = exposed, idle - standing

@@ -9,8 +9,8 @@ uneven work: each rank counts as if its card were as fast as the others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class Uneven:
     count: int
     behind: str | None
     """The kind of collective that most of this lies behind."""
+    changes: Mapping[int, Change] = field(default_factory=dict)
+    """rank -> what evens its work out; a slow card stays as slow as it is."""
 
 
 NONE = Uneven(0.0, 0.0, 0.0, frozenset(), 0, None)
@@ -89,7 +91,7 @@ def uneven_segments(run: Run) -> Uneven | None:
     if not count:
         return NONE
     most = behind.most_common(1)[0][0]
-    return Uneven(gain(found, changes) or 0.0, over_us, whole_us, frozenset(lasts), count, most or None)
+    return Uneven(gain(found, changes) or 0.0, over_us, whole_us, frozenset(lasts), count, most or None, changes)
 
 
 def _uneven(work: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

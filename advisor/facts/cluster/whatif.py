@@ -6,7 +6,7 @@ remedies give together is neither the sum of what each gives nor the larger of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,9 @@ from advisor.facts.cluster.lateness import Lateness, latenesses
 from advisor.facts.cluster.link_gain import link_gain, shortened
 from advisor.facts.cluster.links import links_behind
 from advisor.facts.cluster.meetings import Model
+from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.replay import Change, corrections, gain, model, play
+from advisor.facts.cluster.segments import uneven_segments
 from advisor.facts.cluster.stages import evened_stages, together
 from advisor.facts.collectives.link_speed import Link
 from advisor.model import Subject
@@ -25,6 +27,11 @@ from advisor.model import Subject
 MOST_EVENTS = 4_000_000
 """Events of all replays together that are worth waiting for: a million take about three seconds."""
 LATE = ("compute", "host", "data", "late")
+WORK: Mapping[str, Callable[[Run], Mapping[int, Change] | None]] = {
+    "stages": evened_stages,
+    "segments": lambda run: None if (found := uneven_segments(run)) is None else found.changes,
+}
+"""Work that is spread anew over all ranks: of a rank that is slow besides, that is put right as well."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,8 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
     """Microseconds a step gains with all of these put right at once; None where nothing tells."""
     late, _ = _late(run, cures)
     links = _links(run, cures)
-    stages = any(cure.removes == "stages" for cure in cures)
-    if late is None or (not late and not links and not stages):
+    work = any(cure.removes in WORK for cure in cures)
+    if late is None or (not late and not links and not work):
         return None
     found, prepared = model(run), _prepared(run, cures)
     if found is not None and prepared is not None:
@@ -67,7 +74,7 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
         return steady + max(whole - steady, 0.0) * sometimes
     told = [joint_gain(run, late)[0]] if late else []
     told += [shorter] if links and (shorter := link_gain(run, links, False)) is not None else []
-    return sum(told) if told and not stages else None
+    return sum(told) if told and not work else None
 
 
 def new_shares(run: Run, cures: Sequence[Cure]) -> dict[int, float]:
@@ -93,19 +100,23 @@ def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[
     found = model(run)
     if found is None:
         return None
-    late, _ = _late(run, cures)
+    late, parts = _late(run, cures)
     changes: dict[int, Change] = {}
     for cure in cures:
         mine: Mapping[int, Change] | None = {}
         if cure.removes in LATE:
-            entries, parts = _late(run, [cure])
-            mine = corrections(run, entries or (), parts) if entries else None
+            entries, own = _late(run, [cure])
+            mine = corrections(run, entries or (), own) if entries else None
         if mine is None or late is None:
             return None
         for rank, change in mine.items():
             changes[rank] = changes[rank].beside(change) if rank in changes else change
-    if any(cure.removes == "stages" for cure in cures):
-        if (evened := evened_stages(run)) is None:
+    if any(cure.removes == "segments" for cure in cures):
+        # where each stretch gets its fair share of work, a slow card is slow by its kernels, not by what it had to do
+        slow = {rank: kernel_speeds(run).get(rank, 1.0) for rank, part in parts.items() if part == "compute"}
+        changes.update({rank: Change(1 / speed) for rank, speed in slow.items() if speed > 1})
+    for what in sorted({cure.removes for cure in cures if cure.removes in WORK}):
+        if (evened := WORK[what](run)) is None:
             return None
         changes = together(changes, evened)
     links = _links(run, cures)

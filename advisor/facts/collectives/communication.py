@@ -39,7 +39,6 @@ class _Sum:
     pure: float = 0.0
     wait: float = 0.0
     absent: float = 0.0
-    gain: float = 0.0
     latency: float = 0.0
     size: float = 0.0
     ranks: set[int] = field(default_factory=set)
@@ -111,10 +110,8 @@ KINDS = (
     kind("collective.transfer_share", "ratio", "collective", "the same as a share of the step", needs=_COLLECTIVE),
     kind("collective.wait_us", "us", "collective", "waiting in them for ranks at hand, per step", needs=_COLLECTIVE),
     kind("collective.absent_wait_us", "us", "collective",
-         "waiting in them that no rank at hand accounts for, per step", needs=_COLLECTIVE),
-    kind("collective.absent_gain_us", "us", "collective",
-         "what the step gains at most where no absent rank is late, for their transfer may then be overlapped",
-         formula="waiting that no rank at hand accounts for, no more than is exposed of them", needs=_COLLECTIVE),
+         "waiting in them that no rank at hand accounts for, no more than is exposed of them, per step: what the step "
+         "gains at most where no absent rank is late, for their transfer may then be overlapped", needs=_COLLECTIVE),
     kind("collective.absent_wait_share", "ratio", "collective", "the same as a share of the step", needs=_COLLECTIVE),
     kind("collective.latency_us", "us", "collective",
          "their transfer in which no link moved data: start-up of each one, per step",
@@ -311,16 +308,13 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
 
 
 def _only_exposed(run: Run, sums: dict[tuple[str, str], _Sum], facts: FactSet) -> None:
-    """Cuts the wait for absent ranks to what is exposed and no transfer: waiting beside computation costs nothing."""
+    """Cuts the wait for absent ranks to what is exposed: waiting beside computation costs nothing. Transfer stays in:
+    nobody late, what is transferred behind the wait today may find computation to run beside."""
     left = facts.number("step.exposed_communication_us", RUN)
     for (role, kind_), total in sums.items():
         measured = exposed_of(run, role, kind_, waiting=True)
         most = measured if measured is not None else left
-        # nobody late, what is transferred behind the wait today may find computation to run beside
-        total.gain = total.absent if most is None else min(total.absent, most)
-        if most is not None:
-            moved = exposed_of(run, role, kind_) or 0.0
-            total.absent = min(total.absent, max(most - moved, 0.0))
+        total.absent = total.absent if most is None else min(total.absent, most)
 
 
 def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float], dict[int, float], dict[int, float]]:
@@ -359,7 +353,6 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
                 yield from fact("collective.latency_share", subject, total.latency / total.pure, *sources, samples=n)
     if not total.complete:
         yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
-        yield from fact("collective.absent_gain_us", subject, total.gain, *sources, samples=n)
     yield from _rates(run, subject, role, kind_, n)
     exposed = exposed_of(run, role, kind_)
     yield from fact("collective.exposed_us", subject, exposed, *sources, samples=n)

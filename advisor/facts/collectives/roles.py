@@ -201,10 +201,12 @@ def _moves_activations(group: str, members: int, exchanges: dict[int, Exchanges]
 def _silence(
     group: str, exchanges: dict[int, Exchanges], computing: dict[int, float], turns: Mapping[int, int]
 ) -> float | None:
-    """Longest pause of this group's reductions in a step, in units of the step's computation: the median over steps of
-    one member. Sharded weights are gathered in forward as well (FSDP, ZeRO-3), but gradients are reduced in backward
-    only. Where nothing marks the steps, each turn has one such pause at least, and the last of as many is taken. None
-    where starts are not told, or for one step only."""
+    """Longest pause of this group's reductions in a step, in units of the step's computation: the median over steps, of
+    the member that pauses least, for a late one waits for its data or its host as well. Sharded weights are gathered in
+    forward as well (FSDP, ZeRO-3), but gradients are reduced in backward only. Where nothing marks the steps, each turn
+    has one such pause at least, and the last of as many is taken. None where starts are not told, or for one step only.
+    """
+    pauses = []
     for rank, ex in exchanges.items():
         unmarked = len(ex.steps) < 2
         count = turns.get(rank, 0) if unmarked else len(ex.steps)
@@ -226,5 +228,6 @@ def _silence(
             period = float(np.median(np.diff(start[first]))) if len(first) > 1 else float(start[-1] - start[0])
             longest = float(np.median([float(part.max()) for part in np.split(gaps, first) if len(part)]))
         unit = computing.get(rank) or period
-        return max(longest, 0.0) / unit if unit > 0 else None
-    return None
+        if unit > 0:
+            pauses.append(max(longest, 0.0) / unit)
+    return min(pauses, default=None)

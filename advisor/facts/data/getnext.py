@@ -46,13 +46,17 @@ def reduce(rank: Rank) -> GetNext | None:
     return _from_kernels(rank) or _from_aicpu(rank) or _from_queue(rank)
 
 
+def _fetches(name: str) -> bool:
+    return "next" in name.lower() and _GETNEXT.search(name) is not None
+
+
 def _from_kernels(rank: Rank) -> GetNext | None:
     timeline = timeline_of(rank)
     if timeline is None:
         return None
     kernels = timeline.kernels
-    named = np.array([bool(_GETNEXT.search(name)) for name in kernels.names])[kernels.name]
-    typed = np.array([bool(_GETNEXT.search(s.type)) for s in kernels.signatures])[kernels.signature]
+    named = np.array([_fetches(name) for name in kernels.names])[kernels.name]
+    typed = np.array([_fetches(s.type) for s in kernels.signatures])[kernels.signature]
     known = kernels.start >= 0
     own = (named | typed) & known
     if not own.any():

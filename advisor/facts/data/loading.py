@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
-from advisor.facts.data.pipeline_tree import Operation, Queue, find_last, measure_queue, read_tree, untold_operations
+from advisor.facts.data.pipeline_tree import (
+    Operation,
+    Queue,
+    find_last,
+    measure_queue,
+    read_stages,
+    read_tree,
+    stages_table,
+    untold_operations,
+)
 from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
@@ -67,8 +76,9 @@ DATA_PIPELINE = Reduction("data_pipeline", DataPipeline)
 
 def reduce(rank: Rank) -> DataPipeline | None:
     """The rank's data loading from whatever it has; None where it has nothing."""
-    tables = ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages")
-    if not any(rank.has(table) for table in tables):
+    tables = ("pipeline_ops", "pipeline_summary", "batches", "data_queue")
+    told = stages_table(rank)
+    if not told and not any(rank.has(table) for table in tables):
         return None
     times = read_batches(rank)
     stages = _stage_totals(rank)
@@ -96,8 +106,8 @@ def reduce(rank: Rank) -> DataPipeline | None:
         gil_wait_us=lock_time / acquisitions if acquisitions else None,
         gil_wait_total_us=lock_time if acquisitions else None,
         data_queue=_data_queue(rank), sampling_interval_us=interval,
-        sources=tuple(rank.source(t) for t in ("batches", "dataset_stages", "data_queue") if rank.has(t)),
-        op_sources=tuple(rank.source(t) for t in ("dataset_stages", "pipeline_ops", "pipeline_summary") if rank.has(t)),
+        sources=tuple(rank.source(t) for t in ("batches", told, "data_queue") if rank.has(t)),
+        op_sources=tuple(rank.source(t) for t in (told, "pipeline_ops", "pipeline_summary") if rank.has(t)),
         untold=untold_operations(rank),
     )  # fmt: skip
     return data if operations or times or waits or data.data_queue else None
@@ -105,19 +115,16 @@ def reduce(rank: Rank) -> DataPipeline | None:
 
 def _stage_totals(rank: Rank) -> dict[str, tuple[float, float]]:
     """`operation/stage` without ids -> (occurrences, total µs); operations keep their id, the pipeline has none."""
-    frame = rank.read("dataset_stages")
     totals: dict[str, tuple[float, float]] = {}
-    if frame is not None:
-        untold = int(((frame["count"] == 0) & (frame["avg_us"] > 0)).sum())
-        if untold:
-            headings = rank.source("dataset_stages", "count", "avg_us").columns
-            text = f"contradicts itself: {headings[0]} is 0 beside a time in {untold} of {len(frame)} rows"
-            rank.note(rank.relative(rank.tables["dataset_stages"].paths[0]), text, ("dataset_stages",))
-        for operation, stage, count, average in zip(
-            frame["operation"], frame["stage"], frame["count"], frame["avg_us"], strict=True
-        ):
-            before = totals.get(f"{operation}/{stage}", (0.0, 0.0))
-            totals[f"{operation}/{stage}"] = (before[0] + float(count), before[1] + float(count) * float(average))
+    rows = read_stages(rank)
+    if rank.has("dataset_stages") and (untold := sum(not row["count"] and row["avg_us"] > 0 for row in rows)):
+        headings = rank.source("dataset_stages", "count", "avg_us").columns
+        text = f"contradicts itself: {headings[0]} is 0 beside a time in {untold} of {len(rows)} rows"
+        rank.note(rank.relative(rank.tables["dataset_stages"].paths[0]), text, ("dataset_stages",))
+    for row in rows:
+        stage, count = f"{row['operation']}/{row['stage']}", float(row["count"])
+        before = totals.get(stage, (0.0, 0.0))
+        totals[stage] = (before[0] + count, before[1] + count * float(row["avg_us"]))
     return totals
 
 
@@ -127,7 +134,7 @@ def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> flo
     ratio = (times.total_wait_us + 500.0 * times.batches) / wait_total
     if 1.0 / CLOCK_TOLERANCE <= ratio <= CLOCK_TOLERANCE:
         return 1.0
-    file = rank.relative(rank.tables["dataset_stages"].paths[0])
+    file = rank.relative(rank.tables[stages_table(rank)].paths[0])
     rank.note(file, f"its clock disagrees with the iterator's by a factor of {1 / ratio:.3g}; times were rescaled")
     return ratio
 
@@ -137,7 +144,7 @@ def _tell_missing(
 ) -> None:
     """Tells a list of batches that is shorter than what the pipeline's own statistic counts, and a statistic that does
     not count the batches which the loop fetched: either was cut."""
-    if times is None or times.mode != "iterator" or not stages:
+    if times is None or times.mode != "iterator" or not stages or not rank.has("dataset_stages"):
         return
     other = rank.tables["dataset_stages"].paths[0]
     if not count:

@@ -173,10 +173,14 @@ class Feeding:
     def busy_share(self, op: Operation) -> float | None:
         """Work ÷ (servers × wall). Below a Concat only the time counts in which the branch is read: the part of the
         batches that carry the waiting."""
+        return self.most_busy(op) if op.workers or op.type == "Generator" else None
+
+    def most_busy(self, op: Operation) -> float | None:
+        """The same, as much as it may be: of one worker where nobody tells how many there are."""
         wall = self.data.wall_us
         if wall is None and self.step_us and self.data.batches:
             wall = self.step_us * self.data.batches
-        if op.work_us is None or not wall or (not op.workers and op.type != "Generator"):
+        if op.work_us is None or not wall:
             return None
         busy = op.work_us / (op.servers * wall)
         times = self.data.times
@@ -197,8 +201,8 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     count: Any = facts.value("step.count", subject)
     gap: Any = facts.value("step.interval_us", subject)
     idle: Any = facts.value("step.idle_share", subject)
-    if device is not None and gap is None and count == 1 and data.batches > 1:
-        device = device / data.batches  # a recording without a schedule that is left as one row
+    if device is not None and gap is None and count in (None, 1) and data.batches > 1:
+        device = device / data.batches  # a recording without a schedule that is left as one row, be it called a step
     step = times.step_mean_us if times else None
     wait = data.wait_us
     if wait is None and gap is not None:
@@ -234,7 +238,9 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     network = build_network(data, host, step, starved, own_known=data.mode != "sink" or device_seen)
     feeding = Feeding(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
     busy = {i: b for i, op in data.operations.items() if (b := feeding.busy_share(op)) is not None}
-    if data.untold or any(op.work_us and i not in busy for i, op in data.operations.items()):
+    most = max(busy.values(), default=0.0)
+    unsure = [op for i, op in data.operations.items() if op.work_us and i not in busy]
+    if data.untold or any((feeding.most_busy(op) or 1.0) >= most for op in unsure):
         busy = {}  # the one whose workers nobody tells may be the busiest
     cpu = {i: op.cpu_cores for i, op in data.operations.items() if op.cpu_cores}
     if data.untold or any(op.cpu_cores is None for op in data.operations.values()):

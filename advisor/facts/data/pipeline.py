@@ -190,7 +190,7 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
 FAMILIES = (
     Family(
         "data_pipeline", KINDS, measure, DATA_PIPELINE.by(reduce),
-        ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
+        ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages", "trace"),
         uses=(HOST_USE,), after=("steps", "getnext", "operators"),
     ),
 )  # fmt: skip

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.sources.base import Rank
+from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.trace import DATA_PIPELINE
 
 SERVICE_STAGES = ("WorkerProcess", "__next__")
 """Stages of dataset.csv that are an operation's own work; the others are waiting for a neighbour or a lock."""
@@ -121,12 +123,34 @@ def read_tree(rank: Rank, skip: int = 0, scale: float = 1.0) -> dict[int, Operat
     return {i: op for i, op in tree.items() if i in carries}
 
 
+def stages_table(rank: Rank) -> str:
+    """The table that tells the stages of operations: dataset.csv, else the timeline that it is made of, which the
+    profiler writes for every MindSpore program with a data pipeline; empty where neither does."""
+    if rank.has("dataset_stages"):
+        return "dataset_stages"
+    trace = load_trace(rank) if rank.has("trace") else None
+    return "trace" if trace and any(name.startswith(DATA_PIPELINE) for _, name in trace.activities) else ""
+
+
+def read_stages(rank: Rank) -> list[Mapping[str, Any]]:
+    """Each stage of each operation with its `count` and `avg_us`, from `stages_table`."""
+    if stages_table(rank) != "trace":
+        return list(_records(rank.read("dataset_stages")))
+    trace = load_trace(rank)
+    seen = () if trace is None else trace.activities.items()
+    parts = ((name.split("::"), one) for (_, name), one in seen if name.startswith(DATA_PIPELINE))
+    return [
+        {"operation": names[1], "stage": names[2], "count": float(one.count), "avg_us": one.total_us / one.count}
+        for names, one in parts
+        if len(names) > 2 and one.count
+    ]
+
+
 def read_work(rank: Rank, scale: float = 1.0) -> tuple[dict[int, tuple[float, float]], bool]:
-    """Operation id -> (rows, summed own time in µs) from dataset.csv, and whether any Python function was mapped."""
-    frame = rank.read("dataset_stages")
+    """Operation id -> (rows, summed own time in µs) from their stages, and whether any Python function was mapped."""
     found: dict[int, tuple[float, float]] = {}
     python = False
-    for row in _records(frame):
+    for row in read_stages(rank):
         if str(row["operation"]).startswith("PyFunc"):
             python = True
         match = _NAME.match(str(row["operation"]).strip())
@@ -161,7 +185,7 @@ def untold_operations(rank: Rank) -> frozenset[int]:
     lacked = {*worked, *read_cpu(rank)} - known if known else set()
     named = {
         int(match["id"])
-        for row in _records(rank.read("dataset_stages"))
+        for row in read_stages(rank)
         if (match := _NAME.match(str(row["operation"]).strip())) and match["type"] not in ROOTS
     }
     return frozenset(lacked | (named - worked if worked else set()))
@@ -210,7 +234,7 @@ def _line_of(rank: Rank, work: Mapping[int, Any]) -> Iterator[tuple[Operation, t
     """Only times are known: MindSpore numbers from the consumer to the source, so the numbering is taken as a line.
     Workers are unknown, so a busy share follows for generators only, which one thread enters."""
     types = {}
-    for row in _records(rank.read("dataset_stages")):
+    for row in read_stages(rank):
         if match := _NAME.match(str(row["operation"]).strip()):
             types[int(match["id"])] = match["type"]
     ids = sorted(work)

@@ -32,10 +32,10 @@ def gradients(kernels: Kernels, work: Ints) -> Mask:
     """Which kernels compute a gradient or update a weight, by their types and names: of all kernels, as far as they are
     among those at `work`."""
     training = told_by("training")
-    by_type = np.array([bool(training.search(s.type)) for s in kernels.signatures], bool)
+    by_type = np.array([training(s.type) for s in kernels.signatures], bool)
     by_name = np.zeros(len(kernels.names), bool)
     used = distinct(kernels.name[work])  # collectives have a name each: thousands that nobody asks for
-    by_name[used] = [bool(training.search(kernels.names[name])) for name in used.tolist()]
+    by_name[used] = [training(kernels.names[name]) for name in used.tolist()]
     told: Mask = by_type[kernels.signature] | by_name[kernels.name]
     return told
 

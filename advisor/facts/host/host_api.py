@@ -124,7 +124,7 @@ def reduce(rank: Rank) -> HostTime | None:
 def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
     """The level of each row. Where it is none, nothing tells which calls are made inside which: each interface stands
     for itself, so that no launch counts twice."""
-    known = told_by("api_level").search
+    known = told_by("api_level")
     levels = frame["level"].fillna("").astype(str).str.strip().tolist()
     odd = [level for level in levels if not known(level)]
     if odd:

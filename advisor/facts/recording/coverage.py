@@ -11,6 +11,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.kind import RECORDING
+from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact
 from advisor.sources.base import Rank
@@ -44,7 +45,7 @@ def uneven_tables(ranks: Sequence[Rank]) -> list[str]:
     return lacked_by_some(([table for table in rank.tables if table in _TELLING] for rank in ranks), len(ranks))
 
 
-def _is_silent(rank: Rank, times: StepTimes | None, course: Course | None) -> bool:
+def _is_silent(rank: Rank, times: StepTimes | None, course: Course | None, recomputed: KernelSteps | None) -> bool:
     """Whether nothing tells that the rank communicated, or did not. Sums over the tasks of a database are no witness of
     their own."""
     told = rank.has("steps") and rank.tables["steps"].reader != "db.steps"
@@ -52,6 +53,7 @@ def _is_silent(rank: Rank, times: StepTimes | None, course: Course | None) -> bo
         return False
     parts = [] if times is None else [times.phases[name] for name in ("exposed", "overlapped") if name in times.phases]
     parts += [] if course is None else [course.exposed_us]
+    parts += [] if recomputed is None else [np.array([step.communication_us for step in recomputed.steps])]
     return not any((part > 0).any() for part in parts)
 
 
@@ -59,7 +61,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """How many steps are known in part only, and whether communication is known at all."""
     del facts
     times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
-    silent = [_is_silent(rank, times.get(rank.rank), courses.get(rank.rank)) for rank in run.ranks]
+    recomputed = run.each(KERNEL_STEPS)
+    silent = [
+        _is_silent(rank, times.get(rank.rank), courses.get(rank.rank), recomputed.get(rank.rank)) for rank in run.ranks
+    ]
     yield from fact("communication.unseen_ranks", RUN, len(silent) if len(silent) > 1 and all(silent) else None)
     recordings = run.each(RECORDING)
     told = []
@@ -96,4 +101,4 @@ def _numbers(names: Iterable[str]) -> set[int]:
     return {int(name) for name in names if name.isdecimal() and name.isascii()}
 
 
-FAMILIES = (Family("coverage", KINDS, measure, uses=(STEPS, COURSE, EXCHANGES, RECORDING)),)
+FAMILIES = (Family("coverage", KINDS, measure, uses=(STEPS, COURSE, EXCHANGES, RECORDING, KERNEL_STEPS)),)

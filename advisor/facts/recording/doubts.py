@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 from advisor.facts.base import FactKind, FactSet, Family, Run
-from advisor.model import Fact, Subject
+from advisor.model import Fact
 
 _DESCRIBES = ("text", "bool", "list", "count")
 """Units of facts that describe a recording; times and shares beside them carry the doubt."""
@@ -28,14 +29,18 @@ def doubted_ranks(run: Run, table: str) -> frozenset[int]:
     return frozenset(rank.rank for rank in run.ranks for problem in rank.problems if table in problem.doubted)
 
 
-def doubt(run: Run, subject: Subject, tables: Iterable[str], text: str) -> None:
-    """Tells that something about these tables cannot be, of every rank that the subject is about; of a run, of the
-    ranks that have them."""
+def doubt(run: Run, item: Fact, tables: Iterable[str], text: str) -> None:
+    """Tells that this fact of these tables cannot be, of every rank that it is about; of a run, of the ranks that have
+    them. It is told of the file that it was read from; the others are doubted with it, for what it was held against may
+    be wrong as well."""
     wanted = {alternative for table in tables for alternative in table.split("|")}
+    read = {PurePath(source.file).name for source in item.sources}
     for rank in run.ranks:
-        own = tuple(sorted(wanted & rank.tables.keys()))
-        if own and (not subject.ranks or rank.rank in subject.ranks):
-            rank.note(rank.relative(rank.tables[own[0]].paths[0]), text, own)
+        own = sorted(wanted & rank.tables.keys())
+        if own and (not item.subject.ranks or rank.rank in item.subject.ranks):
+            paths = [rank.tables[table].paths[0] for table in own]
+            place = next((path for path in paths if path.name in read), paths[0])
+            rank.note(rank.relative(place), text, tuple(own))
 
 
 def mark(run: Run, facts: FactSet, chosen: Sequence[Family]) -> None:

@@ -172,14 +172,14 @@ def reduce(rank: Rank) -> Recording | None:
                 "steps" in frame and bool((frame["steps"] == 1).all())
             )  # fmt: skip
     names = _kinds(names)
-    trains = any(map(told_by("training").search, names))
-    if any(map(told_by("mindspore").search, names)):
+    trains = any(map(told_by("training"), names))
+    if any(map(told_by("mindspore"), names)):
         told["framework"] = "mindspore"
     trace = load_trace(rank) if rank.has("trace") or not trains else None
     if trace is not None:
         told["timed"] = True
         told["timeline_steps"] = tuple(name for name, _, _ in trace.steps)
-        trains = trains or any(told_by("training_host").search(name) for _, name in trace.activities)
+        trains = trains or any(told_by("training_host")(name) for _, name in trace.activities)
         told["framework"] = told.get("framework") or _framework(trace)
         told["tasks"] = 0 if every is not None else trace.device_tasks
         if (tasks := tasks_alone(rank)) is not None:
@@ -194,10 +194,10 @@ def reduce(rank: Rank) -> Recording | None:
             told["timed"] = True
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
-    serves = min(filter(told_by("inference").search, names), default="")
+    serves = min(filter(told_by("inference"), names), default="")
     whole = every is not None and (not cut or listed) and not told.get("alone")
     named = whole or (every is None and bool(names))
-    exchanges = any(map(told_by("gradient_exchange").search, names))
+    exchanges = any(map(told_by("gradient_exchange"), names))
     return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]
 
 
@@ -325,12 +325,14 @@ def recording_of(run: Run) -> Told:
             else Told("fragment", False, both("recording.no_course"))
         )
     marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
-    steps = bool(marks or batches)
+    # batches divide what a rank did by itself; what ranks did together is told of the recording as a whole
+    together = any(one.timed for one in found) and (len(found) > 1 or found[0].exchanges)
+    steps = bool(marks or (batches and not together))
     why: list[Text] = []
     if marks:
         names = (both(f"recording_marks.{mark}") for mark in marks)
         why.append(both("recording.marks", marks=_joined(names, "recording.listed")))
-    elif batches:
+    elif steps:
         why.append(both("recording.batches"))
     elif any(one.averaged for one in found):
         return Told("training_steps", True, both("recording.averages"))

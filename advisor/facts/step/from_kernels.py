@@ -19,6 +19,9 @@ from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
 from advisor.sources.streams.trace import Trace
 
+_ROUNDING_NS = 1000
+"""Links and lanes tell one start with their own rounding."""
+
 KINDS = (
     kind("operators.kernel_count", "count", "run rank", "kernels on the device per step",
          formula="kernels ÷ steps, communication included; for the run: mean over ranks", needs="kernels"),
@@ -46,6 +49,9 @@ class KernelSteps:
 
     steps: tuple[KernelStep, ...]
     sources: tuple[Source, ...]
+    leads_us: tuple[float, ...] = ()
+    """Idle before each step's first kernel, which stands in the row before it; NaN where nothing precedes the step.
+    Empty where the steps do not begin with their first kernels, or kernels one by one tell it."""
 
 
 KERNEL_STEPS = Reduction("kernels", KernelSteps)
@@ -98,9 +104,19 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     low = int(min((computing[0][0], *communication[0][:1])))
     high = int(max((computing[1][-1], *communication[1][-1:])))
     marks = [mark for mark in trace.steps if mark[1] < high]
-    if len(marks) > 1 and (behind := _behind(trace, marks, high)) is not None:
-        rows = [(name, start, end, 0) for name, start, end in behind]
-    elif len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
+    running = union(*map(np.concatenate, zip(computing, communication, strict=True)))
+    if len(marks) > 1 and (begun := _begun(trace, marks, running)) is not None:
+        names, firsts, waits = zip(*begun, strict=True)
+        near = follows(names)
+        ends = [
+            then if together else then - wait for then, wait, together in zip(firsts[1:], waits[1:], near, strict=True)
+        ]
+        ends.append(_end_of_last(trace, marks[-1], running))
+        rows = [(name, start, end, 0) for name, start, end in zip(names, firsts, ends, strict=True)]
+        leads = [wait / 1000 if together else np.nan for wait, together in zip(waits[1:], near, strict=True)]
+        source = trace_source(rank) or Source("")
+        return KernelSteps(_steps(rows, computing, communication), (source,), (np.nan, *leads))
+    if len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
         next_to = follows([name for name, *_ in marks])
         ends = [
             then if near else end for (_, _, end), (_, then, _), near in zip(marks, marks[1:], next_to, strict=False)
@@ -119,22 +135,30 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))
 
 
-def _behind(trace: Trace, marks: list[tuple[str, int, int]], high: int) -> list[tuple[str, int, int]] | None:
-    """Steps of a device that is behind its host by more than a step: from the start of the first kernel that was
-    launched in a mark to that of the next mark. None where the device keeps up, or launches are not told."""
-    lasts = float(np.median([end - start for _, start, end in marks]))
-    if high - marks[-1][2] <= lasts or not trace.launched.size:
-        return None
+def _begun(trace: Trace, marks: list[tuple[str, int, int]], running: Intervals) -> list[tuple[str, int, int]] | None:
+    """(step, start of the first kernel that was launched in its mark, idle before that), nanoseconds: steps of the
+    device, however far it is behind its host. None where launches are not told."""
     order = np.argsort(trace.launched, kind="stable")
-    launched = trace.launched[order]
-    found = []
+    launched, found = trace.launched[order], list[tuple[str, int, int]]()
     for name, start, end in marks:
         low, stop = np.searchsorted(launched, (start, end))
-        if low < stop:
-            found.append((name, int(trace.started[order[low:stop]].min())))
+        first = int(trace.started[order[low:stop]].min()) if low < stop else int(running[1][-1])
+        place = int(np.searchsorted(running[1], first, "right"))
+        if place < len(running[0]):
+            begins = int(running[0][place])
+            idle = begins - int(running[1][place - 1]) if place and first <= begins + _ROUNDING_NS else 0
+            found.append((name, max(first, begins), idle))
     if len(found) < 2 or any(one[1] >= other[1] for one, other in pairwise(found)):
         return None
-    return [(name, start, end) for (name, start), (_, end) in pairwise([*found, ("", high)])]
+    return found
+
+
+def _end_of_last(trace: Trace, mark: tuple[str, int, int], running: Intervals) -> int:
+    """When the last step's kernels end: what is launched a whole step behind its mark is none of it."""
+    _, start, end = mark
+    later = trace.started[trace.launched > 2 * end - start]
+    until = np.searchsorted(running[0], later.min(initial=running[1][-1]))
+    return int(running[1][max(until - 1, 0)])
 
 
 def measure_facts(run: Run, facts: FactSet) -> Iterator[Fact]:

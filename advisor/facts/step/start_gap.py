@@ -37,13 +37,13 @@ def settle(
         course = courses.get(rank)
         if one.table == "kernels":
             if course is not None and (gap := _from_kernels(one, course)) is not None:
-                found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
+                found[rank] = own_waits(one, gap, _holds_next(one, course), "kernels")
         elif one.table == "steps" and one.steps not in (("0",), ("",)):
             prepared = "preparing" in one.phases
             if is_host_window(one, frameworks.get(rank, "unknown")):
                 found[rank] = _inside(one, course) if prepared else one
             elif course is not None and (gap := _from_kernels(one, course)) is not None:
-                found[rank] = _owned(one, gap, _holds_next(one, course), "kernels")
+                found[rank] = own_waits(one, gap, _holds_next(one, course), "kernels")
             elif prepared and len(one.steps) > 1:
                 guessed.append(rank)
     if guessed:
@@ -56,13 +56,13 @@ def settle(
                 if beside is not True:
                     gap[1:] = np.minimum(gap[1:], np.nan_to_num(times[rank].phases.get("idle", gap))[:-1])
                 gap[0] = min(gap[0], float(np.median(gap[1:])))
-                found[rank] = _owned(times[rank], gap, holds, "preparing")
+                found[rank] = own_waits(times[rank], gap, holds, "preparing")
                 if beside is None and _lacks_tail(times[rank]):
                     found[rank] = found[rank].without(found[rank].steps[-1:], "its row ends with its own last kernel")
     return found
 
 
-def _owned(one: StepTimes, gap: Floats, holds_next: Mask, gap_from: str) -> StepTimes:
+def own_waits(one: StepTimes, gap: Floats, holds_next: Mask, gap_from: str) -> StepTimes:
     """Every step with the wait before it; rows that hold the next step's wait hand it on."""
     added = gap.copy()
     handed = np.where(holds_next[:-1], gap[1:], 0.0)

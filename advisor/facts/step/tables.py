@@ -12,18 +12,20 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
-from advisor.facts.recording.windows import meeting_steps
+from advisor.facts.recording.windows import follows, meeting_steps
 from advisor.facts.step.from_kernels import KernelSteps
+from advisor.facts.step.start_gap import own_waits
 from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import StepTimes
+from advisor.model import Source
 from advisor.sources.base import Rank
-from advisor.sources.streams.rank_trace import device_lanes
+from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
 
 
 def reduce(rank: Rank) -> StepTimes | None:
     """The rank's steps from the best table it has; None where no table tells."""
     tables = _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
-    return tables or _from_iterations(rank) or _from_meetings(rank)
+    return tables or _from_iterations(rank) or _from_meetings(rank) or _from_host(rank)
 
 
 def _from_step_trace(rank: Rank) -> StepTimes | None:
@@ -128,6 +130,19 @@ def _from_meetings(rank: Rank) -> StepTimes | None:
     return StepTimes(told.names, told.time_us, {}, "collectives", (source,))
 
 
+def _from_host(rank: Rank) -> StepTimes | None:
+    """Steps by the host's marks where nothing was recorded of the device, and no loop's batches were timed: each lasts
+    to the next mark, the last one to its own end. Of what the device did in them nothing is known."""
+    told = rank.has("kernels") or rank.has("batches")
+    trace = load_trace(rank) if rank.has("trace") and not told else None
+    if trace is None or len(trace.steps) < 2 or device_lanes(rank) is not None:
+        return None
+    names, start, end = zip(*trace.steps, strict=True)
+    near = [*follows(names), False]
+    until = np.where(near, np.append(start[1:], 0), end)
+    return StepTimes(names, (until - np.array(start)) / 1000, {}, "trace", (trace_source(rank) or Source(""),))
+
+
 def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
     """Steps recomputed from kernels by interval unions, where no step table exists."""
     rows = recomputed.steps
@@ -142,7 +157,12 @@ def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
     if not (time > 0).all():
         return None
     names = tuple(str(row.step) for row in rows)
-    return StepTimes(names, time, phases, "kernels", recomputed.sources)
+    times = StepTimes(names, time, phases, "kernels", recomputed.sources)
+    leads = np.array(recomputed.leads_us)
+    if not np.isfinite(leads).any():
+        return times
+    holds_next = np.append(np.isfinite(leads[1:]), False)
+    return own_waits(times, np.where(np.isfinite(leads), leads, np.nanmedian(leads)), holds_next, "kernels")
 
 
 def _in_order(frame: Any) -> Any:

@@ -138,10 +138,11 @@ class SavingModel(Model):
     kind: Literal["estimate", "upper_bound", "at_stake"] = Field(
         "estimate", description="upper_bound: no more than this; at_stake: lost, and no cause is known yet"
     )
-    removes: Literal["compute", "host", "data", "late", "links", "stages"] | None = Field(
+    removes: Literal["compute", "host", "data", "late", "links", "stages", "segments"] | None = Field(
         None,
         description="what a replay of the step puts right about the subject: its ranks' computation, gaps between "
-        "kernels, wait for data, or whatever makes them late; its links' bandwidth; all stages' work",
+        "kernels, wait for data, or whatever makes them late; its links' bandwidth; all stages' work; the work of all "
+        "ranks from one collective to the next",
     )
     step: Expression | None = Field(None, description="length of that step; the run's step.time_us where absent")
     basis: TextModel

@@ -98,7 +98,7 @@ _SOMETIMES: dict[str, tuple[str, ...]] = {
     "CommAnalyzerMatrix": ("group_name", "step", "type", "transport_type"),
 }
 """Columns that only some versions have; the ranks of one profile should agree on them."""
-_EXTRA = ("task_pmu_info", "aicore_freq", "enum_api_type", "npu_info")
+_EXTRA = ("task_pmu_info", "aicore_freq", "enum_api_type", "npu_info", "pytorch_api", "mstx_events")
 """Tables that add to others; together with the expected ones, those that are compared between ranks."""
 
 

@@ -18,7 +18,7 @@ from advisor.sources.database.dbfile import connect, distinct_steps, step_query
 from advisor.sources.database.kernel_database import texts_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.reference import Note
-from advisor.sources.streams.trace import LONG_US, RARE, Activity, Spans, Trace, short_name
+from advisor.sources.streams.trace import LONG_US, Activity, Spans, Trace, is_rare, short_name
 from advisor.tables import LARGEST
 
 _LEVELS = {20000: "AscendCL", 15000: "Model", 10000: "Node", 5500: "HCCL", 5000: "Runtime"}
@@ -159,7 +159,7 @@ def _add(activities: dict[tuple[str, str], Activity], process: str, calls: Spans
             seen.count += int(counts[place])
             seen.total_us += float(totals[place])
             seen.longest_us = max(seen.longest_us, float(longest[place]))
-    rare = np.array([bool(RARE.search(name)) for name in calls.names], bool)
+    rare = np.array([*map(is_rare, calls.names)], bool)
     own = np.array([bool(_PROFILER.search(name)) for name in calls.names], bool)
     kept = ((us >= LONG_US) | rare[calls.name]) & ~own[calls.name]
     return Spans(calls.start[kept], calls.end[kept], calls.name[kept], calls.names)

@@ -54,14 +54,14 @@ def to_whole(value: object) -> int | None:
     return None if number is None else int(number)
 
 
-_NOTHING = frozenset(("nan", "none", "null", "n/a"))
+_NOTHING = frozenset(("nan", "none", "null"))
 
 
 def operation_type(op_type: object) -> str:
-    """`MapOp` and `Map` are the same operation; so are the old and the new name of the device queue. What is no text,
-    or a word for nothing, is no type."""
+    """`MapOp` and `Map` are the same operation; so are the old and the new name of the device queue. Types are names of
+    classes: a number, a word for nothing, or what is no text is none."""
     name = op_type.strip() if isinstance(op_type, str) else ""
-    name = "" if name.lower() in _NOTHING else name
+    name = "" if name.lower() in _NOTHING or not name.isidentifier() else name
     name = name[:-2] if name.endswith("Op") and len(name) > 2 else name
     return "DataQueue" if name == "DeviceQueue" else name
 

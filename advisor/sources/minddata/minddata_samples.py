@@ -12,7 +12,7 @@ from advisor.sources.minddata.hostfiles import canonical_frame, load_json, to_kn
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import lines_of, open_text, read_text
-from advisor.tables import LARGEST
+from advisor.tables import LARGEST, LONGEST_TEXT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +63,10 @@ def read_batches(reference: TableRef, columns: Sequence[str] | None, note: Note)
     return None
 
 
+_NODE = re.compile(rf"[\w./:-]{{1,{LONGEST_TEXT}}}")
+"""Name of an operator; what is glued before one makes it another one, or none."""
+
+
 @reader("minddata.data_queue")
 def read_data_queue(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """`node start end size` lines of the GetNext operators: microseconds on Ascend, nanoseconds on GPU."""
@@ -72,7 +76,7 @@ def read_data_queue(reference: TableRef, columns: Sequence[str] | None, note: No
     for line in read_text(path).splitlines():
         cells = line.split()
         numbers = [to_number(cell) for cell in cells[-3:]]
-        if len(cells) < 4 or None in numbers:
+        if len(cells) < 4 or None in numbers or not _NODE.fullmatch(cells[0]):
             bad += bool(cells)
             continue
         if not re.match(r"(?i)get_?next", cells[0]):

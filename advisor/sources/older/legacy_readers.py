@@ -25,6 +25,8 @@ from advisor.sources.older.legacy_operators import read_operator_file
 from advisor.sources.older.legacy_steps import read_step_sheet
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.csvfiles import told_once
+from advisor.tables import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +157,9 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
         "share": _as_ratio(numbers(frame, ("percent",), path, note)),
         "steps": [1.0] * len(frame) if "execution_time" in frame else None,
     }  # fmt: skip
-    operators: pd.DataFrame = assemble("operator_types", data, columns)[(total.notna() & (names != "")).to_numpy()]
+    sole = told_once(names.tolist(), str(path), "operator_types", note)
+    usable = (total.notna() & (names != "")).to_numpy() & sole
+    operators: pd.DataFrame = assemble("operator_types", data, columns)[usable]
     return operators
 
 
@@ -214,7 +218,7 @@ def read_flops(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         if document is None:
             return None
         work = [finite(document.get(key)) for key in ("FLOPs", "cube_FLOPs", "vec_FLOPs") if key in document]
-        known = [value for value in work if value is not None]
+        known = [value for value in work if value is not None and value < LARGEST]
         if not known or len(known) < len(work):
             note(str(path), "its FLOPs are no usable number; it was not used")
             return None

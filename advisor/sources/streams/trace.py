@@ -38,9 +38,10 @@ from advisor.tables import LARGEST
 LONG_US = 100.0
 """Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
 
-RARE = re.compile(r"malloc|(?<![a-z])free|rtFree|opCompile|CompileAndExecute", re.IGNORECASE)
-"""Calls that are kept one by one however short they are: whether they lie between kernels or before them decides."""
+_RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute")
 
+DATA_PIPELINE = "Dataset::"
+"""How names of MindSpore's data pipeline begin; an operation and its stage follow."""
 _FLOW = "HostToDevice"
 _STEP = re.compile(r"(?:^|::)ProfilerStep#([0-9]+)$")
 
@@ -119,7 +120,7 @@ class _Heads(dict[str, int]):
         self.code = code
 
     def __missing__(self, head: str) -> int:
-        told = len(head) < _HEAD or (head.count("::") > 1 and head[0] != ":")
+        told = len(head) < _HEAD or (head.count("::") > 1 and not head.startswith((":", DATA_PIPELINE)))
         place = self[head] = self.code[short_name(head)] if told else -1
         return place
 
@@ -179,7 +180,7 @@ class _Process:
             self.count = np.concatenate((self.count, more.astype(np.int64)))
             self.total, self.longest = np.concatenate((self.total, more)), np.concatenate((self.longest, more))
         if self.code.fresh:
-            self.rare = np.concatenate((self.rare, np.array([bool(RARE.search(name)) for name in self.code.fresh])))
+            self.rare = np.concatenate((self.rare, np.array([*map(is_rare, self.code.fresh)])))
             self.code.fresh.clear()
         np.add.at(self.count, codes, 1)
         np.add.at(self.total, codes, durations)
@@ -333,9 +334,17 @@ _DEVICE = frozenset((
 ))  # fmt: skip
 
 
+def is_rare(name: str) -> bool:
+    """Whether calls of this name are kept one by one however short they are: whether they lie between kernels or before
+    them decides."""
+    return _RARE.search(name.lower()) is not None
+
+
 def short_name(name: str) -> str:
     """A host event's name without what it was about: `Kernel::KernelLaunch::Default/net/MatMul-op1` and all other
-    launches are `Kernel::KernelLaunch`."""
+    launches are `Kernel::KernelLaunch`. What an operation of the data pipeline did stays: its work is no waiting."""
+    if name.startswith(DATA_PIPELINE):
+        return name
     parts = name.split("::")
     return "::".join(parts[:2]) if len(parts) > 2 and parts[0] else name
 
@@ -373,22 +382,24 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
 
 def _links(flows: list[Event]) -> tuple[Ints, list[Event]]:
     """(number, event) of those flows that link a launch to its task, `HostToDevice123`."""
-    mine = [*map(str.startswith, map(_NAME, flows), itertools.repeat(_FLOW))]
-    flows = [*itertools.compress(flows, mine)]
-    numbers = _numbers(flows)
+    numbers = _numbers([*map(_NAME, flows)])
     if numbers is None:
-        numbers = np.array([hash(event.name) & 0x7FFFFFFFFFFFFFFF for event in flows], np.int64)
+        flows = [event for event in flows if event.name.startswith(_FLOW)]
+        names = [*map(_NAME, flows)]
+        numbers = _numbers(names)
+        if numbers is None:
+            numbers = np.array([hash(name) & 0x7FFFFFFFFFFFFFFF for name in names], np.int64)
     return numbers, flows
 
 
-def _numbers(flows: list[Event]) -> Ints | None:
+def _numbers(names: list[str]) -> Ints | None:
     """The number behind each name; None where a name is not like that."""
-    names = "\n".join(map(_NAME, flows))
-    text = f"\n{names}".replace(f"\n{_FLOW}", "\n")[1:]
-    if len(names) - len(text) != len(_FLOW) * len(flows) or not text.isascii() or text.translate(_NO_DIGITS):
+    whole = "\n".join(names)
+    text = f"\n{whole}".replace(f"\n{_FLOW}", "\n")[1:]
+    if len(whole) - len(text) != len(_FLOW) * len(names) or not text.isascii() or text.translate(_NO_DIGITS):
         return None
     numbers = np.fromstring(text, np.int64, sep="\n")
-    return numbers if numbers.size == len(flows) and numbers.max(initial=0) < np.iinfo(np.int64).max else None
+    return numbers if numbers.size == len(names) and numbers.max(initial=0) < np.iinfo(np.int64).max else None
 
 
 _NO_DIGITS = str.maketrans("", "", "0123456789\n")

@@ -47,6 +47,22 @@ def test_idling_is_not_put_down_to_late_launches_where_no_table_tells_it_from_wa
     assert next(f.value for f in report.facts if f.name == "rank.late_cause" and f.subject == rank(2)) == "idle"
 
 
+@pytest.mark.parametrize(("kind", "cause"), [("slow_compute", "compute"), ("slow_data", "data"), ("slow_host", "host")])
+def test_timelines_alone_name_the_late_rank_and_its_cause(tmp_path, kind, cause):
+    """Each step begins with the first kernel that was launched in its mark: what lies before it is the rank's wait."""
+    scenario = replace(SMALL, steps=6, faults=(Fault(kind, 2, 0.6),), framework="pytorch")
+    write_profile(simulate(scenario), tmp_path, trace=True)
+    for path in list(tmp_path.rglob("*")):
+        if path.is_file() and path.name != "trace_view.json":
+            path.unlink()
+    report = advise([tmp_path], load_rules(strict=False), Options(jobs=1))
+    told = {f.name: f.value for f in report.facts if f.subject == rank(2)}
+    assert told["rank.late_cause"] == cause and told["rank.lateness_share"] > 0.1
+    first = report.findings[0]
+    assert first.subject.ranks == (2,) and first.severity.rank >= 2
+    assert report.summary.direction == ("computation" if cause == "compute" else "scheduling")
+
+
 def test_healthy_run_has_nobody_late(tmp_path):
     """Noise alone makes nobody late by more than what cards differ by."""
     facts, _ = facts_of(SMALL, tmp_path)

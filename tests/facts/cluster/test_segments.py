@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from meeting import meeting
 
-from advisor.facts.cluster import segments
+from advisor.facts.cluster import segments, whatif
+from advisor.facts.cluster.lateness import Lateness
 from advisor.facts.cluster.meetings import Model
+from advisor.facts.cluster.replay import Change
 from advisor.facts.device.course import Chain
+from advisor.model import RUN, Subject
 
 RANKS = 5
 
@@ -95,3 +98,23 @@ def test_a_slow_card_neither_hides_uneven_work_nor_is_it(hot, factor, slow):
         assert uneven(slowed, patch, {2: slow}).over_us == pytest.approx(uneven(work, patch).over_us)
         even[2] = [100.0 * slow] * len(hot)
         assert uneven(even, patch, {2: slow}) == segments.NONE
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, RANKS - 1), min_size=2, max_size=8), st.floats(1.5, 4.0), st.floats(1.05, 2.0))
+def test_uneven_work_and_a_slow_card_are_put_right_together(hot, factor, slow):
+    """Each hides a part of the other; with both repaired every stretch takes the mean of the work at full speed."""
+    work = [[100.0 * factor if rank == who else 100.0 for who in hot] for rank in range(RANKS)]
+    slowed = [[us * (slow if rank == 2 else 1.0) for us in row] for rank, row in enumerate(work)]
+    cures = [whatif.Cure("segments", RUN), whatif.Cure("compute", Subject("rank", "2", (2,)))]
+    with pytest.MonkeyPatch.context() as patch:
+        found = uneven(slowed, patch, {2: slow})
+        patch.setattr(whatif, "model", lambda run: step(slowed))
+        patch.setattr(whatif, "uneven_segments", lambda run: found)
+        patch.setattr(whatif, "kernel_speeds", lambda run: {2: slow})
+        patch.setattr(whatif, "latenesses", lambda run: {2: Lateness(2, {"compute": 1.0}, 1.0, None, 1.0, None)})
+        patch.setattr(whatif, "_behind", lambda run: {})
+        patch.setattr(whatif, "corrections", lambda run, late, parts: {2: Change(0.99)})
+        gained = whatif.joint_saving(None, cures)
+    fair = step([[100.0 * (RANKS - 1 + factor) / RANKS] * len(hot)] * RANKS)
+    assert gained == pytest.approx(step(slowed).baseline_us - fair.baseline_us)

@@ -54,7 +54,7 @@ def test_what_an_absent_rank_costs_is_no_less_than_the_step_would_gain(tmp_path,
     facts, _ = facts_of(late, tmp_path / "late")
     even, _ = facts_of(replace(late, faults=()), tmp_path / "even")
     gain = facts.value("step.time_us", RUN) - even.value("step.time_us", RUN)
-    assert sum(f.value for f in facts.of("collective.absent_gain_us").values()) >= 0.98 * gain > 0
+    assert sum(f.value for f in facts.of("collective.absent_wait_us").values()) >= 0.98 * gain > 0
 
 
 def test_ranks_whose_collectives_are_lost_are_counted(tmp_path):

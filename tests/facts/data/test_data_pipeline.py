@@ -45,6 +45,26 @@ def facts_of(folder: Path) -> tuple[DataPipeline, FactSet, Rank]:
     return data, facts, rank
 
 
+def test_a_timeline_alone_names_the_operation_that_steps_wait_for(tmp_path: Path) -> None:
+    """The marks of the host tell the steps, the stages on it who works: dataset.csv holds only their sums."""
+    events: list[dict[str, object]] = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "MindSpore"}}]
+    for step in range(20):
+        for name, tid, at, lasts in (
+            (f"Python::PythonObserved::ProfilerStep#{step}", 1, 0, 29_000),
+            ("Dataset::Pipeline::GetNext", 1, 0, 20_000),
+            ("Dataset::BatchOp(ID:0)::WorkerProcess", 2, 28_000, 80),
+            ("Dataset::MapOp(ID:1)::WorkerProcess", 3, 27_000, 900),
+            ("Dataset::GeneratorOp(ID:2)::__next__", 4, 1_000, 27_000),
+        ):
+            start = f"{1_000_000 + 30_000 * step + at}.000"
+            events.append({"ph": "X", "name": name, "pid": 1, "tid": tid, "ts": start, "dur": lasts})
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    report = advise([tmp_path], load_rules())
+    first = report.findings[0]
+    assert (first.verdict, first.subject.id) == ("data-processing-bottleneck", "Generator(2)")
+    assert report.summary.step_time_us == pytest.approx(30_000, rel=0.01)
+
+
 def test_the_wait_is_that_of_the_steady_batches(tmp_path: Path) -> None:
     """A long first batch and the batches that only empty the queue say nothing of the steady state."""
     n = 100

@@ -29,6 +29,9 @@ class FakeRank:
         if stages:
             self.tables["dataset_stages"] = pd.DataFrame(stages, columns=["operation", "stage", "count", "avg_us"])
 
+    def has(self, table: str) -> bool:
+        return table in self.tables
+
     def read(self, table: str, columns: object = None) -> pd.DataFrame | None:
         return self.tables.get(table)
 

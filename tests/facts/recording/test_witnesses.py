@@ -104,6 +104,14 @@ def test_a_damaged_cell_leaves_nothing_of_its_table_certain(cell: str, slow_rank
     assert all("intact copy" in " ".join(d.en for d in f.doubts) for f in told)
 
 
+def test_what_cannot_be_is_told_of_the_file_it_was_read_from(slow_rank: Path, tmp_path: Path) -> None:
+    """Negative overlaps are the step table's, whatever else the same fact may rest on."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    _scale(tmp_path / "profile", STEPS, "Overlapped", -1)
+    told = {p.file.rpartition("/")[2] for p in _report(tmp_path / "profile").problems if "cannot be below" in p.problem}
+    assert told <= {STEPS} and told
+
+
 def test_collectives_of_another_rank_are_told(slow_rank: Path, tmp_path: Path) -> None:
     """A communication.json that lies with another rank's kernels names other starts for the same collectives."""
     shutil.copytree(slow_rank, tmp_path / "profile")

@@ -241,6 +241,22 @@ def test_getnext_lines_are_read_and_others_left_out(tmp_path: Path) -> None:
     assert gpu is not None and gpu["end_us"][0] == 3.0
 
 
+@pytest.mark.parametrize("glued", ["x" * 5000, "[", '"', "\\\\"])
+def test_a_fetch_that_something_is_glued_to_is_told(glued: str, tmp_path: Path) -> None:
+    """A sample behind a line without end is lost; it is no other operator's."""
+    write(tmp_path, "minddata_aicpu_1.txt", f"{glued}GetNext_dequeue_wait 1 2 3\nGetNext_dequeue_wait 3 4 2\n")
+    rank = rank_of(tmp_path, 1)
+    frame = rank.read("data_queue")
+    assert frame is not None and frame["queue_size"].tolist() == [2.0]
+    assert any(p.problem.startswith("1 lines were cut or unreadable") for p in rank.problems)
+
+
+@pytest.mark.parametrize("written, read", [("MapOp", "Map"), ("1e999", ""), ("nan", ""), ("a b", ""), (3, "")])
+def test_types_of_operations_are_names_of_classes(written: object, read: str) -> None:
+    """A number or a word for nothing in place of a type is none, and is told as such."""
+    assert operation_type(written) == read
+
+
 def test_host_events_are_paired_and_memory_is_in_bytes(tmp_path: Path) -> None:
     """A start without an end is left out and said so; nested calls of one stage pair from the inside."""
     head = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage(kB),time_stamp(us)\n"

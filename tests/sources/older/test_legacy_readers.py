@@ -100,6 +100,21 @@ def test_collectives_of_the_step_trace(tmp_path: Path) -> None:
     assert len(rows) == 3 and "disagree" in notes[0]
 
 
+def test_what_two_columns_tell_needs_no_third(tmp_path: Path) -> None:
+    """Without the point where backward ends, or one of a collective's three columns, both are still known: a tail that
+    holds communication must not be taken for a slow update."""
+    text = (
+        "step_num,start_point,total,fp_point,iteration_interval,fp_and_bp,tail,"
+        "stream_4_0_AllReduce-op7_end_point,stream_4_0_AllReduce-op7,stream_5_0_AllReduce-op8_start_point\n"
+        "1,100,1000,200,100,500,400,900,150,950\n2,1100,1000,1200,100,500,400,1900,150,1950\n"
+    )
+    phases, _ = read("step_phases", tmp_path / "t.csv", text)
+    collectives, notes = read("step_collectives", tmp_path / "t.csv", text)
+    assert phases[["bp_end_us", "end_us"]].values.tolist() == [[7.0, 11.0], [17.0, 21.0]]
+    assert collectives[["start_us", "end_us", "duration_us"]].values.tolist() == [[7.5, 9.0, 1.5], [17.5, 19.0, 1.5]]
+    assert not notes
+
+
 @pytest.mark.parametrize(("percents", "shares"), [(("25", "50"), [0.25, 0.5]), (("0.25", "0.5"), [0.25, 0.5])])
 def test_percent_of_types_is_a_share_in_either_unit(
     tmp_path: Path, percents: tuple[str, str], shares: list[float]
@@ -173,8 +188,9 @@ def test_flops_units(tmp_path: Path) -> None:
         "flops", tmp_path / "f.json", '{"cube_FLOPs": 2.0, "cube_FLOPS": 3.0, "vec_FLOPs": 1, "vec_FLOPS": 1}'
     )
     assert frame["flop"].tolist() == [3e6] and frame["flop_per_s"].isna().all()
-    frame, notes = read("flops", tmp_path / "f.json", '{"FLOPs": NaN}')
-    assert frame is None and notes
+    for beyond in ("NaN", "1e19"):  # of millions
+        frame, notes = read("flops", tmp_path / "f.json", f'{{"FLOPs": {beyond}}}')
+        assert frame is None and notes
     frame, notes = read("flops", tmp_path / "f.json", '{"FLOPs": 0, "FLOPS": 5385.5}')
     assert frame is None and "without any FLOPs" in notes[0]
     text = "full_kernel_name, MFLOPs(10^6 cube), GFLOPS(10^9 cube), MFLOPs(10^6 vector)\na, 1, 9, 2\nb, 3, 9, 4\n"
