@@ -86,11 +86,11 @@ class Policy:
         narrowed: dict[str, Any] = {
             "fail_on": "never",
             "min_runs": self.table.min_runs or int(defaults()["step_times"]["min_runs"]),
-            "metrics": {**dict.fromkeys(defaults()["metrics"], False), STEP: self.table.metrics.get(STEP) or True},
+            "metrics": dict.fromkeys(defaults()["metrics"], False) | _with_mean({STEP: True, **self.table.metrics}),
             "budgets": _only_step(self.table.budgets),
             "when": [
                 when.model_copy(
-                    update={"fail_on": None, "metrics": _only_step(when.metrics), "budgets": _only_step(when.budgets)}
+                    update={"fail_on": None, "metrics": _with_mean(when.metrics), "budgets": _only_step(when.budgets)}
                 )
                 for when in self.table.when
             ],
@@ -125,11 +125,18 @@ class Policy:
         )
 
 
-STEP = "step.time_us"
+STEP, MEAN = LOGGED = ("step.time_us", "step.mean_us")
+"""What a log of step times tells: the typical step, and the mean of all."""
 
 
 def _only_step(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in entries.items() if name == STEP}
+    return {name: entry for name, entry in entries.items() if name in LOGGED}
+
+
+def _with_mean(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The mean is judged as the typical step is, unless it has limits of its own; older logs in a baseline lack it."""
+    step = {MEAN: as_metric(metrics[STEP]).model_copy(update={"required": False})} if STEP in metrics else {}
+    return {**step, **_only_step(metrics)}
 
 
 def read_policy(table: Mapping[str, Any], kinds: Mapping[str, FactKind], path: Path | None = None) -> Policy:

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from advisor.basics.errors import NoVerdict, UsageError
@@ -37,8 +37,11 @@ def read_step_times(path: str, unit: str | None, key: Mapping[str, str], metadat
             f"has {len(steps)} step times; {settings['min_steps']} are needed", place=path,
             hint="log more steps: a run of few steps says little of its step time",
         )  # fmt: skip
-    step = typical_step(steps)
-    facts = FactSet([Fact("step.time_us", RUN, step, len(steps)), Fact("step.count", RUN, len(steps))])
+    step, mean = typical_step(steps), mean_step(steps)
+    facts = FactSet([
+        Fact("step.time_us", RUN, step, len(steps)), Fact("step.mean_us", RUN, mean, len(steps)),
+        Fact("step.count", RUN, len(steps)),
+    ])  # fmt: skip
     return Sample(
         id=path,
         key=dict(sorted({EVIDENCE: "step times", **key}.items())),
@@ -52,12 +55,23 @@ def read_step_times(path: str, unit: str | None, key: Mapping[str, str], metadat
 
 def typical_step(steps: Sequence[float]) -> float:
     """What a step of the run takes: the median of those after the warm-up."""
-    return median(steps[int(defaults()["step_times"]["warm_up"] * len(steps)) :])
+    return median(_warmed_up(steps))
+
+
+def mean_step(steps: Sequence[float]) -> float:
+    """What a step of the run takes with all pauses among them: the mean of those after the warm-up."""
+    return fmean(_warmed_up(steps))
+
+
+def _warmed_up(steps: Sequence[float]) -> Sequence[float]:
+    return steps[int(defaults()["step_times"]["warm_up"] * len(steps)) :]
 
 
 def _microseconds(path: Path, unit: str | None) -> Iterator[float]:
     """Every step's time. A time that no step can have is an error, not left out: the file is not what it seems."""
     name, values = _column(path, _text(path))
+    if not values:
+        raise NoVerdict("holds no step times", place=str(path), hint=_HINT)
     named = _NAME.fullmatch(_plain(name))
     told = named["unit"] if named else None
     chosen = {"sec": "s", "seconds": "s"}.get(told or "", told) or unit

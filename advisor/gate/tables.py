@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,6 @@ from advisor.facts.base import FactKind
 from advisor.gate.metrics import defaults
 
 Scalar = str | int | float | bool
-SeverityName = Literal["low", "medium", "high", "critical"]
 
 
 class _Table(BaseModel):
@@ -55,7 +55,7 @@ class RulesTable(_Table):
 
     metrics: dict[str, MetricTable | float | str | bool] = {}
     budgets: dict[str, BudgetTable | float | str] = {}
-    fail_on: SeverityName | Literal["never"] | None = None
+    fail_on: Literal["low", "medium", "high", "critical", "never"] | None = None
     findings: Literal["new", "all"] | None = None
     min_confidence: Literal["low", "medium", "high"] | None = None
     min_runs: int | None = Field(default=None, ge=1)
@@ -153,6 +153,12 @@ def _explain(error: ValidationError) -> Iterator[str]:
             )
         elif item["type"] == "missing":
             text = f"{name} is missing"
+        elif item["type"] == "literal_error":
+            known = re.findall(r"'([^']*)'", item["ctx"]["expected"])
+            near = suggest(str(item["input"]), known)
+            text = f"{name}: {item['input']!r} is none of {', '.join(known)}" + (
+                f" (did you mean {near[0]}?)" if near else ""
+            )
         else:
             text = f"{name}: {item['msg'][:1].lower()}{item['msg'][1:]}"
         if text not in said and not (said and any(name in earlier and "unknown key" in earlier for earlier in said)):
@@ -214,8 +220,11 @@ def _metric_faults(place: str, layer: RulesTable, whole: PolicyTable, kinds: Map
     for name, entry in layer.metrics.items():
         limits = as_metric(entry)
         for field, unit in (("relative", "ratio"), ("absolute", unit_of(name, kinds))):
-            if _amount(getattr(limits, field), unit) is _WRONG:
-                yield f"{place}.metrics.{name}.{field}: {getattr(limits, field)!r} is no positive amount in {unit}"
+            limit = _amount(given := getattr(limits, field), unit)
+            if limit is _WRONG:
+                yield f"{place}.metrics.{name}.{field}: {given!r} is no positive amount in {unit}"
+            elif field == "relative" and isinstance(given, (int, float)) and given >= 1:
+                yield f'{place}.metrics.{name}.relative: {given!r} lets it double; for {given:g} % write "{given:g} %"'
         known = defaults()["metrics"].get(name, {}).get("better") or any(
             as_metric(t.metrics[name]).better for t in (whole, *whole.when) if name in t.metrics
         )
@@ -234,8 +243,8 @@ def _budget_faults(place: str, layer: RulesTable, kinds: Mapping[str, FactKind])
             yield f"{place}.budgets.{name} needs at_most or at_least"
         for field in ("at_most", "at_least"):
             value = getattr(entry, field)
-            if value is not None and read_quantity(value, unit) is None:
-                yield f"{place}.budgets.{name}.{field}: {value!r} is no amount in {unit}"
+            if _amount(value, unit) is _WRONG:
+                yield f"{place}.budgets.{name}.{field}: {value!r} is no positive amount in {unit}"
 
 
 def as_metric(entry: MetricTable | float | str | bool) -> MetricTable:

@@ -12,6 +12,7 @@ from advisor.compare.changes import Role
 from advisor.gate.changes import explain
 from advisor.gate.model import Result, Verdict
 from advisor.model import Check, Confidence, Fact, Outcome, Severity, Subject
+from advisor.render.decision.phrases import headline
 from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
 
 HISTORY = runs_of(*GOOD, name="old")
@@ -35,6 +36,23 @@ def test_a_confirming_run_decides():
     """Red once and not again is a disturbed machine, not a regression."""
     assert judge(runs_of(*SLOW), HISTORY, confirming=runs_of(100.0, name="c")).verdict is Verdict.PASS
     assert judge(runs_of(*SLOW), HISTORY, confirming=runs_of(107.0, name="c")).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("again", "verdict"), [((), Verdict.INCONCLUSIVE), ((100.0,), Verdict.PASS)])
+def test_runs_that_are_divided_are_no_pass(again, verdict):
+    """Three of five runs are 8 % slower: measure again, and know. The headline names what was not confirmed."""
+    decision = judge(runs_of(100.0, 100.5, 108.0, 108.2, 107.9), HISTORY, confirming=runs_of(*again, name="c"))
+    assert decision.verdict is verdict
+    assert ("step time" if again else "3 of 5 runs") in headline(decision, "en")
+    assert len(decision.unsteady) == 2
+
+
+def test_a_pass_that_could_see_nothing_says_so():
+    """A history that varies by a third hides a regression of a fifth."""
+    noisy = runs_of(100.0, 82.0, 118.0, 95.0, 130.0, 88.0, 107.0, 121.0, 79.0, 101.0, name="old")
+    told = headline(judge(runs_of(*(120.0 + i for i in range(5))), noisy), "en")
+    assert "cannot be seen" in told
+    assert "cannot be seen" not in headline(judge(runs_of(*FINE), HISTORY), "en")
 
 
 def test_too_few_runs_cannot_tell_on_either_side():
@@ -164,6 +182,22 @@ def test_a_rule_the_baseline_never_judged_is_no_regression():
     decision = judge(runs_of(*FINE, findings=[finding()]), old, rules=policy(fail_on="high"))
     assert decision.verdict is Verdict.PASS
     assert "first_judged" in [judgement.reason for judgement in decision.of(Result.WATCHED)]
+
+
+def test_evidence_that_is_gone_is_no_all_clear():
+    """Whoever stops recording the timeline hides what the baseline's rules saw; a rule that some runs of the baseline
+    could not judge either is nothing lost."""
+    blind = [Check("ACME001", Outcome.PASS), Check("ACME002", Outcome.NO_DATA)]
+    seeing = [Check("ACME001", Outcome.PASS), Check("ACME002", Outcome.PASS)]
+    old = runs_of(*GOOD, name="old", checked=seeing)
+    now = runs_of(*FINE, checked=blind)
+    decision = judge(now, old, rules=policy(fail_on="high"))
+    assert decision.verdict is Verdict.INCONCLUSIVE
+    lost = next(judgement for judgement in decision.of(Result.NOT_JUDGED) if judgement.reason == "evidence_lost")
+    assert lost.values["rules"] == "ACME002"
+    assert judge(now, old).verdict is Verdict.PASS
+    mixed = [*old, *runs_of(100.0, name="older", checked=blind)]
+    assert judge(now, mixed, rules=policy(fail_on="high")).verdict is Verdict.PASS
 
 
 def test_collectives_keep_their_identity_across_runs():

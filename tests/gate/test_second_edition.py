@@ -460,6 +460,23 @@ def logs(tmp_path):
     return write
 
 
+def test_a_pause_in_every_fifth_step_is_a_regression(call, logs, tmp_path):
+    """A checkpoint in each fifth step: the typical step is as it was, the training a fifth slower."""
+    call("baseline add", *(logs(f"old{i}", 100 + i / 10) for i in range(5)), "--steps-only")
+    paused = []
+    for i in range(3):
+        path = Path(logs(f"new{i}", 100, "txt"))
+        steps = [float(line) * (2 if n % 5 == 0 else 1) for n, line in enumerate(path.read_text().splitlines())]
+        path = path.with_suffix(".json")
+        path.write_text(json.dumps({"step_time_ms": steps}))
+        paused.append(str(path))
+    status, out, _ = call("gate", *paused, "--steps-only")
+    assert status == 1
+    assert "Failed: mean step time with all pauses" in out
+    (tmp_path / "empty.csv").write_text("")
+    assert "holds no step times" in "".join(call("gate", str(tmp_path / "empty.csv"), "--steps-only")[1:])
+
+
 def test_step_times_alone_make_a_gate(call, logs, tmp_path):
     """No profile: three logs a side, read in each of the forms a training log has."""
     old = [logs(f"old{i}", 100 + i / 10, form) for i, form in enumerate(("csv", "json", "jsonl", "txt", "csv"))]

@@ -8,7 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.gate.judging.measures import result_of
 from advisor.gate.judging.statistics import compare, robust_sigma
+from advisor.gate.model import Result
 from benchmarks.gate import default_limits
 
 LIMITS = replace(default_limits(), absolute=0.0)
@@ -34,6 +36,7 @@ def test_slower_never_passes_where_faster_failed(history, runs, lower, data):
     first = compare(history, runs, LIMITS, lower_is_better=lower, confirming=runs[:1])
     second = compare(history, worse_runs, LIMITS, lower_is_better=lower, confirming=worse_runs[:1])
     assert second.worse >= first.worse
+    assert (second.worse or second.divided) >= (first.worse or first.divided)
     assert bool(second.confirmed) >= bool(first.confirmed)
 
 
@@ -60,6 +63,16 @@ def test_one_disturbed_run_moves_nothing():
     assert not compare(history, [100.0, 100.5, 99.5, 100.2, 180.0], LIMITS).worse
     assert not compare(history, [100.0, 100.5, 150.0, 160.0, 180.0], LIMITS).worse
     assert compare(history, [107.0, 106.5, 107.5, 106.8, 107.2], LIMITS).worse
+
+
+def test_runs_that_are_divided_are_neither_worse_nor_the_same():
+    """Three of five runs 8 % slower: half of the nodes may be bad, or half of the runs had the change."""
+    history = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8]
+    found = compare(history, [100.0, 100.5, 108.0, 108.2, 107.9], LIMITS)
+    assert found.divided and not found.worse and found.beyond == 3
+    assert result_of(found) == (Result.NOT_JUDGED, "divided")
+    quiet = compare(history, [100.0, 100.5, 108.0, 108.2, 107.9], LIMITS, confirming=[100.1])
+    assert result_of(quiet)[0] is Result.NOT_CONFIRMED
 
 
 def test_disturbed_runs_in_the_history_do_not_widen_the_band():

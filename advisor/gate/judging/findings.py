@@ -11,6 +11,8 @@ from advisor.gate.model import Judgement, Result
 from advisor.gate.sample import Sample
 from advisor.model import Finding, Outcome, Role, Severity, Subject, Text
 
+_NAMED = 4
+"""Rules named where many lack evidence."""
 _Identity = tuple[str, str, str]
 _Found = dict[_Identity, Finding]
 
@@ -28,8 +30,21 @@ def judge_findings(bench: Bench) -> Iterator[Judgement]:
     if limit is not None and not any(judgement.result is Result.FAIL for judgement in reached):
         values = {"severity": limit.value, "count": str(len(judged))}
         yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
+    if limit is not None and (lost := _lost(bench)):
+        values = {"count": str(len(lost)), "rules": ", ".join(lost[:_NAMED])}
+        yield Judgement("findings", "evidence", title, Result.NOT_JUDGED, "evidence_lost", values, required=True)
     told = {_identity(judgement.finding) for judgement in reached if judgement.finding is not None}
     yield from sorted(_not_gated(bench, told), key=_causes_first)
+
+
+def _lost(bench: Bench) -> list[str]:
+    """Rules that every run of the baseline could judge and none of these runs can: less evidence is no all-clear."""
+    window = _window(bench)
+    if not window or bench.recording:
+        return []
+    judged = [{c.rule for c in s.checked if c.outcome in (Outcome.PASS, Outcome.FAIL)} for s in window]
+    blind = [{c.rule for c in s.checked if c.outcome is Outcome.NO_DATA} for s in bench.runs]
+    return sorted(set.intersection(*judged, *blind))
 
 
 def _gated(bench: Bench, limit: Severity) -> Iterator[Judgement]:

@@ -7,7 +7,7 @@ from statistics import median
 
 from advisor.gate.judging.bench import Bench
 from advisor.gate.judging.readings import Readings, Way, read, value_of
-from advisor.gate.judging.statistics import compare
+from advisor.gate.judging.statistics import Comparison, compare
 from advisor.gate.metrics import Metric, title_of
 from advisor.gate.model import Judgement, Result
 from advisor.gate.policy import Budget
@@ -41,17 +41,23 @@ def _judge(metric: Metric, bench: Bench) -> Judgement | None:
     compared = compare(
         found.history, found.runs, metric.limits, lower_is_better=metric.lower_is_better, confirming=found.confirming
     )
-    result, reason = Result.PASS, "better" if compared.better else "same"
-    if compared.worse:
-        result, reason = Result.FAIL, "worse"
-        if compared.confirmed is False:
-            result, reason = Result.NOT_CONFIRMED, "not_confirmed"
-    if not metric.gates:
-        result = Result.WATCHED
+    result, reason = result_of(compared)
     return Judgement(
-        "metric", metric.name, metric.title, result, reason, {}, metric.unit, compared, compared.after,
-        at_most=metric.lower_is_better, required=metric.required,
+        "metric", metric.name, metric.title, result if metric.gates else Result.WATCHED, reason,
+        {"beyond": str(compared.beyond), "runs": str(compared.runs)}, metric.unit, compared, compared.after,
+        at_most=metric.lower_is_better, required=metric.required or result is Result.NOT_JUDGED,
     )  # fmt: skip
+
+
+def result_of(found: Comparison) -> tuple[Result, str]:
+    """Of runs that are divided nobody can tell, unless the confirming ones show nothing."""
+    if not (found.worse or found.divided):
+        return Result.PASS, "better" if found.better else "same"
+    if found.confirmed is False:
+        return Result.NOT_CONFIRMED, "not_confirmed"
+    if found.divided:
+        return Result.NOT_JUDGED, "divided"
+    return Result.FAIL, "worse"
 
 
 def _why_open(metric: str, bench: Bench, found: Readings) -> tuple[str, Mapping[str, str]]:

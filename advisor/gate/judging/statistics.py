@@ -49,6 +49,12 @@ class Comparison:
     better: bool
     confirmed: bool | None = None
     """Whether the confirming runs show it too; None where there are none."""
+    beyond: int = 0
+    """Runs that lie beyond the threshold."""
+    divided: bool = False
+    """Whether the median lies beyond the threshold and too few of the runs agree: neither worse nor the same."""
+    noisy: bool = False
+    """Whether the threshold is as large as it is because the baseline's runs differ so much."""
 
     @property
     def change(self) -> float | None:
@@ -87,8 +93,9 @@ def compare(
     """Judges `runs` against `history` (oldest first). All values finite, both not empty.
 
     Worse: the median of the runs lies beyond the threshold, and all runs but a few (`dissent`) lie beyond the agreed
-    part of it. Confirmed: the median of the confirming runs lies beyond its part of it (`confirmation`). The threshold
-    is the largest of the relative limit, the absolute floor and `sigmas` deviations of the difference of the medians.
+    part of it; divided, where they do not. Confirmed: the median of the confirming runs lies beyond its part of it
+    (`confirmation`). The threshold is the largest of the relative limit, the absolute floor and `sigmas` deviations of
+    the difference of the medians.
     """
     sign = 1.0 if lower_is_better else -1.0
     window = list(history)[-limits.window :]
@@ -97,18 +104,22 @@ def compare(
     sigma = robust_sigma(window)
     if len(window) < limits.noise_runs:
         sigma = max(sigma, limits.assumed_noise * abs(before))
-    threshold = max(
-        limits.relative * abs(before),
-        limits.absolute,
-        limits.sigmas * _noise_of_difference(sigma, len(level), len(runs)),
-    )
+    worth = max(limits.relative * abs(before), limits.absolute)
+    noise = limits.sigmas * _noise_of_difference(sigma, len(level), len(runs))
+    threshold = max(worth, noise)
     agreed = limits.agreement * threshold
     moved = sorted(sign * (value - before) for value in runs)
     dissenters = int(limits.dissent * len(runs))
     worsening = sign * (after - before)
-    worse = worsening > threshold and moved[dissenters] > agreed
+    agree = moved[dissenters] > agreed
+    worse = worsening > threshold and agree
+    divided = worsening > threshold and not agree
+    beyond = sum(value > threshold for value in moved)
     better = -worsening > threshold and -moved[-1 - dissenters] > agreed
     confirmed = None
     if confirming:
         confirmed = sign * (median(confirming) - before) > limits.confirmation * threshold
-    return Comparison(before, after, worsening, threshold, sigma, len(level), len(runs), worse, better, confirmed)
+    return Comparison(
+        before, after, worsening, threshold, sigma, len(level), len(runs), worse, better, confirmed, beyond, divided,
+        noise > worth,
+    )  # fmt: skip

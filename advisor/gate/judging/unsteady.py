@@ -15,14 +15,15 @@ from advisor.gate.sample import Sample
 
 
 def find_unsteady(runs: Sequence[Sample], history: Sequence[Sample], metric: Metric) -> tuple[Unsteady, ...]:
-    """Runs whose metric lies further from the others' median than runs of the baseline do from one another."""
+    """Runs whose metric lies further from the median of all (of two: from the other one) than runs of the baseline do
+    from one another."""
     values = [(run, v) for run in runs if (v := value_of(run, metric.name, metric.lower_is_better)) is not None]
     known = [v for run in history if (v := value_of(run, metric.name, metric.lower_is_better)) is not None]
     limits = metric.limits
     found = []
     for run, value in values if len(values) > 1 else ():
         rest = [other for other, _ in values if other is not run]
-        others = median(v for other, v in values if other is not run)
+        others = median(v for other, v in values if other is not run or len(values) > 2)
         sigma = robust_sigma(known[-limits.window :]) if len(known) >= limits.noise_runs else 0.0
         noise = max(sigma, 0.0 if sigma else limits.assumed_noise * abs(others))
         if abs(value - others) > max(limits.relative * abs(others), limits.absolute, limits.sigmas * noise):

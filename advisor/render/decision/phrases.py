@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import reduce
 
 from advisor.basics.units import EXACT, MEASURED, show, show_apart, signed, significant
 from advisor.compare.changes import Change, Role, is_rounding
-from advisor.gate.metrics import title_of
+from advisor.gate.metrics import defaults, title_of
 from advisor.gate.model import Decision, Judgement, Result, Unsteady, Verdict
 from advisor.gate.sample import EVIDENCE, Difference
 from advisor.knowledge.words import words
@@ -44,10 +45,17 @@ def headline(decision: Decision, lang: str) -> str:
     told = _some(told, lang) if decision.verdict is Verdict.PASS else []
     fresh = sum(judgement.reason == "new_not_gated" for judgement in decision.judgements)
     told += [counted(lang, "new_findings", fresh)] if fresh else []
-    if not told:
-        return text
-    besides = say(lang, "headline_not_gated", what=say(lang, "separator").join(told))
-    return say(lang, "headline_and", first=text, second=besides)
+    besides = [say(lang, "headline_not_gated", what=say(lang, "separator").join(told))] if told else []
+    blind = [judgement for judgement in decision.of(Result.PASS) if _is_blind(judgement)]
+    if blind and decision.verdict is Verdict.PASS:
+        besides.append(say(lang, "headline_blind", limit=threshold(blind[0]), name=blind[0].title.get(lang)))
+    return reduce(lambda first, second: say(lang, "headline_and", first=first, second=second), besides, text)
+
+
+def _is_blind(judgement: Judgement) -> bool:
+    """Whether the baseline's runs differ so much that only large changes show."""
+    found = judgement.comparison
+    return found is not None and found.noisy and found.threshold > defaults()["statistics"]["blind"] * abs(found.before)
 
 
 def _headline(decision: Decision, lang: str) -> str:
@@ -59,6 +67,8 @@ def _headline(decision: Decision, lang: str) -> str:
         waived = decision.of(Result.WAIVED)
         if waived:
             return counted(lang, "headline_waived", len(waived), what=_listed(waived, lang))
+        if unconfirmed := decision.of(Result.NOT_CONFIRMED):
+            return say(lang, "headline_unconfirmed", what=_listed(unconfirmed, lang))
         return say(lang, "headline_judged" if decision.of(Result.NOT_JUDGED) else "headline_pass")
     if decision.verdict is Verdict.FAIL:
         return say(lang, "headline_fail", what=_listed(decision.of(Result.FAIL), lang))
@@ -271,6 +281,8 @@ def next_step(decision: Decision, lang: str) -> str:
         return say(lang, "next_nothing") if decision.unreadable else ""
     reasons = {judgement.reason for judgement in decision.of(Result.NOT_JUDGED)}
     reasons |= {"few_history"} if "baseline_empty" in hindrances else set()
+    if "divided" in reasons:
+        return say(lang, "next_confirm_steps" if _is_log(decision) else "next_confirm")
     for key, step in (("no_baseline", "baseline"), ("few_runs", "runs"), ("few_history", "history")):
         if key in reasons:
             return say(lang, f"next_{step}", baseline=decision.baseline or "")
