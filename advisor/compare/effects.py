@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from advisor.compare.facts import FactTable, Key, key_of, number
-from advisor.compare.model import Effect, Matched, Metric
+from advisor.compare.model import Cause, Effect, Matched, Metric
+from advisor.engine.concluding.joint import is_promise
 from advisor.knowledge.comparison import settings
 from advisor.model import SUBJECT_KINDS, Check, Direction, Finding, Outcome, Remedy, Report, Value
 
@@ -34,6 +35,48 @@ def match_findings(before: Report, after: Report) -> Iterator[Matched]:
         if key not in old:
             reason = _unjudged(next((c for c in before.checked if c.rule == finding.rule), None))
             yield Matched("new", finding.verdict, finding.subject, None, finding, reason)
+
+
+def causes(matched: Sequence[Matched], old: FactTable, new: FactTable, step: Metric) -> Iterator[Cause]:
+    """Who the step's change is attributed to: causes that came, went or grew, each with what it still gives once those
+    above it are repaired, the largest first. What was as large on the other side is not what changed, and together they
+    are no more than the step changed by."""
+    if step.before is None or step.after is None or not step.moved:
+        return
+    sign = 1.0 if step.after > step.before else -1.0
+    told = []
+    for match in matched:
+        if match.reason:  # what was not judged on a side may have been there
+            continue
+        before, after = (_costs(found) for found in (match.before, match.after))
+        if match.before is None and match.after is not None:
+            after *= 1 - _there(match.after, old)
+        elif match.after is None and match.before is not None:
+            before *= 1 - _there(match.before, new)
+        finding = match.after if match.after is not None and after >= before else match.before
+        if finding is not None and (after - before) * sign > 0:
+            told.append(Cause(match.state, finding, after - before))
+    left = abs(step.after - step.before)
+    for cause in sorted(told, key=lambda cause: -cause.finding.weight_us):
+        part = min(abs(cause.us), left)
+        left -= part
+        if part >= settings().limits["account_share"] * abs(step.after - step.before):
+            yield replace(cause, us=sign * part)
+
+
+def _costs(finding: Finding | None) -> float:
+    """What the step is longer by for this cause, once those above it are repaired; nothing for symptoms."""
+    if finding is None or not is_promise(finding) or finding.saving is None:
+        return 0.0
+    return finding.saving.us if finding.saving.after_others_us is None else finding.saving.after_others_us
+
+
+def _there(finding: Finding, other: FactTable) -> float:
+    """The part of what the finding measured that was there on the other side as well: a cause that crosses a limit by a
+    little has changed by a little."""
+    times = [e for e in finding.evidence if e.fact.endswith(("_us", "_share")) and number(e.value)]
+    parts = [(other.number(e.fact, e.subject) or 0.0) / (number(e.value) or 1.0) for e in times[:1]]
+    return min(max(parts[0], 0.0), 1.0) if parts else 0.0
 
 
 def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:

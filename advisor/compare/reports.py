@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from advisor.basics.errors import UsageError
 from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
-from advisor.compare.effects import effects, match_findings
+from advisor.compare.changes import changes
+from advisor.compare.effects import causes, effects, match_findings
 from advisor.compare.facts import FactTable
-from advisor.compare.metrics import accounts, metrics
-from advisor.compare.model import Comparison, Effect, Matched, Metric, Obstacle
+from advisor.compare.metrics import metrics
+from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
+from advisor.engine.concluding.summary import named
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts
 from advisor.knowledge.words import both
@@ -45,26 +47,27 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
-    worked = tuple(effects(before, old, new, units, usable))
+    behind = tuple(causes(matched, old, new, usable)) if usable is not None else ()
     return Comparison(
         before=before.profile,
         after=after.profile,
         comparable=comparable,
-        headline=_headline(outcome, step, matched, between),
+        headline=_headline(outcome, step, matched, between, behind),
         outcome=outcome,
         obstacles=between,
         metrics=found,
         findings=matched,
-        effects=worked,
-        unattributed_us=_unattributed(usable, worked),
-        accounts=tuple(accounts(found, old, new, matched, usable)) if usable is not None else (),
+        effects=tuple(effects(before, old, new, units, usable)),
+        causes=behind,
+        unattributed_us=_unattributed(usable, behind),
+        accounts=tuple(changes(old, new, usable.noise)) if usable is not None else (),
     )
 
 
-def _unattributed(step: Metric | None, worked: Sequence[Effect]) -> float | None:
+def _unattributed(step: Metric | None, behind: Sequence[Cause]) -> float | None:
     if step is None or step.before is None or step.after is None or not step.moved:
         return None
-    return step.after - step.before + sum(effect.gained_us or 0.0 for effect in worked)
+    return step.after - step.before - sum(cause.us for cause in behind)
 
 
 def _outcome(step: Metric | None, comparable: bool) -> str:
@@ -77,7 +80,9 @@ def _outcome(step: Metric | None, comparable: bool) -> str:
     return "faster" if (step.change or 0.0) < 0 else "slower"
 
 
-def _headline(outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle]) -> Text:
+def _headline(
+    outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle], behind: Sequence[Cause]
+) -> Text:
     counts = {state: sum(m.state == state for m in matched) for state in ("resolved", "remaining", "new", "unjudged")}
     said = both("comparison.counts_unjudged" if counts["unjudged"] else "comparison.counts", **counts)
     if outcome == "incomparable":
@@ -90,10 +95,15 @@ def _headline(outcome: str, step: Metric | None, matched: Sequence[Matched], bet
         return both("comparison.headline_incomparable", obstacles=listed, counts=said)
     if step is None or step.before is None or step.after is None:
         return both("comparison.headline_unknown", counts=said)
-    return both(
+    said = both(
         f"comparison.headline_{outcome}", times=" → ".join(show_apart(step.before, step.after, "us", MEASURED)),
         change=signed(step.change or 0.0, "ratio"), noise=show(step.noise, "ratio"), counts=said,
     )  # fmt: skip
+    for cause in behind[:1]:
+        said = both("comparison.headline_cause", first=said, cause=named(cause.finding), change=signed(cause.us, "us"))
+    for other in between if step.moved else ():
+        said = both("comparison.headline_besides", first=said, what=both(f"differences.{other.what}"), why=other.why)
+    return said
 
 
 def read_report(path: str, rules: RuleSet, options: Options | None = None) -> Report:

@@ -138,7 +138,8 @@ def test_only_a_remedy_that_was_applied_is_credited():
     before = report(old, (finding("exposed-communication", saving=400.0, verify=verify),))
     comparison = compare(before, report(new))
     assert (comparison.effects[0].outcome, comparison.effects[0].gained_us) == ("not_applied", None)
-    assert comparison.unattributed_us == -350.0
+    assert [cause.us for cause in comparison.causes] == [-350.0]  # what went is known, why it went is not
+    assert comparison.unattributed_us == 0.0
     swapped = finding("exposed-communication", saving=400.0, verify=verify, remedy_id="inspect-slow-device")
     assert compare(report(old, (swapped,)), report(new)).effects[0].outcome == "moved"
 
@@ -270,10 +271,13 @@ def test_profiles_are_compared_from_end_to_end(profiles):
     assert comparison.outcome == "faster"
     assert ("slow-compute-rank", "2") in {(m.verdict, m.subject.id) for m in comparison.of("resolved")}
     assert not comparison.of("new")
-    assert any(a.subject == Subject("rank", "2", (2,)) for a in comparison.accounts)
+    assert [cause.finding.subject.id for cause in comparison.causes] == ["2"]
+    assert Subject("rank", "2", (2,)) in [line.subject for line in comparison.accounts]
+    change = comparison.metric("step.time_us").after - comparison.metric("step.time_us").before
+    assert comparison.causes[0].us == pytest.approx(change, rel=0.1)
     kept = [e for e in comparison.effects if e.finding.verdict == "slow-compute-rank"]
     assert kept and all(e.outcome == "moved" and e.gained_us is None for e in kept)  # a swapped card leaves no sign
-    assert comparison.unattributed_us is not None and comparison.unattributed_us < 0
+    assert comparison.unattributed_us == pytest.approx(0, abs=0.1 * abs(change))
 
 
 def test_the_command_takes_profiles_and_reports_alike(profiles, tmp_path):
