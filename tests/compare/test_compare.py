@@ -296,7 +296,7 @@ def reports(tmp_path_factory):
     rules, base = load_rules(), tmp_path_factory.mktemp("reports")
     slow, link = Fault("slow_compute", 2, 0.4), Fault("slow_link", (0, 1), 9.0)
     told = {"healthy": (), "again": (), "slow": (slow,), "link": (link,), "data": (Fault("slow_storage", 0, 0.5),),
-            "two": (slow, Fault("slow_data", 3, 0.6))}  # fmt: skip
+            "two": (slow, Fault("slow_host", 5, 0.6))}  # fmt: skip
     found = {}
     for seed, (name, faults) in enumerate(told.items()):
         write_profile(simulate(Scenario(data=8, layers=2, seed=seed, faults=faults)), base / name)
