@@ -58,11 +58,14 @@ def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None 
     from advisor.engine.judge import judge
     from advisor.facts.pictures.series import charts
     from advisor.facts.trail import with_rows
+    from advisor.knowledge.comparison import compared_facts
     from advisor.sources.archives import opened
 
     options = options or Options()
     with opened(paths) as given:
-        measured = _measured(given, rules.uses_facts(), options, allow_empty=True)
+        # a report that is saved is compared as its profile would be
+        wanted = rules.uses_facts() | compared_facts()
+        measured = _measured(given, wanted, options, allow_empty=True)
         report = judge(measured, rules, options.engine)
         if measured.run is None:
             return report

@@ -42,7 +42,8 @@ class Answer:
 
     direction: str
     reached: frozenset[str]
-    """Verdicts of weight, in whatever role, that blame the training."""
+    """Verdicts of weight, in whatever role, that blame the training; symptoms of any weight, for with the steps that
+    show their cause gone they are what is left of it."""
     roots: frozenset[str]
     """Those of them that are root causes."""
 
@@ -67,9 +68,10 @@ def answer(folder: Path) -> Answer:
     from advisor.pipeline import Options, advise
 
     report = advise([folder], _rules(), Options(jobs=1))
-    serious = [f for f in report.findings if f.severity in SERIOUS and f.direction != "evidence"]
-    roots = frozenset(f.verdict for f in serious if f.role == "root_cause")
-    return Answer(report.summary.direction, frozenset(f.verdict for f in serious), roots)
+    blaming = [f for f in report.findings if f.direction != "evidence"]
+    reached = frozenset(f.verdict for f in blaming if f.severity in SERIOUS or f.role == "symptom")
+    roots = frozenset(f.verdict for f in blaming if f.severity in SERIOUS and f.role == "root_cause")
+    return Answer(report.summary.direction, reached, roots)
 
 
 @lru_cache(maxsize=1)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from benchmarks.mutants import cells, databases, folders, meaning, rawbytes, trees  # noqa: F401  (they register mutations)
+from benchmarks.mutants import cells, columns, databases, folders, meaning, rawbytes, trees  # noqa: F401  (they register)
 from benchmarks.mutants.base import MUTATIONS, OTHER, Mutation
 from benchmarks.mutants.judging import HARD, SOFT, accusations, blamed, flaws
 from benchmarks.mutants.profiles import TRUE, what_to_judge, write_originals

@@ -84,7 +84,8 @@ def show(value: object, unit: str, digits: int | None = None) -> str:
         return ", ".join(show(item, "number", digits) for item in value) or "–"
     if not isinstance(value, (int, float)):
         return str(value)
-    return _number(float(value) if unit != "number" else value, unit, digits or _OWN_DIGITS.get(unit, DIGITS))
+    text = _number(float(value) if unit != "number" else value, unit, digits or _OWN_DIGITS.get(unit, DIGITS))
+    return text.replace("-", "−")
 
 
 def _number(value: float, unit: str, digits: int) -> str:
@@ -121,20 +122,23 @@ def _number(value: float, unit: str, digits: int) -> str:
 
 
 def signed(value: float, unit: str) -> str:
-    """A difference with its sign: "+1.2 ms", "−4.3 %"."""
+    """A difference with its sign: "+1.2 ms", "−4.3 %"; one that is many times what was there as how many times as much
+    it is now, "× 12"."""
+    if unit == "ratio" and value >= _TIMES:
+        return f"×{NBSP}{significant(value + 1)}"
     size = show(abs(value), unit, DIGITS)
     return size if size.startswith("<") else ("+" if value > 0 else "−" if value < 0 else "") + size
 
 
 def show_apart(first: float, second: float, unit: str, digits: int | None = None) -> tuple[str, str]:
     """Two values that differ, with as many digits as it takes to see that they do: a value and its limit, a metric
-    before and after."""
-    digits = digits or _OWN_DIGITS.get(unit, DIGITS)
-    while True:
-        told = show(first, unit, digits), show(second, unit, digits)
-        if told[0] != told[1] or first == second or digits >= EXACT:
+    before and after. Those that no digits tell apart take no more than usual."""
+    least = digits or _OWN_DIGITS.get(unit, DIGITS)
+    for some in range(least, EXACT + 1):
+        told = show(first, unit, some), show(second, unit, some)
+        if told[0] != told[1]:
             return told
-        digits += 1
+    return show(first, unit, least), show(second, unit, least)
 
 
 def rank_list(ranks: tuple[int, ...], limit: int = 6) -> str:

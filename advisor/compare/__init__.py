@@ -4,11 +4,13 @@
 into the form it takes; `advisor/render/comparison/` writes the result.
 """
 
-from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle
+from advisor.compare.changes import Change
+from advisor.compare.model import Cause, Comparison, Effect, Matched, Metric, Obstacle
 from advisor.compare.reports import compare, read_report
 
 __all__ = [
-    "Account",
+    "Cause",
+    "Change",
     "Comparison",
     "Effect",
     "Matched",

@@ -1,16 +1,14 @@
-"""Quantities side by side, the noise between two runs, and who accounts for a change."""
+"""Quantities side by side, and the noise between two runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from math import sqrt
 
-from advisor.compare.facts import FactTable, Key, key_of, number
-from advisor.compare.model import Account, Matched, Metric
+from advisor.compare.facts import FactTable
+from advisor.compare.model import Metric
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import settings
-from advisor.model import Fact, Subject
 
 _P95 = 1.645
 """Standard deviations from the median to the 95th percentile of a normal distribution."""
@@ -53,65 +51,3 @@ def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind]) -> It
                 noise if kind.unit == "us" else least,
                 floors.get(kind.unit, 0.0),
             )
-
-
-def accounts(
-    found: Sequence[Metric], old: FactTable, new: FactTable, findings: Sequence[Matched], step: Metric
-) -> Iterator[Account]:
-    """For each part of the step that moved by more than the step's noise: who moved with it, largest first."""
-    limits = settings().limits
-    floor = step.noise * max(step.before or 0.0, step.after or 0.0)
-    for part, names in settings().accounts.items():
-        metric = next((m for m in found if m.fact == part), None)
-        if metric is None or metric.before is None or metric.after is None:
-            continue
-        change = metric.after - metric.before
-        if abs(change) <= floor:
-            continue
-        candidates = [a for name in names for a in _changes(part, change, name, old, new)]
-        telling = [
-            a
-            for a in candidates
-            if a.change_us * change > 0 and abs(a.change_us) >= limits["account_share"] * abs(change)
-        ]
-        seen: set[Subject] = set()
-        shown = 0
-        moved: dict[str, float] = {}
-        for each in candidates:
-            moved[each.fact] = moved.get(each.fact, 0.0) + abs(each.change_us)
-        for account in sorted(telling, key=lambda a: -abs(a.change_us)):
-            if account.subject in seen or shown >= limits["accounts_shown"]:
-                continue
-            seen.add(account.subject)
-            shown += 1
-            yield replace(_with_findings(account, findings), share=abs(account.change_us) / moved[account.fact])
-
-
-def _changes(part: str, change: float, name: str, old: FactTable, new: FactTable) -> Iterator[Account]:
-    before, after = old.of(name), new.of(name)
-    if not before or not after:
-        return
-    for key in sorted(set(before) | set(after)):
-        a, b = _side(before, key), _side(after, key)
-        if a is None and b is None:
-            continue
-        subject = (before.get(key) or after[key]).subject
-        yield Account(part, change, name, subject, a, b)
-
-
-def _side(facts: Mapping[Key, Fact], key: Key) -> float | None:
-    return number(facts[key].value) if key in facts else None
-
-
-def _with_findings(account: Account, findings: Sequence[Matched]) -> Account:
-    ids = []
-    for match in findings:
-        if key_of(match.subject) != key_of(account.subject):
-            continue
-        if match.before is not None:
-            ids.append(f"before/{match.before.id}")
-        if match.after is not None and match.before is None:
-            ids.append(f"after/{match.after.id}")
-    return Account(
-        account.part, account.part_change_us, account.fact, account.subject, account.before, account.after, tuple(ids)
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.compare.changes import Change
 from advisor.model import Finding, ProfileInfo, Remedy, Subject, Text, Value
 
 
@@ -83,25 +84,13 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Account:
-    """Who accounts for a part's change: an operator type, a rank, a collective, … Microseconds per step."""
+class Cause:
+    """A root cause that came, went or grew: `us` is what the step became longer by for it, below 0 shorter."""
 
-    part: str
-    part_change_us: float
-    fact: str
-    subject: Subject
-    before: float | None
-    after: float | None
-    """None: the subject is not there on that side."""
-    findings: tuple[str, ...] = ()
-    """Ids of findings about this subject: resolved or remaining ones as before/F1, new ones as after/F1."""
-
-    share: float | None = None
-    """Of the sum of all absolute changes of this fact."""
-
-    @property
-    def change_us(self) -> float:
-        return (self.after or 0.0) - (self.before or 0.0)
+    state: str
+    """new, resolved or remaining"""
+    finding: Finding
+    us: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,9 +107,12 @@ class Comparison:
     metrics: tuple[Metric, ...] = ()
     findings: tuple[Matched, ...] = ()
     effects: tuple[Effect, ...] = ()
-    accounts: tuple[Account, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    """Largest first; together no more than the step changed by."""
+    accounts: tuple[Change, ...] = ()
+    """Where in the step the change stands: parts that add up to it, whichever causes are behind them."""
     unattributed_us: float | None = None
-    """What the step changed by that no remedy which was applied explains; None where times may not be compared."""
+    """What the step changed by that no cause explains; None where it did not, or where times may not be compared."""
 
     def __repr__(self) -> str:
         return f"Comparison({self.headline.en})"

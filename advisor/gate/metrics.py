@@ -9,7 +9,8 @@ from typing import Any
 
 from advisor.basics.resources import document
 from advisor.gate.judging.statistics import Limits
-from advisor.model import Text
+from advisor.knowledge.fact_titles import fact_title
+from advisor.model import LANGUAGES, Text
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,6 @@ def facts_of(name: str) -> tuple[str, ...]:
 
 
 def title_of(name: str) -> Text:
-    """What people call the metric; its own name where gate.yaml has no words for it."""
+    """What people call the metric; the fact's own title where gate.yaml has no words for it."""
     entry = defaults()["metrics"].get(name, {})
-    return Text(entry.get("en", name), entry.get("zh", name))
+    return Text(*(entry.get(lang) or fact_title(name, lang) for lang in LANGUAGES))

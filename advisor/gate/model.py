@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from advisor.gate.changes import Change
+from advisor.compare.changes import Change
 from advisor.gate.history.histories import History
 from advisor.gate.judging.statistics import Comparison
 from advisor.gate.sample import Difference, Sample

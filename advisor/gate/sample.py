@@ -105,12 +105,7 @@ def gate_facts() -> set[str]:
     from advisor.knowledge.comparison import compared_facts
 
     metrics = (fact for name in defaults()["metrics"] for fact in facts_of(name))
-    return {*compared_facts(), *metrics, defaults()["key"]["shapes"]["fact"], *_explaining()}
-
-
-def _explaining() -> set[str]:
-    """Facts of those who account for a change, and of where it shows."""
-    return {fact for group in ("members", "seen_at") for facts in defaults()[group].values() for fact in facts}
+    return {*compared_facts(), *metrics, defaults()["key"]["shapes"]["fact"]}
 
 
 def digest_of(facts: FactSet) -> str:

@@ -10,11 +10,16 @@ from advisor.knowledge.statements import document
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits by name, the facts compared, and by part of the step the facts of those who account for its change."""
+    """Limits by name, the facts compared, and by part of the step the facts of those who account for its change: all
+    `members` add up to their part, `seen_at` says where it shows."""
 
     limits: dict[str, float] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
-    accounts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    steps: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """Fact of a step's length -> ways to divide it into parts that add up."""
+    members: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """Part -> ways to divide it: one fact of several subjects, or several facts of the run."""
+    seen_at: dict[str, tuple[str, ...]] = field(default_factory=dict)
     further: tuple[str, ...] = ()
     """Facts that tell whether two sides may be compared, and how sure a difference is."""
     signs: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -28,15 +33,21 @@ def settings() -> Settings:
     return Settings(
         {name: float(entry["value"]) for name, entry in found["limits"].items()},
         tuple(found["metrics"]),
-        {part: tuple(facts) for part, facts in found["accounts"].items()},
+        {step: tuple(map(tuple, divisions)) for step, divisions in found["step"].items()},
+        {part: tuple((way,) if isinstance(way, str) else tuple(way) for way in ways)
+         for part, ways in found["members"].items()},
+        {part: tuple(facts) for part, facts in found["seen_at"].items()},
         tuple(found["further"]),
         {remedy: tuple(facts) for remedy, facts in found["signs"].items()},
-    )
+    )  # fmt: skip
 
 
 def compared_facts() -> frozenset[str]:
     """Names of all facts that a comparison looks at, for measuring."""
     chosen = settings()
-    accountable = (fact for facts in chosen.accounts.values() for fact in facts)
+    ways = (way for divided in (chosen.steps, chosen.members) for ways in divided.values() for way in ways)
+    seen = (fact for facts in chosen.seen_at.values() for fact in facts)
     signs = (fact for facts in chosen.signs.values() for fact in facts)
-    return frozenset((*signs, *chosen.metrics, *chosen.accounts, *chosen.further, *accountable))
+    return frozenset(
+        (*signs, *chosen.metrics, *chosen.steps, *chosen.further, *seen, *(fact for way in ways for fact in way))
+    )

@@ -53,11 +53,13 @@ def labelled(label: str, text: object, lang: str) -> str:
 
 
 def breakdown(report: Report) -> list[tuple[str, float]]:
-    """(phase, share) of the step, largest parts as given; what no phase accounts for is said as "unknown"."""
+    """(phase, share) of the step, largest parts as given; what no phase accounts for is said as "unknown", or as
+    computing and idle time where the files do not tell these apart."""
     shares = report.summary.breakdown or report.summary.host_breakdown
     parts = [(name, share) for name, share in shares.items() if share > 0]
     rest = 1 - sum(share for _, share in parts)
-    return [*parts, ("unknown", rest)] if parts and rest > SMALLEST_REST else parts
+    together = any(fact.name == "step.computing_includes_idle" and fact.value for fact in report.facts)
+    return [*parts, ("undivided" if together else "unknown", rest)] if parts and rest > SMALLEST_REST else parts
 
 
 def extent(report: Report, lang: str) -> list[str]:

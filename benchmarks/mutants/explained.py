@@ -48,7 +48,8 @@ EXPLAINED: tuple[Explanation, ...] = (
         "an empty cell: profilers leave one empty, or write N/A, where they measured nothing",
     ),
     Explanation(
-        ("csv.odd_cell", "csv.odd_cells", "csv.decimal_comma", "csv.negative_column", "csv.extreme_cell"),
+        ("csv.odd_cell", "csv.odd_cells", "csv.odd_column", "csv.thousands", "csv.decimal_comma",
+         "csv.negative_column", "csv.extreme_cell"),
         r"(ratio|cycles|time\(us\)|Dim|Num|[Ii]d|utilization)( negative)?\W*$",
         "a counter or number of kernels that most kernels do not have: read as not measured",
     ),
@@ -158,6 +159,18 @@ EXPLAINED: tuple[Explanation, ...] = (
     Explanation(
         ("csv.odd_cell", "csv.odd_cells"), r"(Stream ID|'１２' in one row of \w+)$",
         "a stream may have any name; full-width digits are digits",
+    ),
+    Explanation(
+        ("csv.odd_column",), r"(State|Formats|Data Types|[Nn]ame|Shapes?|Device_id|Context|Context ID|pid)$",
+        "a text or name that may be anything", quiet=True,
+    ),
+    Explanation(
+        ("csv.unit_in_part",), r"",
+        "some rows of one column are of another size: so are the kernels and calls of another part of a recording",
+    ),
+    Explanation(
+        ("csv.another_rank",), r"mem|kernel_details|op_summary|step_trace|hccl_raw|minddata|dataset",
+        "samples, kernels and steps as a longer recording of the same rank has them", quiet=True,
     ),
     Explanation(
         ("meaning.preparing_unit",), r"",

@@ -22,7 +22,10 @@ _GONE = ("file.missing", "race.vanish", "folder.rank_missing", "folder.rank_empt
 """Mutations after which there is nothing that a problem could name: the report has to say what evidence it lacks."""
 _SHORTER = ("bytes.cut_lines", "csv.delete_rows", "db.delete_rows")
 """Mutations that leave a believable file of a shorter measurement: what it says then is its own evidence."""
-_CUT = ("bytes.cut", "bytes.zero_tail", "bytes.hole", "race.truncate", "race.swap")
+_CUT = (
+    "bytes.cut", "bytes.cut_character", "bytes.cut_utf16", "bytes.zero_tail", "bytes.hole", "race.truncate",
+    "race.swap",
+)  # fmt: skip
 """The same, but seen: where a problem names the file, its verdicts rest on what the report says is left of it."""
 _ORDERED = ("ascend_cluster_analyse",)
 """Files whose rows have no names: their order is their meaning."""

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.gate.changes import Role, explain
+from advisor.compare.changes import Role
+from advisor.gate.changes import explain
 from advisor.gate.model import Result, Verdict
 from advisor.model import Check, Confidence, Fact, Outcome, Severity, Subject
 from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample

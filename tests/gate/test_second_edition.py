@@ -548,7 +548,7 @@ def test_what_accounts_for_it_adds_up(call, tmp_path):
     parts = [change for change in document["changes"] if change["role"] == "part"]
     total = sum(change["after_us"] - change["before_us"] for change in parts)
     assert total == pytest.approx(step["after"] - step["before"], abs=0.01)
-    assert sum(change["share_of_change"] for change in parts) == pytest.approx(1)
+    assert sum(abs(change["share_of_change"]) for change in parts) == pytest.approx(1)
     assert {change["fact"] for change in parts} <= {
         "step.computing_us", "step.exposed_communication_us", "step.idle_us", "",
     }  # fmt: skip

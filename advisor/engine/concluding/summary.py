@@ -205,6 +205,17 @@ def _sentences(*said: Text) -> Text:
     return reduce(lambda first, second: both("summary.sentences", first=first, second=second), said)
 
 
+def named(finding: Finding) -> Text:
+    """The finding's title, and what it is about: "Slow ranks compute longer than their peers: rank 2"."""
+    return about(finding.title, finding.subject)
+
+
+def about(name: Text, subject: Subject) -> Text:
+    """The name with the subject behind it; alone where that is the whole run."""
+    behind = _about(subject)
+    return Text(*(name.get(lang) + behind.get(lang) for lang in LANGUAGES))
+
+
 def _about(subject: Subject) -> Text:
     """What the leading finding is about, to stand behind its title; empty where it is the whole run."""
     if subject.kind not in words(LANGUAGES[0])["headline_kinds"]:

@@ -56,6 +56,11 @@ class Accounts:
         return "idle" if cause == "host" and not self.data_known else cause
 
     @property
+    def communicates(self) -> bool:
+        """Whether any communication of these ranks was recorded: else their idle time holds it."""
+        return bool((self.exposed > 0).any())
+
+    @property
     def step_us(self) -> float:
         """Duration of a step on average, as `step.time_us` has it."""
         return float(np.median(np.nanmean(self.time, axis=1)))

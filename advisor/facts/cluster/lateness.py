@@ -171,9 +171,10 @@ def _at_least(times: int, tries: int, rate: float) -> float:
 
 def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Floats]) -> Lateness:
     """A rank whose stage has no other, or is slow as a whole: the same kernels elsewhere, and the wait for data and the
-    gaps between kernels of all ranks, which do not depend on what a stage computes. `above` is what each rank has more
-    of these in each step."""
-    known = {p: v for p, v in above.items() if np.isfinite(v[row]).any() and (p != "data" or balance.data_known)}
+    gaps between kernels of all ranks, which do not depend on what a stage computes, but where no communication was
+    recorded may be its waiting for others. `above` is what each rank has more of these in each step."""
+    told = {"compute": True, "data": balance.data_known and balance.communicates, "host": balance.communicates}
+    known = {p: v for p, v in above.items() if np.isfinite(v[row]).any() and told[p]}
     parts = {p: float(typical(over[row : row + 1])[0]) for p, over in known.items()}
     if "compute" in parts and speed is not None:
         parts["compute"] = float(np.nanmedian(balance.compute[row])) * (1 - 1 / speed)

@@ -32,7 +32,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     del facts
     profile = run.profile
     present = len({rank.rank for rank in profile.ranks})
-    partners = 2 if any((t.share("exposed") or 0.0) > 0 for t in steady(run).values()) else 0
+    talks = any(rank.has("step_collectives") for rank in profile.ranks)
+    partners = 2 if talks or any((t.share("exposed") or 0.0) > 0 for t in steady(run).values()) else 0
     world = max(profile.world_size or 0, present, partners)
     yield from fact("run.rank_count", RUN, present)
     yield from fact("run.world_size", RUN, world)

@@ -69,6 +69,23 @@ def _scale_of(run: Run, rank: int, found: Operators) -> _Scale:
     return _Scale(np.ones(1), 1.0) if found.averaged else scale(run, rank, found.steps)
 
 
+def _in_these_steps(run: Run) -> dict[int, Operators]:
+    """The operators of each rank, without those of another recording: a table that sums up the run counts each type
+    that runs in a step once a step at least. Where none is counted so often, it is a table of other steps."""
+    found: dict[int, Operators] = dict(run.each(OPERATORS))
+    times = steady(run)
+    for rank in run.profile.ranks:
+        o = found.get(rank.rank)
+        if o is None or o.averaged or rank.has("kernels") or rank.rank not in times:
+            continue
+        steps, most = times[rank.rank].recorded, max((row.count.sum() for row in o.types.values()), default=0.0)
+        if 0 < most < steps:
+            text = f"counts no operator more than {most:.0f} times in {steps} steps: it tells of other steps; left out"
+            rank.note(o.sources[0].file, text)
+            del found[rank.rank]
+    return found
+
+
 def time_by_type(run: Run, rank: int) -> dict[str, float]:
     """Operator type -> device time per steady step on this rank, communication left out."""
     found: Operators | None = run.each(OPERATORS).get(rank)
@@ -86,7 +103,7 @@ def explain_difference(slow: Mapping[str, float], usual: Mapping[str, float]) ->
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the types, the operators, each rank and the run."""
-    found = run.each(OPERATORS)
+    found = _in_these_steps(run)
     if not found:
         return
     scales = {rank: _scale_of(run, rank, o) for rank, o in found.items()}

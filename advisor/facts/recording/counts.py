@@ -45,7 +45,7 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     at_hand = Counter(dict(zip(types, np.bincount(type_of, minlength=len(types)).tolist(), strict=True)))
     lost, total = sum((counted - at_hand).values()), sum(counted.values())
     tell_totals(rank, frame, "operator_types")
-    own = dict(zip(types, np.bincount(type_of, kernels.duration).tolist(), strict=True))
+    own = dict(zip(types, np.bincount(type_of, kernels.duration, len(types)).tolist(), strict=True))
     if not lost:
         _tell_times(rank, frame, own, section("contradiction")["statistic_share"])
         return False

@@ -325,12 +325,14 @@ def recording_of(run: Run) -> Told:
             else Told("fragment", False, both("recording.no_course"))
         )
     marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
-    steps = bool(marks or batches)
+    # batches divide what a rank did by itself; what ranks did together is told of the recording as a whole
+    together = any(one.timed for one in found) and (len(found) > 1 or found[0].exchanges)
+    steps = bool(marks or (batches and not together))
     why: list[Text] = []
     if marks:
         names = (both(f"recording_marks.{mark}") for mark in marks)
         why.append(both("recording.marks", marks=_joined(names, "recording.listed")))
-    elif batches:
+    elif steps:
         why.append(both("recording.batches"))
     elif any(one.averaged for one in found):
         return Told("training_steps", True, both("recording.averages"))

@@ -82,6 +82,21 @@ def without_cut_end(times: StepTimes) -> StepTimes:
     return times.without(times.steps[-1:], "incomplete: the collection ended in it")
 
 
+def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without the last step of a rank behind which other ranks have further ones: its records stop within it, or what
+    ran afterwards was added to it."""
+
+    def goes_on(step: str) -> bool:
+        return any(one.places.get(step, len(one.steps)) < len(one.steps) - 1 for one in times.values())
+
+    return {
+        rank: one.without(one.steps[-1:], "incomplete: the collection ended in it")
+        if len(one.steps) >= section("odd_ends")["steps"] and goes_on(one.steps[-1])
+        else one
+        for rank, one in times.items()
+    }
+
+
 def _starts_late(times: StepTimes, typical: float) -> bool:
     """Whether the wait before the first step is of another order than those before the others; where nothing tells
     when its kernels begin, whether its idle time is: the device may be behind the marks of the host."""

@@ -21,6 +21,7 @@ from advisor.facts.step.odd_ends import (
     met_again,
     on_all,
     without_cut_end,
+    without_open_end,
     without_ramp,
     without_short_start,
     without_warm_up,
@@ -55,7 +56,8 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = on_all({rank: without_warm_up(t, serves=serves) for rank, t in without_ramp(times).items()})
     times = met_again(times)
     times = following_nothing(times)
-    return dict(sorted(on_all({rank: without_cut_end(t) for rank, t in times.items()}).items()))
+    ended = {rank: without_cut_end(t) for rank, t in without_open_end(times).items()}
+    return dict(sorted(on_all(ended).items()))
 
 
 @computed

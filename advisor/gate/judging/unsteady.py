@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from advisor.gate.changes import Role, explain
+from advisor.compare.changes import Role
+from advisor.gate.changes import explain
 from advisor.gate.judging.readings import value_of
 from advisor.gate.judging.statistics import robust_sigma
 from advisor.gate.metrics import Metric

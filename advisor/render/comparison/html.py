@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.basics.units import signed
 from advisor.model import Report, Text
+from advisor.render.comparison.text import account_lines
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure, caption, or_dash, scale
 from advisor.render.report.html import render_page
@@ -34,6 +35,7 @@ def render_html(
         figures=figures,
         names=names or (before.profile.path, after.profile.path),
         home=home,
+        account_lines=account_lines,
     )
 
 

@@ -11,15 +11,17 @@ from rich.cells import cell_len
 
 from advisor.basics.jsonout import shield_json
 from advisor.basics.units import MEASURED, show, show_apart, signed
-from advisor.compare.effects import NOT_RUN
-from advisor.compare.model import Account, Comparison, Effect, Matched, Metric, Obstacle
+from advisor.compare.changes import Change, Role, is_rounding
+from advisor.compare.effects import NOT_COMPARABLE, NOT_RUN
+from advisor.compare.model import Cause, Comparison, Effect, Matched, Metric, Obstacle
+from advisor.engine.concluding.summary import named
 from advisor.knowledge.fact_titles import fact_title, titles_of
 from advisor.knowledge.words import both, word
-from advisor.model import Finding, Subject, Value
+from advisor.model import LANGUAGES, RUN, Finding, Subject, Text, Value
 from advisor.render.escaping import printable
 from advisor.render.wording import where
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 def render_text(comparison: Comparison, lang: str = "en", **_: Any) -> str:
@@ -70,20 +72,37 @@ def _obstacle_line(obstacle: Obstacle, lang: str) -> str:
     )  # fmt: skip
 
 
-def _account_line(account: Account, lang: str) -> str:
-    if account.before is None:
-        moved = word(lang, "comparison.appeared", time=show(account.after, "us"))
-    elif account.after is None:
-        moved = word(lang, "comparison.gone", time=show(account.before, "us"))
-    else:
-        moved = " → ".join(show_apart(account.before, account.after, "us", MEASURED))
-    line = word(
-        lang, "comparison.account", subject=where(account.subject, lang), change=signed(account.change_us, "us"),
-        fact=fact_title(account.fact, lang),
-        moved=moved, part=fact_title(account.part, lang), part_change=signed(account.part_change_us, "us"),
-        share=show(account.share or 0.0, "ratio"),
+def _cause_line(cause: Cause, lang: str) -> str:
+    side = "before" if cause.state == "resolved" else "after"
+    return word(
+        lang, "comparison.cause", cause=named(cause.finding), change=signed(cause.us, "us"),
+        state=both(f"comparison.cause_{cause.state}"), id=f"{side}/{cause.finding.id}",
     )  # fmt: skip
-    return line + (f" [{', '.join(account.findings)}]" if account.findings else "")
+
+
+def change_line(line: Change, title: Text, lang: str) -> str:
+    """ "operator type MatMul: 10 ms → 15 ms (+5 ms, 62 % of the change)"; `title` is the part's."""
+    name: Text | str = title
+    if line.rest:
+        name = both(f"comparison.rest_of_{'step' if line.role is Role.PART else 'part'}")
+    elif line.subject != RUN:
+        name = where(line.subject, lang)
+    before, after = show_apart(line.before, line.after, "us", MEASURED)
+    key = "comparison.seen_line" if line.role is Role.SEEN_AT else "comparison.part_line"
+    return word(
+        lang, key, name=name, before=before, after=after, difference=signed(line.difference, "us"),
+        share=show(line.share, "ratio"),
+    )  # fmt: skip
+
+
+def account_lines(comparison: Comparison, lang: str) -> list[str]:
+    """Where in the step the change stands, a line each; lines below a part are indented."""
+    told = [line for line in comparison.accounts if not is_rounding(line)]
+    titles = [Text(*(fact_title(line.fact, each) for each in LANGUAGES)) for line in told]
+    return [
+        "  " * (line.role is not Role.PART) + change_line(line, title, lang)
+        for line, title in zip(told, titles, strict=True)
+    ]
 
 
 def _finding_line(match: Matched, lang: str) -> str:
@@ -96,7 +115,8 @@ def _finding_line(match: Matched, lang: str) -> str:
     about = finding.title.get(lang) + ("" if is_whole(match.subject) else f" · {where(match.subject, lang)}")
     text = word(lang, "comparison.finding", about=about, told=word(lang, "values.separator").join(told))
     unmeasured = titles_of(match.reason.split(", "), lang)
-    reason = word(lang, "comparison.not_run") if match.reason == NOT_RUN else unmeasured
+    own = {NOT_RUN: "comparison.not_run", NOT_COMPARABLE: "comparison.not_comparable"}.get(match.reason)
+    reason = word(lang, own) if own else unmeasured
     if not reason:
         return text
     key = "comparison.not_judged_before" if match.state == "new" else "comparison.because"
@@ -128,13 +148,22 @@ def _effect_line(effect: Effect, lang: str) -> str:
 
 def _sections(comparison: Comparison, lang: str) -> Iterator[tuple[str, list[str]]]:
     yield word(lang, "comparison.differs"), [_obstacle_line(o, lang) for o in comparison.obstacles]
-    yield word(lang, "comparison.accounts"), [_account_line(a, lang) for a in comparison.accounts]
+    told = [_cause_line(c, lang) for c in comparison.causes]
+    step = comparison.metric("step.time_us") or comparison.metric("data.step_us")
+    if comparison.unattributed_us is not None and step is not None and (not told or _matters(comparison, step)):
+        told.append(word(lang, "comparison.unattributed", change=signed(comparison.unattributed_us, "us")))
+    yield word(lang, "comparison.causes"), told
+    yield word(lang, "comparison.accounts"), account_lines(comparison, lang)
     for state in ("new", "remaining", "unjudged", "resolved"):
         yield word(lang, f"comparison.{state}"), [_finding_line(m, lang) for m in comparison.of(state)]
-    told = [_effect_line(e, lang) for e in comparison.effects]
-    if told and comparison.unattributed_us is not None:
-        told.append(word(lang, "comparison.unattributed", change=signed(comparison.unattributed_us, "us")))
-    yield word(lang, "comparison.effects"), told
+    # a metric that stayed as it was tells nothing of a remedy that promised nothing
+    asked = [e for e in comparison.effects if e.promised_us is not None or e.outcome != "unmoved"]
+    yield word(lang, "comparison.effects"), [_effect_line(e, lang) for e in asked]
+
+
+def _matters(comparison: Comparison, step: Metric) -> bool:
+    """Whether what no cause explains is more than runs of one program differ by."""
+    return abs(comparison.unattributed_us or 0.0) > step.noise * max(step.before or 0.0, step.after or 0.0)
 
 
 def _head(lang: str) -> tuple[str, str, str, str]:
@@ -172,7 +201,7 @@ def _markdown(comparison: Comparison, lang: str) -> Iterator[str]:
         if lines:
             yield ""
             yield f"### {title} ({len(lines)})"
-            yield from (f"- {_escape(line)}" for line in lines)
+            yield from (f"{'  ' if line.startswith(' ') else ''}- {_escape(line.strip())}" for line in lines)
 
 
 def _escape(text: str) -> str:
@@ -221,12 +250,18 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
             for e in comparison.effects
         ],
         "unattributed_us": _plain(comparison.unattributed_us),
+        "causes": [
+            {
+                "state": c.state, "finding": _finding(c.finding), "subject": _subject(c.finding.subject),
+                "us": _plain(c.us),
+            }
+            for c in comparison.causes
+        ],
         "accounts": [
             {
-                "share": _plain(a.share),
-                "part": a.part, "part_change_us": _plain(a.part_change_us), "fact": a.fact,
-                "subject": _subject(a.subject), "before": _plain(a.before), "after": _plain(a.after),
-                "change_us": _plain(a.change_us), "findings": list(a.findings),
+                "role": a.role.value, "part": a.part, "fact": a.fact, "subject": _subject(a.subject),
+                "before": _plain(a.before), "after": _plain(a.after), "change_us": _plain(a.difference),
+                "share": _plain(a.share), "rest": a.rest,
             }
             for a in comparison.accounts
         ],

@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Sequence
 
 from advisor.basics.units import EXACT, MEASURED, show, show_apart, signed, significant
-from advisor.gate.changes import Change, Role, is_rounding
+from advisor.compare.changes import Change, Role, is_rounding
 from advisor.gate.metrics import title_of
 from advisor.gate.model import Decision, Judgement, Result, Unsteady, Verdict
 from advisor.gate.sample import EVIDENCE, Difference
 from advisor.knowledge.words import words
-from advisor.model import RUN, Finding
+from advisor.model import Finding
+from advisor.render.comparison.text import change_line
 from advisor.render.conditions import telling, titled
 from advisor.render.wording import change as proposal
 from advisor.render.wording import check, where, word
@@ -206,18 +207,7 @@ def causes(decision: Decision, lang: str) -> list[tuple[int, str]]:
 
 def cause(item: Change, lang: str) -> str:
     """ "operator type MatMul: 10 ms → 15 ms (+5 ms, 62 % of the change)"."""
-    if item.rest:
-        name = say(lang, "rest_of_step" if item.role is Role.PART else "rest_of_part")
-    elif item.subject == RUN:
-        name = title_of(item.fact).get(lang)
-    else:
-        name = where(item.subject, lang)
-    before, after = both_sides(item.before, item.after, "us")
-    values = {
-        "name": name, "before": before, "after": after,
-        "difference": signed(item.difference, "us"), "share": show(item.share, "ratio").replace("-", "−"),
-    }  # fmt: skip
-    return say(lang, "seen_line" if item.role is Role.SEEN_AT else "part_line", **values)
+    return change_line(item, title_of(item.fact), lang)
 
 
 def unsteady(item: Unsteady, lang: str) -> str:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from advisor.compare.changes import Change
 from advisor.exchange import tool_version
-from advisor.gate.changes import Change
 from advisor.gate.model import Decision, Judgement, Recorded, Result, Unsteady, Verdict
 from advisor.gate.sample import Sample
 from advisor.knowledge.messages import translated

@@ -47,7 +47,7 @@ ILLUSTRATED = 5
 """Causes that stand with a picture of their own."""
 _KNOWN_PHASES = (
     "computing", "exposed_communication", "communication", "overlapped", "idle", "bubble", "preparing", "interval",
-    "fp_bp", "tail", "data_wait", "own", "unknown",
+    "fp_bp", "tail", "data_wait", "own", "unknown", "undivided",
 )  # fmt: skip
 
 

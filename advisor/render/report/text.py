@@ -48,6 +48,7 @@ PHASE_STYLES = {
     "idle": "bright_black",
     "bubble": "magenta",
     "unknown": "dim",
+    "undivided": "dim",
 }
 _SEVERITY_STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
 SCREEN = 40
@@ -170,7 +171,7 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
         legend.append(f"{word(lang, 'report.step_time')} {length}{summed}   ")
     for index, (name, share) in enumerate(parts):
         style = PHASE_STYLES.get(name, "blue")
-        fill = _UNKNOWN if name == "unknown" else _FILLS[index % len(_FILLS)]
+        fill = _UNKNOWN if name in ("unknown", "undivided") else _FILLS[index % len(_FILLS)]
         bar.append(fill * (edges[index + 1] - edges[index]), style)
         legend.append(f"{fill} ", style)
         legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")

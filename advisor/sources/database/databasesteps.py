@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.database.dbfile import Database, distinct_steps, step_query
+from advisor.sources.database.sums import tasks_behind
 from advisor.sources.reference import Note
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def _busy(database: Database) -> tuple[Intervals, Intervals, int, int, int]:
     )
     known = database.rows(f"SELECT COUNT(DISTINCT globalTaskId) FROM {info}")[0][0]
     tasks = _usable(computing)
+    known += tasks_behind(database.rows, database.tables["task"], max(tasks)[0]) if tasks else 0
     talks = _usable(communication)
     return _union(tasks), _union(talks), known, max(known - len(tasks), 0), len(communication) - len(talks)
 
@@ -141,7 +143,7 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
                                  "communicated or was free is unknown")  # fmt: skip
     if lost:
         rest = "" if whole else "; how long the device computed or was free is therefore unknown"
-        note(str(database.path), f"{lost} of {known} compute tasks have no usable time{rest}")
+        note(str(database.path), f"{lost} of {known} compute tasks have no usable time or no description{rest}")
     elif not whole:
         note(str(database.path), "holds no compute tasks; how long the device computed or was free is unknown")
     note(str(database.path), "has no table of step times; they were computed from tasks and communication operations")

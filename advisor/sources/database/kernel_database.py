@@ -23,7 +23,7 @@ from advisor.sources.database.columns import keep_texts, read_columns
 from advisor.sources.database.dbfile import connect, distinct_steps, read_texts, step_query
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
-from advisor.sources.database.sums import described
+from advisor.sources.database.sums import described, tasks_behind
 from advisor.sources.reference import Note
 from advisor.sources.streams.kernel_blocks import MARK
 from advisor.tables import TABLES
@@ -279,7 +279,7 @@ def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[pl.DataFrame]:
     """A frame without times for what other tables know of: computed tasks without a task, collectives analysed."""
     lost = 0
     if {"globalTaskId"} <= columns_of(connection, "TASK") & columns_of(connection, "COMPUTE_TASK_INFO"):
-        lost += _described_only(connection, path)
+        lost += _half_told(connection, path)
     plain = columns_of(connection, "COMMUNICATION_OP")
     rows = connection.execute("SELECT COUNT(*) FROM COMMUNICATION_OP").fetchone()[0] if plain else 0
     timed = rows if {"startNs", "endNs"} <= plain else 0
@@ -293,19 +293,22 @@ def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[pl.DataFrame]:
         yield _frame([(None, None, None)] * count, (), set(), Texts())
 
 
-def _described_only(connection: sqlite3.Connection, path: Path) -> int:
-    """How many tasks COMPUTE_TASK_INFO describes that TASK does not hold; 0 where a task there has no number."""
+def _half_told(connection: sqlite3.Connection, path: Path) -> int:
+    """How many tasks COMPUTE_TASK_INFO describes that TASK does not hold, 0 where a task there has no number, and how
+    many TASK holds behind the last one described."""
     try:
-        told, held = (
-            read_columns(connection, path, table, {"globalTaskId": Cells.WHOLE})["globalTaskId"]
-            for table in ("COMPUTE_TASK_INFO", "TASK")
-        )
+        told = read_columns(connection, path, "COMPUTE_TASK_INFO", {"globalTaskId": Cells.WHOLE})["globalTaskId"]
+        tasks = read_columns(connection, path, "TASK", {"globalTaskId": Cells.WHOLE, "startNs": Cells.WHOLE})
     except Unfit:
         query = "SELECT COUNT(*) FROM COMPUTE_TASK_INFO WHERE globalTaskId NOT IN (SELECT globalTaskId FROM TASK)"
         return int(connection.execute(query).fetchone()[0])
+    held = tasks["globalTaskId"]
     if (held == NOTHING).any():
         return 0
-    return int((~np.isin(told, held) & (told != NOTHING)).sum())
+    last = tasks["startNs"][np.isin(held, told)].max(initial=0)
+    columns = {name.lower() for name in columns_of(connection, "TASK")}
+    behind = tasks_behind(lambda query: connection.execute(query).fetchall(), columns, int(last)) if last > 0 else 0
+    return int((~np.isin(told, held) & (told != NOTHING)).sum()) + behind
 
 
 def _text(value: object) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,19 @@ def described(ids: Ints, tasks: Ints) -> tuple[Ints, Ints]:
     at = order[np.minimum(np.searchsorted(ids, tasks, sorter=order), ids.size - 1)]
     kept = np.flatnonzero((ids[at] == tasks) & (tasks != NOTHING))
     return at[kept], kept
+
+
+def tasks_behind(run: Callable[[str], Sequence[tuple[Any, ...]]], columns: Collection[str], last: int) -> int:
+    """How many tasks start after this time (ns), that of the last one COMPUTE_TASK_INFO describes, on the streams and
+    of the types of those it does: kernels, of which it was not written to the end."""
+    alike = [name for name in ("streamId", "taskType") if name.lower() in columns]
+    if not alike:
+        return 0
+    told, query = ", ".join(alike), "SELECT globalTaskId FROM COMPUTE_TASK_INFO"
+    return int(run(
+        f"SELECT COUNT(*) FROM TASK WHERE startNs > {last} AND ({told}) IN"
+        f" (SELECT {told} FROM TASK WHERE globalTaskId IN ({query}))"
+    )[0][0])  # fmt: skip
 
 
 def _sums(first: Ints, second: Ints, start: Ints, end: Ints) -> list[Row]:

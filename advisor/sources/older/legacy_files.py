@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.reference import Note
-from advisor.sources.text.csvfiles import Once, ends_inside_line, is_too_wide, read_rows
+from advisor.sources.text.csvfiles import Once, ends_inside_row, is_too_wide, read_rows
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import read_text
 from advisor.tables import LARGEST, LONGEST_TEXT, TABLES
@@ -71,8 +71,8 @@ def sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], note
         short += len(cells) < width
         kept.append((cells + [""] * width)[:width])
         last_short = len(cells) < width
-    if kept and last_short and ends_inside_line(path):
-        kept, short = kept[:-1], short - 1
+    if kept and ends_inside_row(path, last_short):
+        kept, short = kept[:-1], short - last_short
         note(str(path), f"is cut short: the last row ends in the middle and was left out, {len(kept)} rows were kept")
     once.tell(str(path), note)
     if huge:

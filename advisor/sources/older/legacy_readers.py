@@ -25,6 +25,7 @@ from advisor.sources.older.legacy_operators import read_operator_file
 from advisor.sources.older.legacy_steps import read_step_sheet
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.csvfiles import told_once
 from advisor.tables import LARGEST
 
 if TYPE_CHECKING:
@@ -156,7 +157,9 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
         "share": _as_ratio(numbers(frame, ("percent",), path, note)),
         "steps": [1.0] * len(frame) if "execution_time" in frame else None,
     }  # fmt: skip
-    operators: pd.DataFrame = assemble("operator_types", data, columns)[(total.notna() & (names != "")).to_numpy()]
+    sole = told_once(names.tolist(), str(path), "operator_types", note)
+    usable = (total.notna() & (names != "")).to_numpy() & sole
+    operators: pd.DataFrame = assemble("operator_types", data, columns)[usable]
     return operators
 
 

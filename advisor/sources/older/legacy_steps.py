@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 TICK_US = 0.01
 
 _POINTS = {"start_us": "start_point", "fp_start_us": "fp_point", "bp_end_us": "bp_point", "end_us": "end_point"}
+_REACHED = {"fp_start_us": ("start_us", "interval_us"), "bp_end_us": ("fp_start_us", "fp_bp_us"),
+            "end_us": ("bp_end_us", "tail_us")}  # fmt: skip
+"""A point that no column holds is where the part before it ends, in a trace of all parts."""
 _ENDS = ("_start_point", "_end_point")
 _STREAM = re.compile(r"^stream_(?P<stream>[^_]+)_(?P<index>[0-9]+)_(?P<name>.+)$")
 
@@ -45,7 +48,7 @@ class StepSheet:
     def phases(self, note: Note) -> dict[str, Any]:
         """Columns of step_phases, microseconds. Rows that don't add up are mended from their points or left out."""
         points = {name: self._ticks(note, heading) for name, heading in _POINTS.items()}
-        parts = {
+        parts: dict[str, pd.Series | None] = {
             "total_us": self._ticks(note, "total"),
             "interval_us": self._ticks(note, "iteration_interval"),
             "fp_bp_us": self._ticks(note, "fp_and_bp", "fp"),
@@ -54,6 +57,10 @@ class StepSheet:
         start, end = points["start_us"], points["end_us"]
         if parts["total_us"] is None and start is not None and end is not None:
             parts["total_us"] = (end - start).where(end >= start)
+        for name, (before, part) in _REACHED.items():
+            reached, passed = points[before], parts[part]
+            if points[name] is None and reached is not None and passed is not None and parts["tail_us"] is not None:
+                points[name] = reached + passed
         keep = None
         if self.average:
             total = parts["total_us"]
@@ -101,11 +108,13 @@ class StepSheet:
         import pandas as pd
 
         columns = {str(heading) for heading in self.frame.columns}
-        labels = sorted(c for c in columns if c.startswith("stream_") and not c.endswith(_ENDS))
-        labels = [label for label in labels if columns.issuperset((label + _ENDS[0], label + _ENDS[1]))]
+        told = {c.removesuffix(_ENDS[0]).removesuffix(_ENDS[1]) for c in columns if c.startswith("stream_")}
+        labels = sorted(label for label in told if sum(label + ending in columns for ending in ("", *_ENDS)) > 1)
         if not labels:
             return {"step": pd.Series(dtype=object), "name": pd.Series(dtype=object)}
         lengths, starts, ends = (self._stacked(labels, ending, note) for ending in ("", *_ENDS))
+        lengths = lengths.fillna(ends - starts)
+        starts, ends = starts.fillna(ends - lengths), ends.fillna(starts + lengths)
         span = ends - starts
         bad = span.isna() | (span < 0) | ((lengths - span).abs() > 3)
         if bad.any():
@@ -128,10 +137,12 @@ class StepSheet:
         return {str(name): table[name].reset_index(drop=True) for name in table.columns}
 
     def _stacked(self, labels: Sequence[str], ending: str, note: Note) -> pd.Series:
-        """The cells of these columns one below the other: one conversion instead of one per operation."""
+        """The cells of these columns one below the other: one conversion instead of one per operation. Nothing where
+        there is no such column: the other two of the three tell it."""
         import pandas as pd
 
-        cells = pd.concat([self.frame[label + ending] for label in labels], ignore_index=True)
+        absent = pd.Series("", index=self.frame.index, dtype=object)
+        cells = pd.concat([self.frame.get(label + ending, absent) for label in labels], ignore_index=True)
         return to_numbers(cells, f"stream_*{ending}", self.path, note)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.sources.reference import Note
-from advisor.sources.text.textfiles import detect_encoding
+from advisor.sources.text.textfiles import detect_encoding, ends_inside_character
 from advisor.tables import MOST_COLUMNS, TABLES
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def _fast_columns(path: Path) -> tuple[bytes, dict[str, int]] | None:
     text = line.removeprefix(mark)
     if not newline or b'"' in text or b"\x00" in sample or detect_encoding(sample) not in ("utf-8", "utf-8-sig"):
         return None
+    if sample.count(b"\r") > sample.count(b"\r\n") + sample.endswith(b"\r"):
+        return None  # some of its lines end in a way that polars takes for text
     heading = text.decode("utf-8", "replace").rstrip("\r").split(",")
     from advisor.sources.text.csvfiles import match_columns
 
@@ -121,7 +123,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         raise _Untrusted
     width = line.count(b",") + 1
     handed = False
-    bad_starts = holes = wide = 0
+    bad_starts = holes = wide = waits = 0
     for column, shown, effect in _VITAL:
         if column not in positions:
             note(str(path), f"lacks the column {shown}: {effect}")
@@ -156,9 +158,13 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         handed = True
         if "start_ns" in frame.columns:
             bad_starts += frame["start_ns"].null_count()
+        waits += len(frame) - frame["wait_us"].null_count() if "wait_us" in frame.columns else 0
         yield frame
     if not handed:
         note(str(path), "has a heading but no rows")
+    if handed and not waits and "wait_us" in positions:
+        heading = line.decode("utf-8", "replace").split(",")[positions["wait_us"]].strip()
+        note(str(path), f"holds no number in the column {heading}")
     if holes:
         note(str(path), f"{holes} lines hold zero bytes, as where a block never reached the disk; they were left out")
     if wide:
@@ -226,7 +232,7 @@ def _whole_lines(path: Path, skip: int, width: int, note: Note) -> Iterator[byte
         note(str(path), "is cut short: the last row ends in the middle and was left out")
         return
     last = rest.rfind(b"\n", 0, len(rest)) + 1
-    if not rest.endswith(b"\n") and _cells(rest[last:]) < width:
+    if not rest.endswith(b"\n") and (_cells(rest[last:]) < width or ends_inside_character(rest[last:])):
         note(str(path), "is cut short: the last row ends in the middle and was left out")
         rest = rest[:last]
     if rest.strip():

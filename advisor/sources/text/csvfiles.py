@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from advisor.sources.frames import LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.text.textfiles import lines_of, open_text
+from advisor.sources.text.textfiles import ends_inside_character, lines_of, open_text
 from advisor.tables import MOST_COLUMNS, NUMBERED, TABLES, Column, Table
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _LARGEST_FIELD = 1 << 30
 _REPEATING = ("memory", "module_memory", "kernels")
 """Tables in which equal rows are nothing odd (samples), or are told apart elsewhere."""
+_NAMED_ONCE = ("operator_types", "host_api")
+"""Tables of sums, which have one row for each name on each device, of each model."""
+_NAMES = re.compile(r"(id|name)$")
 _UNITS = {
     "ns": 1e-3, "us": 1.0, "μs": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6,
     "b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": 1024.0, "mb": 1024.0**2, "gb": 1024.0**3,
@@ -171,12 +175,14 @@ def _never_closed(lines: Sequence[str]) -> bool:
     return sum(line.count('"') for line in lines) % 2 == 1
 
 
-def ends_inside_line(path: Path) -> bool:
-    """Whether the file's last line has no line end, in any encoding."""
+def ends_inside_row(path: Path, short: bool) -> bool:
+    """Whether the file's last row was cut: it is `short` of cells and has no line end, in any encoding, or it ends
+    within a character."""
     with path.open("rb") as stream:
-        size = stream.seek(0, 2)
-        stream.seek(max(0, size - 4))
-        return bool(size) and not stream.read().rstrip(b"\x00").endswith((b"\n", b"\r"))
+        stream.seek(max(0, stream.seek(0, 2) - 4))
+        end = stream.read()
+    open_end = bool(end) and not end.rstrip(b"\x00").endswith((b"\n", b"\r"))
+    return open_end and (short or ends_inside_character(end))
 
 
 class Once:
@@ -237,10 +243,10 @@ def read_columns(
         count += 1
         for cells, position in zip(picked, positions, strict=True):
             cells.append(row[position] if position < len(row) else None)
-    if last_short and ends_inside_line(path):
+    if count and ends_inside_row(path, last_short):
         for cells in picked:
             cells.pop()
-        count, short = count - 1, short - 1
+        count, short = count - 1, short - last_short
         note(file, f"is cut short: the last row ends in the middle and was left out, {count} rows were kept")
     single.tell(file, note)
     if shifted:
@@ -254,6 +260,7 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
     """The canonical frame of one file, None where it has no row or none of the table's columns."""
     file = str(path)
     matches: dict[str, Match] = {}
+    names: list[int] = []
 
     def pick(heading: list[str]) -> list[int] | None:
         known = match_columns(table.columns, heading)
@@ -270,7 +277,14 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
                 note(file, f"has the column {name.strip()} {times} times; the first was used")
         wanted = {column.name for column in wanted_columns(table, columns)}
         matches.update((name, match) for name, match in known.items() if name in wanted)
-        return [match.position for match in matches.values()]
+        if table.name in _NAMED_ONCE:
+            texts = {
+                known[column.name].position
+                for column in table.columns
+                if column.name in known and column.dtype == "str"
+            }
+            names.extend(sorted(texts.union(i for i, (key, _) in enumerate(keys) if _NAMES.search(key))))
+        return [*(match.position for match in matches.values()), *names]
 
     read = read_columns(path, note, pick, once=table.name not in _REPEATING)
     if read is None:
@@ -279,6 +293,12 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
     if not count:
         note(file, "has a heading but no rows")
         return None
+    if names:
+        sole = told_once(list(zip(*picked[-len(names) :], strict=True)), file, table.name, note)
+        picked = [list(itertools.compress(cells, sole)) for cells in picked[: len(matches)]]
+        count = sum(sole)
+        if not count:
+            return None
     data = dict(zip(matches, picked, strict=True)) or {table.columns[0].name: [None] * count}
     for name, cells in data.items():
         if name.endswith("_us") and count and not any(cell is not None and cell.strip() for cell in cells):
@@ -288,6 +308,16 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
         headings={name: match.heading for name, match in matches.items()},
         scales={name: match.scale for name, match in matches.items()},
     )  # fmt: skip
+
+
+def told_once(names: Sequence[Hashable], file: str, table: str, note: Note) -> list[bool]:
+    """Which rows of a table of sums alone bear their name. Of those that share one nobody knows whose sums they are, or
+    of which run: they are told and not to be used."""
+    times = Counter(names)
+    sole = [times[name] == 1 for name in names]
+    if not all(sole):
+        note(file, f"{sole.count(False)} rows bear the name of another row, and were left out", (table,))
+    return sole
 
 
 def _some(heading: Sequence[str]) -> str:

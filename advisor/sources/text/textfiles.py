@@ -47,6 +47,13 @@ def detect_encoding(sample: bytes, *, whole: bool = False) -> str:
     return "utf-8"
 
 
+def ends_inside_character(data: bytes) -> bool:
+    """Whether UTF-8 text that ends with these bytes was cut within its last character."""
+    decoder = codecs.getincrementaldecoder("utf-8")("ignore")
+    decoder.decode(data)
+    return bool(decoder.getstate()[0])
+
+
 class NotAFile(OSError):
     """A pipe, device or socket under a file's name: reading it might never end."""
 

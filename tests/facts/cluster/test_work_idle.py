@@ -1,4 +1,5 @@
-"""A host that launches more kernels at its peers' pace is not late; one that takes longer for each is."""
+"""Whose idle time makes a rank late: a host that launches more kernels at its peers' pace is not late, one that takes
+longer for each is, and idle time may be waiting where no communication was recorded."""
 
 from __future__ import annotations
 
@@ -42,3 +43,14 @@ def test_the_same_kernels_launched_slowly_are(ranks, times, each):
     late = launch_lateness([100] * ranks, [each * times] + [each] * (ranks - 1))[0]
     assert late.parts["host"] == pytest.approx(100 * (times - 1) * each)
     assert late.work_idle_us == 0.0
+
+
+@pytest.mark.parametrize(("waited", "late_us"), [(5e3, 3e4), (0.0, 0.0)])
+def test_a_rank_without_peers_that_idles_more_may_be_the_one_that_waits(waited, late_us):
+    """Stages of one rank each: the one that idles longer is late if the others are known to wait. Where no
+    communication was recorded, its idle time may be its own waiting."""
+    idle = np.array([[4e4] * 3, [1e4] * 3])
+    zeros = np.zeros_like(idle)
+    balance = Accounts([0, 1], STEPS, zeros + 1e5, zeros, zeros, idle, zeros + waited, idle, False)
+    above = {"host": idle - idle[::-1]}
+    assert lateness._alone(balance, 0, None, above).late_us == late_us

@@ -50,6 +50,25 @@ def test_purpose_of_the_only_kind_of_group(program, role):
     assert roles_of({"g": (0, 1)}, {}, unmarked, {0: COMPUTING_US}, "", {}, turns={0: 3}) == found
 
 
+def test_what_a_late_member_waits_for_is_no_forward_pass():
+    """A rank that waits for data before each step leaves a pause as long as forward; its peers show that they exchange
+    all the time."""
+    late, peer = (exchanges(layers("allreduce", begin, 24000, 16)) for begin in (12000, 0))
+    computing = {0: COMPUTING_US / 2, 1: COMPUTING_US}
+    assert roles_of({"g": (0, 1)}, {}, {0: late}, computing, "", {}) == {"g": "data"}
+    assert roles_of({"g": (0, 1)}, {}, {0: late, 1: peer}, computing, "", {}) == {"g": "tensor"}
+
+
+def test_groups_of_other_stages_are_for_one_purpose():
+    """A stage that waits for another pauses for as long as a forward pass; what the group of the other shows of the
+    same operations holds for both."""
+    waiting, steady = (exchanges(layers("allreduce", begin, 24000, 16)) for begin in (12000, 0))
+    stages = {0: waiting, 1: replace(steady, groups=("h",))}
+    computing = dict.fromkeys(stages, COMPUTING_US)
+    assert roles_of({"g": (0,), "h": (1,)}, {}, stages, computing, "", {}) == {}
+    assert roles_of({"g": (0, 2), "h": (1, 3)}, {}, stages, computing, "", {}) == {"g": "tensor", "h": "tensor"}
+
+
 def test_what_serves_reduces_no_gradients():
     """Without a backward pass, whatever is reduced and however seldom is what sharded operators exchange."""
     seldom = {0: exchanges(layers("allreduce", 8000, 24000))}

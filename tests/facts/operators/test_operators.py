@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -201,6 +202,22 @@ def test_sums_over_the_profile_are_divided_by_its_steps(tmp_path: Path) -> None:
     for file in (*path.rglob("kernel_details.csv"), *path.rglob("trace_view.json")):
         file.unlink()
     assert measured(path).facts.value("operator_type.time_us", subject) == pytest.approx(expected, rel=0.01)
+
+
+def test_a_statistic_of_fewer_calls_than_steps_tells_of_other_steps(tmp_path: Path) -> None:
+    """What runs in a step is counted once a step at least: a table in which nothing is comes from another run, and no
+    type of it takes a part of these steps."""
+    path = profile(tmp_path)
+    for file in (*path.rglob("kernel_details.csv"), *path.rglob("trace_view.json")):
+        file.unlink()
+    for file in path.rglob("op_statistic.csv"):
+        head, *rows = csv.reader(file.read_text().splitlines())
+        place = head.index("Count")
+        few = [[*row[:place], "1", *row[place + 1 :]] for row in rows]
+        file.write_text("\n".join(",".join(row) for row in [head, *few]) + "\n")
+    found = measured(path)
+    assert not found.facts.of("operator_type.time_us")
+    assert any("other steps" in problem.problem for problem in found.problems)
 
 
 def test_the_longest_call_of_a_type_can_be_found_in_a_viewer(tmp_path: Path) -> None:

@@ -306,3 +306,18 @@ def test_a_statistic_of_collectives_is_no_benchmark(tmp_path, operator, benchmar
     path.write_text(f"{heading}\n0,{operator},AI_CORE,480,480000,990,1000,1100,100\n", encoding="utf-8")
     report = advise([path], load_rules())
     assert (report.profile.recording == "kernel_benchmark") is benchmark
+
+
+def test_what_ranks_do_together_is_not_divided_by_their_batches(tmp_path, rules):
+    """Eight batches of a rank are an eighth of what it waits for data, and no steps of the recording of two ranks."""
+    for rank, wait in enumerate((100.0, 100.0, 9000.0)):
+        kernels = [each for n in range(8) for each in loop(["MatMul", "Add", "Mul"], 3, start=n * 10_000.0, gap=1.0)]
+        write(tmp_path / f"rank{rank}", kernels)
+        named = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "MindSpore"}}
+        fetch = {"ph": "X", "name": "Dataset::Pipeline::GetNext", "pid": 1, "tid": 1, "dur": wait}
+        fetches = [fetch | {"ts": f"{ORIGIN_US + n * 10_000 - wait:.3f}"} for n in range(8)]
+        (tmp_path / f"rank{rank}" / "trace_view.json").write_text(json.dumps([named, *fetches]))
+    report = advise([tmp_path], rules, Options(jobs=1))
+    assert report.summary.step_time_us is None
+    waits = next(f for f in report.findings if f.rule == "DATA040")
+    assert waits.subject.ranks == (2,) and waits.saving.share > 0.8

@@ -3,7 +3,7 @@
 import numpy as np
 from step_times import times
 
-from advisor.facts.step.odd_ends import following_nothing, without_short_start, without_warm_up
+from advisor.facts.step.odd_ends import following_nothing, without_open_end, without_short_start, without_warm_up
 from advisor.facts.step.times import StepTimes
 
 
@@ -52,3 +52,13 @@ def test_windows_of_a_host_that_ran_ahead_are_left_out():
     ] * 3
     device = {0: "pytorch", 1: "pytorch"}
     assert without_short_start({0: short, 1: short}, device)[0].steps == short.steps
+
+
+def test_the_last_step_of_a_rank_that_others_go_on_from_is_no_whole_step() -> None:
+    """Marks that end early leave all later work in the last step, rows that end early a part of one: either way its
+    length says nothing. Ranks that end alike keep theirs."""
+    whole = times([50, 50, 50, 50, 50], [50] * 5, [0] * 5)
+    early = StepTimes(whole.steps[:4], np.array([50.0, 50, 50, 350]) * 1000, {}, "steps")
+    kept = without_open_end({0: early, 1: whole})
+    assert {rank: one.steps for rank, one in kept.items()} == {0: early.steps[:3], 1: whole.steps}
+    assert without_open_end({0: whole, 1: whole})[0].steps == whole.steps

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.sources.database.databasesteps import steps_from_tasks
 from advisor.sources.database.dbfile import open_database
+from advisor.sources.database.kernel_database import database_frames
 from advisor.sources.discover import load_profile
 from advisor.sources.streams.kernels import load_kernels
 
@@ -77,6 +78,22 @@ def test_steps_of_the_host_cut_the_device_time(tmp_path, notes):
     assert columns["step"] == ["4", "5"]
     assert columns["computing_us"] == [3.0, 3.0]
     assert columns["preparing_us"] == [0.1, 10.0]
+
+
+def test_descriptions_that_end_early_leave_the_time_behind_them_unknown(tmp_path, notes):
+    """Tasks behind the last described kernel, on its stream and of its kind, are kernels: what looks free is not. An
+    event that is waited for is none."""
+    script = SCHEMA + (
+        "ALTER TABLE TASK ADD COLUMN streamId INTEGER; ALTER TABLE TASK ADD COLUMN taskType INTEGER;"
+        "UPDATE TASK SET streamId = 2, taskType = 2;"
+    )
+    for name, task, free in (("kernel", "(30000,31000,10,2,2)", None), ("event", "(30000,31000,10,2,7)", 11.0)):
+        path = make_database(tmp_path, f"{name}.db", f"{script} INSERT INTO TASK VALUES {task};")
+        with open_database(path) as database:
+            columns = steps_from_tasks(database, notes)
+        assert columns["free_us"] == [free]
+        lost = sum(frame["start_ns"].null_count() for frame in database_frames(path, notes))
+        assert lost == (free is None)
 
 
 def test_operator_types_and_host_interfaces_are_summed(rank_of):

@@ -100,6 +100,21 @@ def test_collectives_of_the_step_trace(tmp_path: Path) -> None:
     assert len(rows) == 3 and "disagree" in notes[0]
 
 
+def test_what_two_columns_tell_needs_no_third(tmp_path: Path) -> None:
+    """Without the point where backward ends, or one of a collective's three columns, both are still known: a tail that
+    holds communication must not be taken for a slow update."""
+    text = (
+        "step_num,start_point,total,fp_point,iteration_interval,fp_and_bp,tail,"
+        "stream_4_0_AllReduce-op7_end_point,stream_4_0_AllReduce-op7,stream_5_0_AllReduce-op8_start_point\n"
+        "1,100,1000,200,100,500,400,900,150,950\n2,1100,1000,1200,100,500,400,1900,150,1950\n"
+    )
+    phases, _ = read("step_phases", tmp_path / "t.csv", text)
+    collectives, notes = read("step_collectives", tmp_path / "t.csv", text)
+    assert phases[["bp_end_us", "end_us"]].values.tolist() == [[7.0, 11.0], [17.0, 21.0]]
+    assert collectives[["start_us", "end_us", "duration_us"]].values.tolist() == [[7.5, 9.0, 1.5], [17.5, 19.0, 1.5]]
+    assert not notes
+
+
 @pytest.mark.parametrize(("percents", "shares"), [(("25", "50"), [0.25, 0.5]), (("0.25", "0.5"), [0.25, 0.5])])
 def test_percent_of_types_is_a_share_in_either_unit(
     tmp_path: Path, percents: tuple[str, str], shares: list[float]

@@ -113,6 +113,30 @@ def test_a_file_cut_in_the_middle_gives_its_whole_rows(tmp_path: Path) -> None:
     assert found is not None and found.duration.tolist() == [300.5, 300.5]
 
 
+def test_a_file_cut_within_its_last_name_says_so(tmp_path: Path) -> None:
+    """All cells of the last row are there, and the last one ends within a character: what came after it is gone."""
+    path = tmp_path / "kernel_details.csv"
+    path.write_bytes("\n".join((HEADING, row(), row()[:-4] + "算")).encode()[:-1])
+    rank = rank_of(path)
+    found = load_kernels(rank)
+    assert found is not None and len(found) == 1
+    assert any(p.problem.startswith("is cut short") for p in rank.problems)
+
+
+def test_lines_may_end_in_three_ways(tmp_path: Path) -> None:
+    """Files that were joined from several machines; each line is a kernel."""
+    path = tmp_path / "kernel_details.csv"
+    path.write_bytes("\n".join((HEADING, row(), row() + "\r" + row(), row() + "\r", "")).encode())
+    found = load_kernels(rank_of(path))
+    assert found is not None and len(found) == 4
+
+
+def test_a_column_of_waits_without_a_number_is_told(tmp_path: Path) -> None:
+    """Where the profiler's own waits are lost, what rests on them goes without a word."""
+    _, rank = load(tmp_path, row().replace(",0,24,", ",[,24,"), row().replace(",0,24,", ",[,24,"))
+    assert any("holds no number in the column Wait Time(us)" in p.problem for p in rank.problems)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "gb18030"])
 def test_other_encodings_give_the_same_kernels(tmp_path: Path, encoding: str) -> None:
     """A spreadsheet saves UTF-16, a Windows tool a mark in front: the tolerant reader takes over."""

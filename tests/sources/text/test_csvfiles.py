@@ -105,6 +105,23 @@ def test_a_last_row_cut_short_is_left_out(tmp_path, notes):
     assert "cut short" in notes.text
 
 
+@pytest.mark.parametrize("end", [b"\xe7", b"\xe7\xae"])
+def test_a_last_row_cut_within_a_character_is_left_out(tmp_path, notes, end):
+    """All its cells are there, and the last one is not whole; a name that is whole needs no line end."""
+    whole = f"{HEADING},Stage\n1,1,2,0,2,3,算\n2,1,2,0,2,3,".encode()
+    assert read(tmp_path, whole + end, notes)["step"].tolist() == ["1"]
+    assert "cut short" in notes.text
+    assert read(tmp_path, whole + "算".encode(), notes)["step"].tolist() == ["1", "2"]
+
+
+def test_sums_of_one_name_are_nobody_s(tmp_path, notes):
+    """A table of sums has one row a name: whose two are, or of which run, nobody knows."""
+    rows = "0,acl,launch,5,1\n0,acl,launch,9,2\n0,acl,copy,7,1\n1,acl,copy,8,1\n"
+    frame = read(tmp_path, f"Device_id,Level,API Name,Time(us),Count\n{rows}", notes, TABLES["host_api"])
+    assert frame["name"].tolist() == ["copy", "copy"] and frame["total_us"].tolist() == [7.0, 8.0]
+    assert "2 rows bear the name of another row" in notes.text
+
+
 def test_rows_with_surplus_cells_are_not_shifted_into_other_columns(tmp_path, notes):
     """An unquoted comma in a name must not turn one column's number into another's."""
     frame = read(tmp_path, "Name,Size(KB),Device Type\na,b,1,NPU:0\nc,2,NPU:0\n", notes, OPERATOR_MEMORY)

@@ -1,0 +1,167 @@
+"""What accounts for a change of the step: its parts, which add up to the change, and in each part the operator types or
+collectives, which add up to the part. One way to divide the step is taken, so that nothing is counted twice; where a
+change shows (a rank, a link, a wait) is said beside the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from operator import attrgetter
+from typing import Any
+
+from advisor.compare.facts import FactTable, Key, number
+from advisor.knowledge.comparison import settings
+from advisor.model import RUN, Fact, Subject
+
+
+class Role(str, Enum):
+    """What a line of the explanation is to the others."""
+
+    PART = "part"
+    """A part of the step; all parts and the rest add up to the change."""
+    MEMBER = "member"
+    """One of those that a part consists of; all of them and their rest add up to the part's change."""
+    SEEN_AT = "seen_at"
+    """Where the part's change shows; adds up to nothing."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line, microseconds per step. `share` is of the step's own change. A `rest` is what no part or no member of
+    its part was named for."""
+
+    role: Role
+    part: str
+    fact: str
+    subject: Subject
+    before: float
+    after: float
+    share: float = 0.0
+    rest: bool = False
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+def changes(old: FactTable, new: FactTable, worth: float) -> Iterator[Change]:
+    """Parts of the step and those who account for them; nothing where the step changed by less than `worth` of
+    itself."""
+    for step, divisions in settings().steps.items():
+        before, after = old.number(step), new.number(step)
+        if not before or not after:
+            continue
+        if abs(after - before) > worth * max(before, after):
+            yield from _parts(old, new, _division(step, divisions, old, new), before, after)
+        return
+
+
+def _division(step: str, divisions: Sequence[Sequence[str]], old: FactTable, new: FactTable) -> list[str]:
+    """The parts measured on both sides, of the division that has most of them; overlapping ones divide nothing."""
+    found: list[list[str]] = [[]]
+    for parts in divisions:
+        measured = [part for part in parts if old.number(part) is not None and new.number(part) is not None]
+        sums = [
+            sum(table.number(part) or 0.0 for part in measured) / (table.number(step) or 1.0) for table in (old, new)
+        ]
+        if max(sums) <= settings().limits["overlap"]:
+            found.append(measured)
+    return max(found, key=len)
+
+
+def _parts(old: FactTable, new: FactTable, parts: Sequence[str], before: float, after: float) -> Iterator[Change]:
+    lines = [_line(Role.PART, part, part, RUN, old.number(part), new.number(part)) for part in parts]
+    lines.sort(key=lambda line: -line.difference * (after - before))
+    *lines, rest = _shared([*lines, _rest(Role.PART, "", before, after, lines)], 1.0, after - before)
+    for line in lines:
+        yield line
+        if line.share >= settings().limits["account_share"]:
+            yield from _members(line, old, new)
+            yield from _seen_at(line, old, new)
+    if parts:
+        yield rest
+
+
+def _shared(lines: Sequence[Change], whole: float, change: float) -> list[Change]:
+    """The lines with their parts of the `whole`, a share of the step's change. Where some lines fall while others rise,
+    they are parts of all that moved: no line is more than the change, nor are several together."""
+    moved = sum(abs(line.difference) for line in lines)
+    sign = 1.0 if change > 0 else -1.0
+    return [replace(line, share=whole * sign * line.difference / moved if moved else 0.0) for line in lines]
+
+
+def _members(part: Change, old: FactTable, new: FactTable) -> Iterator[Change]:
+    """The largest of those who changed as the part did, and everything else: together they are the part's change. Of
+    several ways to divide it the one that leaves least unnamed."""
+    limits = settings().limits
+    found = []
+    for way in settings().members.get(part.part, ()):
+        lines = _renamed([line for fact in way for line in _each(Role.MEMBER, part.part, fact, old, new)])
+        telling = [line for line in lines if line.difference / part.difference >= limits["account_share"]]
+        shown = sorted(telling, key=lambda line: -abs(line.difference))[: int(limits["accounts_shown"])]
+        if shown:
+            found.append([*shown, _rest(Role.MEMBER, part.part, part.before, part.after, shown)])
+    if found:
+        yield from _shared(min(found, key=lambda lines: abs(lines[-1].difference)), part.share, part.difference)
+
+
+_BEFORE, _AFTER = attrgetter("before"), attrgetter("after")
+
+
+def _renamed(lines: Sequence[Change]) -> list[Change]:
+    """The lines, those of one side alone as one: another version calls the same work by another name, and a fused
+    operator takes the place of several."""
+    of_subjects = [line for line in lines if line.subject != RUN]
+    gone, come = ([line for line in of_subjects if not side(line)] for side in (_AFTER, _BEFORE))
+    if not gone or not come:
+        return list(lines)
+    names = [", ".join(line.subject.id for line in sorted(side, key=lambda line: -line.before - line.after)[:2])
+             + (", …" if len(side) > 2 else "") for side in (gone, come)]  # fmt: skip
+    before, after = sum(line.before for line in gone), sum(line.after for line in come)
+    as_one = replace(gone[0], subject=replace(gone[0].subject, id=" → ".join(names)), before=before, after=after)
+    return [as_one, *(line for line in lines if line not in gone and line not in come)]
+
+
+def _seen_at(part: Change, old: FactTable, new: FactTable) -> Iterator[Change]:
+    """Where the part's change shows most: the link rather than all links of its rank, where they tell the same."""
+    limits = settings().limits
+    lines = [
+        line
+        for fact in settings().seen_at.get(part.part, ())
+        for line in _each(Role.SEEN_AT, part.part, fact, old, new)
+        if line.difference / part.difference >= limits["account_share"]
+    ]
+    most = max((abs(line.difference) for line in lines), default=0.0)
+    near = [line for line in lines if abs(line.difference) >= (1 - limits["fact_noise"]) * most]
+    yield from sorted(near, key=lambda line: ("*" in line.subject.id, -abs(line.difference)))[:1]
+
+
+def _each(role: Role, part: str, fact: str, old: FactTable, new: FactTable) -> Iterator[Change]:
+    before, after = old.of(fact), new.of(fact)
+    if not before or not after:
+        return
+    for key in sorted({*before, *after}):
+        subject = replace((before.get(key) or after[key]).subject, id=key[1])
+        yield _line(role, part, fact, subject, _value(before, key), _value(after, key))
+
+
+def _value(facts: Mapping[Key, Fact], key: Key) -> float | None:
+    return number(facts[key].value) if key in facts else None
+
+
+def _line(role: Role, part: str, fact: str, subject: Subject, old: Any, new: Any) -> Change:
+    """A subject that is not there on a side took no time on it."""
+    return Change(role, part, fact, subject, old or 0.0, new or 0.0)
+
+
+def _rest(role: Role, part: str, before: float, after: float, named: Sequence[Change]) -> Change:
+    before -= sum(line.before for line in named)
+    after -= sum(line.after for line in named)
+    return Change(role, part, "", RUN, before, after, rest=True)
+
+
+def is_rounding(change: Change) -> bool:
+    """A line too small to speak of."""
+    return change.role is not Role.SEEN_AT and abs(change.share) < settings().limits["least_rest"]
