@@ -24,6 +24,12 @@ _FRAME = re.compile(
 _LAUNCH = re.compile(r"^(Node|AscendCL|Runtime|CANN)@\w*launch\w*$|(^|::)KernelLaunch(::|$)", re.IGNORECASE)
 """Launching itself: a host that is stopped in it does nothing else meanwhile that could be taken away."""
 
+_WAITS = re.compile(
+    r"(^|/)(queue|selectors|socket|connection|synchronize|popen_\w+|asyncio/\w+)\.py\(\d+\): \w+$"
+    r"|^<built-in (method|function) (acquire|sleep|select|poll|epoll|recv|recv_into|wait|waitpid|read)( of .*)?>$"
+)
+"""Waiting for somebody else: what it is for tells the function around it."""
+
 
 class Owners:
     """Who owns the idle stretches of one rank: `running` are the disjoint, sorted times in which its device ran, of
@@ -33,7 +39,8 @@ class Owners:
         self._host = trace.host
         self._running = running
         self._usual = measure(running) / max(high - low, 1)
-        self._frames = np.array([bool(_FRAME.search(n) or _LAUNCH.search(n)) for n in trace.host.names], bool)
+        nobodys = (_FRAME, _LAUNCH, _WAITS)
+        self._frames = np.array([any(one.search(name) for one in nobodys) for name in trace.host.names], bool)
 
     def of(self, start: int, end: int) -> tuple[str | None, float]:
         """The most specific event that covers half of a stretch and does little else, and how much of the stretch it

@@ -33,6 +33,13 @@ def test_the_owner_is_the_most_specific_event() -> None:
     assert found.of(2_000_000, 3_000_000)[0] == ""
 
 
+def test_who_waits_is_told_by_what_it_waits_for() -> None:
+    """Taking a batch from a queue is no work that could be taken away: the function that asks for it says why."""
+    asks = ("vllm/v1/engine/core.py(641): _process_input_queue", 0, 1000)
+    waits = (("queue.py(154): get", 10, 990), ("<built-in method acquire of _thread.lock object at 0x7f>", 20, 980))
+    assert owners(asks, *waits).of(0, 1_000_000)[0] == asks[0]
+
+
 def test_an_owner_answers_for_what_it_covers_of_a_stretch() -> None:
     """A function that fills two thirds of a stretch leaves the rest of it to whatever follows."""
     assert owners(("schedule", 0, 600), ("prepare", 600, 900)).of(0, 900_000) == ("schedule", 600.0)
