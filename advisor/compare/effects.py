@@ -76,10 +76,15 @@ def _costs(finding: Finding | None) -> float:
 
 def _there(finding: Finding, other: FactTable) -> float:
     """The part of what the finding measured that was there on the other side as well: a cause that crosses a limit by a
-    little has changed by a little."""
-    times = [e for e in finding.evidence if e.fact.endswith(("_us", "_share")) and number(e.value)]
-    parts = [(other.number(e.fact, e.subject) or 0.0) / (number(e.value) or 1.0) for e in times[:1]]
-    return min(max(parts[0], 0.0), 1.0) if parts else 0.0
+    little has changed by a little. Of its measures the one that tells what it costs."""
+    told = finding.saving or finding.at_stake
+    costs = {"_us": told.us, "_share": told.share} if told is not None else {}
+    found = [
+        (abs(value / cost - 1), (other.number(evidence.fact, evidence.subject) or 0.0) / value)
+        for evidence in finding.evidence for ending, cost in costs.items()
+        if evidence.fact.endswith(ending) and cost and (value := number(evidence.value))
+    ]  # fmt: skip
+    return min(max(min(found)[1], 0.0), 1.0) if found else 0.0
 
 
 def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:

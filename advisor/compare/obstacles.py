@@ -81,9 +81,15 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     if before and after and before != after:
         yield from _differs("device", *show_apart(before, after, "mhz"), True)
     yield from _shapes(old, new)
-    a, b = old.number("operators.kernel_count"), new.number("operators.kernel_count")
+    a, b = (_operators(table) for table in (old, new))
     if a and b and abs(b - a) > settings().limits["least_change"] * max(a, b):
         yield from _differs("kernels", *show_apart(a, b, "count"), False)
+
+
+def _operators(table: FactTable) -> float | None:
+    """Kernels of a step, collectives left out: how gradients are packed is no other work."""
+    kernels = table.number("operators.kernel_count")
+    return kernels and kernels - (table.number("communication.count") or 0.0)
 
 
 def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
@@ -99,14 +105,15 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     times = old.of("operator_type.time_us")
     weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
     total, limit = sum(weights.values()), settings().limits["shape_change"]
-    by_factor: dict[float, list[Key]] = {}
-    for key in sorted(weights):
-        a, b = _leading(before[key].value), _leading(after[key].value)
-        if a and b and a != b:
-            by_factor.setdefault(round(b / a, 3), []).append(key)
     means = [table.of("operator_type.average_us") for table in (old, new)]
-    others = [key for key in weights if before[key].value != after[key].value and not _as_long(key, *means)]
-    changed = sorted(others, key=lambda key: -weights[key])
+    others = [key for key in sorted(weights) if before[key].value != after[key].value]
+    by_factor: dict[float, list[Key]] = {}
+    for key in others:
+        a, b = _leading(before[key].value), _leading(after[key].value)
+        slight = a and b and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
+        if a and b and a != b and (slight or not _as_long(key, *means)):
+            by_factor.setdefault(round(b / a, 3), []).append(key)
+    changed = sorted((key for key in others if not _as_long(key, *means)), key=lambda key: -weights[key])
     few = min(2, len(weights))
     for factor, keys in by_factor.items():
         if sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:

@@ -19,6 +19,7 @@ from advisor.model import (
     Check,
     Confidence,
     Direction,
+    Evidence,
     Fact,
     Finding,
     Outcome,
@@ -334,6 +335,20 @@ def test_the_other_way_round_the_causes_are_the_same(reports, pair):
     assert lines[0] == pytest.approx(lines[1])
 
 
+@given(st.floats(0.0, 1.0), st.floats(1.0, 500.0))
+def test_what_was_there_before_is_not_what_changed(there, costs):
+    """A cause that crosses its limit by a little accounts for the little that it grew by, and never for more than the
+    change."""
+    measured = Evidence("rank.lateness_us", costs, "us")
+    new = replace(finding("slow-compute-rank", saving=costs), evidence=(measured,))
+    before = report({"step.time_us": 1000.0, "rank.lateness_us": there * costs})
+    after = report({"step.time_us": 1200.0, "rank.lateness_us": costs}, (new,))
+    attributed = sum(cause.us for cause in compare(before, after).causes)
+    assert attributed <= min((1 - there) * costs, 200.0) + 1e-6
+    if (1 - there) * costs >= 20.1:
+        assert attributed == pytest.approx(min((1 - there) * costs, 200.0))
+
+
 def test_renamed_operators_are_one_line():
     """Another version calls the same work by another name: that is no change of thousands of percent."""
     names = (("MatMulV2", 4000.0), ("Add", 500.0)), (("MatMulV3", 4300.0), ("Add", 500.0))
@@ -347,6 +362,21 @@ def test_renamed_operators_are_one_line():
         ("run", 300.0),
         ("MatMulV2 → MatMulV3", 300.0),
     ]
+
+
+def test_more_calls_of_the_same_shapes_are_more_work_and_no_other_shapes():
+    """Two more layers: which of two shapes is costliest changes by itself, and the number of kernels says why."""
+    sides = []
+    for shapes, kernels, average in (("1024,2048;2048,5632", 170.0, 77.0), ("2048,1024;1024,5632", 222.0, 75.0)):
+        side = report({"step.time_us": 60 * kernels, "operators.kernel_count": kernels, "communication.count": 6.0})
+        types = [
+            Fact(f"operator_type.{name}", Subject("operator_type", operator), value)
+            for operator in ("MatMulV2", "MatMulV3")
+            for name, value in (("shapes", shapes), ("average_us", average), ("time_us", 30 * kernels))
+        ]
+        sides.append(replace(side, facts=(*side.facts, *types)))
+    told = [(other.what, other.before, other.after) for other in compare(*sides).obstacles]
+    assert told == [("kernels", "164", "216")]
 
 
 def test_runs_that_cannot_be_compared_resolve_nothing():

@@ -54,7 +54,7 @@ def _change(metric: Metric, lang: str) -> str:
     if not metric.moved:
         return word(lang, "comparison.within_noise")
     if metric.change is None:
-        return _value(metric.after, metric.unit)
+        return signed(metric.after, metric.unit)
     return signed(metric.change, "ratio")
 
 
