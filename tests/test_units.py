@@ -54,3 +54,15 @@ def test_a_difference_has_its_sign():
     """Faster and slower look alike without it."""
     assert signed(-0.043, "ratio") == f"−4.3{NBSP}%"
     assert signed(1200.0, "us") == f"+1.2{NBSP}ms"
+
+
+def test_a_change_by_many_times_is_told_as_how_many_times_as_much():
+    """ "+54 ×" beside a time that is 55 times as long misleads; a minus is the sign, not a hyphen."""
+    assert signed(54.0, "ratio") == "×\u00a055"
+    assert signed(0.5, "ratio") == "+50\u00a0%"
+    assert show(-25.4, "us", 3) == "−25.4\u00a0µs"
+
+
+def test_what_no_digits_tell_apart_takes_no_more_than_usual():
+    """A run and its twin in a database differ behind the sixth digit."""
+    assert show_apart(11935.9, 11935.90001, "us", 3) == ("11.9\u00a0ms", "11.9\u00a0ms")

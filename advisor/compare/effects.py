@@ -10,17 +10,17 @@ from advisor.compare.facts import FactTable, Key, key_of, number
 from advisor.compare.model import Cause, Effect, Matched, Metric
 from advisor.engine.concluding.joint import is_promise
 from advisor.knowledge.comparison import settings
-from advisor.model import SUBJECT_KINDS, Check, Direction, Finding, Outcome, Remedy, Report, Value
+from advisor.model import SUBJECT_KINDS, Check, Direction, Finding, Outcome, Remedy, Report, Role, Value
 
 _JUDGED = (Outcome.PASS, Outcome.FAIL)
 _LIMIT = re.compile(r"^\s*(<=|>=|=|<|>|≤|≥)\s*(.+?)\s*$")
 
 
-def match_findings(before: Report, after: Report) -> Iterator[Matched]:
+def match_findings(before: Report, after: Report, comparable: bool = True) -> Iterator[Matched]:
     """Every verdict about a subject, on whichever side it was reached: remaining, resolved, unjudged, new.
 
     Resolved means that a rule which reaches the verdict was judged afterwards and did not; a rule without data has
-    resolved nothing.
+    resolved nothing, and where the two sides are no runs of one training, nothing is.
     """
     old, new = _by_key(before), _by_key(after)
     checks = {check.rule: check for check in after.checked}
@@ -28,12 +28,13 @@ def match_findings(before: Report, after: Report) -> Iterator[Matched]:
         if key in new:
             yield Matched("remaining", finding.verdict, finding.subject, finding, new[key])
             continue
-        reason = _unjudged(checks.get(finding.rule))
+        reason = _unjudged(checks.get(finding.rule)) if comparable else NOT_COMPARABLE
         state = "unjudged" if reason else "resolved"
         yield Matched(state, finding.verdict, finding.subject, finding, None, reason)
     for key, finding in new.items():
         if key not in old:
-            reason = _unjudged(next((c for c in before.checked if c.rule == finding.rule), None))
+            check = next((c for c in before.checked if c.rule == finding.rule), None)
+            reason = _unjudged(check) if comparable else NOT_COMPARABLE
             yield Matched("new", finding.verdict, finding.subject, None, finding, reason)
 
 
@@ -65,18 +66,25 @@ def causes(matched: Sequence[Matched], old: FactTable, new: FactTable, step: Met
 
 
 def _costs(finding: Finding | None) -> float:
-    """What the step is longer by for this cause, once those above it are repaired; nothing for symptoms."""
-    if finding is None or not is_promise(finding) or finding.saving is None:
+    """What the step is longer by for this cause, once those above it are repaired, or what it loses there where nobody
+    knows what a remedy gives; nothing for symptoms."""
+    if finding is None or not (is_promise(finding) or finding.role == Role.ROOT_CAUSE):
         return 0.0
-    return finding.saving.us if finding.saving.after_others_us is None else finding.saving.after_others_us
+    after = finding.saving.after_others_us if finding.saving is not None else None
+    return finding.weight_us if after is None else after
 
 
 def _there(finding: Finding, other: FactTable) -> float:
     """The part of what the finding measured that was there on the other side as well: a cause that crosses a limit by a
-    little has changed by a little."""
-    times = [e for e in finding.evidence if e.fact.endswith(("_us", "_share")) and number(e.value)]
-    parts = [(other.number(e.fact, e.subject) or 0.0) / (number(e.value) or 1.0) for e in times[:1]]
-    return min(max(parts[0], 0.0), 1.0) if parts else 0.0
+    little has changed by a little. Of its measures the one that tells what it costs."""
+    told = finding.saving or finding.at_stake
+    costs = {"_us": told.us, "_share": told.share} if told is not None else {}
+    found = [
+        (abs(value / cost - 1), (other.number(evidence.fact, evidence.subject) or 0.0) / value)
+        for evidence in finding.evidence for ending, cost in costs.items()
+        if evidence.fact.endswith(ending) and cost and (value := number(evidence.value))
+    ]  # fmt: skip
+    return min(max(min(found)[1], 0.0), 1.0) if found else 0.0
 
 
 def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
@@ -88,6 +96,8 @@ def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
 
 NOT_RUN = "the rule was not run"
 """Why a rule that the other side did not have said nothing."""
+NOT_COMPARABLE = "the two cannot be compared"
+"""Why nothing is said of a finding that the other side of another kind of run does not have."""
 
 
 def _unjudged(check: Check | None) -> str:
@@ -119,7 +129,7 @@ def _effect(
     assert remedy.verify is not None
     name, expect = _own(remedy.verify.fact, finding.subject.kind, units), remedy.verify.expect
     unit = units.get(name, "")
-    a, b = old.value(name, finding.subject), _after(name, finding, old, new)
+    a, b = old.value(name, finding.subject), _after(name, finding, old, new, step is not None)
     if step is None and finding.direction != Direction.EVIDENCE:
         return Effect(finding, remedy, name, unit, expect, a, b, "unmeasured")
     outcome = judge_expectation(expect, a, b, _noise(unit, step))
@@ -132,7 +142,7 @@ def _effect(
 def _applied(remedy: str, finding: Finding, old: FactTable, new: FactTable) -> bool | None:
     """Whether the profiles show that the remedy was applied; None where nothing that is recorded could."""
     signs = settings().signs.get(remedy, ())
-    pairs = [(old.value(name, finding.subject), _after(name, finding, old, new)) for name in signs]
+    pairs = [(old.value(name, finding.subject), _after(name, finding, old, new, True)) for name in signs]
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
     if not known:
         return None
@@ -171,11 +181,12 @@ def _own(name: str, kind: str, units: dict[str, str]) -> str:
     return own if prefix != kind and prefix in SUBJECT_KINDS and prefix != "run" and own in units else name
 
 
-def _after(name: str, finding: Finding, old: FactTable, new: FactTable) -> Value | None:
+def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparable: bool) -> Value | None:
     """The fact afterwards. A subject that had time and is gone where the others of its kind were measured takes
-    none any more: a removed operator, a collective that no longer happens."""
+    none any more: a removed operator, a collective that no longer happens. A run of another kind may name it otherwise.
+    """
     key = key_of(finding.subject)
-    if key in old.of(name) and key not in new.of(name):
+    if comparable and key in old.of(name) and key not in new.of(name):
         siblings = [k for k in new.of(name) if k[0] == key[0]]
         return 0.0 if siblings and number(old.of(name)[key].value) is not None else None
     return new.value(name, finding.subject)

@@ -9,7 +9,7 @@ from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
 from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
-from advisor.model import ProfileInfo, Text, Value
+from advisor.model import Fact, ProfileInfo, Text, Value
 
 
 def obstacles(before: ProfileInfo, after: ProfileInfo, old: FactTable, new: FactTable) -> Iterator[Obstacle]:
@@ -81,6 +81,15 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     if before and after and before != after:
         yield from _differs("device", *show_apart(before, after, "mhz"), True)
     yield from _shapes(old, new)
+    a, b = (_operators(table) for table in (old, new))
+    if a and b and abs(b - a) > settings().limits["least_change"] * max(a, b):
+        yield from _differs("kernels", *show_apart(a, b, "count"), False)
+
+
+def _operators(table: FactTable) -> float | None:
+    """Kernels of a step, collectives left out: how gradients are packed is no other work."""
+    kernels = table.number("operators.kernel_count")
+    return kernels and kernels - (table.number("communication.count") or 0.0)
 
 
 def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
@@ -91,17 +100,20 @@ def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
 def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     """Another batch: the leading dimension of most operators' inputs has changed by one and the same factor. Else other
     shapes, where most operators' inputs changed. One type among several does not tell: which of its kernels is the
-    costliest may change by itself."""
+    costliest may change by itself, and where they are the same calls, the mean one takes as long as before."""
     before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
     times = old.of("operator_type.time_us")
     weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
     total, limit = sum(weights.values()), settings().limits["shape_change"]
+    means = [table.of("operator_type.average_us") for table in (old, new)]
+    others = [key for key in sorted(weights) if before[key].value != after[key].value]
     by_factor: dict[float, list[Key]] = {}
-    for key in sorted(weights):
+    for key in others:
         a, b = _leading(before[key].value), _leading(after[key].value)
-        if a and b and a != b:
+        slight = a and b and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
+        if a and b and a != b and (slight or not _as_long(key, *means)):
             by_factor.setdefault(round(b / a, 3), []).append(key)
-    changed = sorted((key for key in weights if before[key].value != after[key].value), key=lambda key: -weights[key])
+    changed = sorted((key for key in others if not _as_long(key, *means)), key=lambda key: -weights[key])
     few = min(2, len(weights))
     for factor, keys in by_factor.items():
         if sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
@@ -110,6 +122,12 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     if changed and sum(weights[key] for key in changed) >= limit * total and len(changed) >= few:
         was, now = (f"{changed[0][1]} {shapes[changed[0]].value}" for shapes in (before, after))
         yield Obstacle("shapes", was, now, False, _why("shapes"))
+
+
+def _as_long(key: Key, old: Mapping[Key, Fact], new: Mapping[Key, Fact]) -> bool:
+    """Whether a mean call takes as long on both sides."""
+    a, b = (number(side[key].value) if key in side else None for side in (old, new))
+    return a is not None and b is not None and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
 
 
 def _leading(shapes: Value) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from json import JSONDecodeError
 from pathlib import Path
@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 from advisor.basics.errors import UsageError
 from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
-from advisor.compare.changes import changes
+from advisor.compare.changes import Change, Role, changes
 from advisor.compare.effects import causes, effects, match_findings
 from advisor.compare.facts import FactTable
 from advisor.compare.metrics import metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
-from advisor.engine.concluding.summary import named
+from advisor.engine.concluding.summary import about, named
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts
+from advisor.knowledge.fact_titles import fact_titles
 from advisor.knowledge.words import both
-from advisor.model import Report, Text
+from advisor.model import RUN, Report, Text
 
 if TYPE_CHECKING:
     from advisor.pipeline import Options
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _STEP = ("step.time_us", "data.step_us")
 """How long a step takes: on the device, or where only the host was recorded, from batch to batch."""
+_MOST = 0.5
+"""Most of a change is more than this part of it."""
 
 
 def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] | None = None) -> Comparison:
@@ -42,17 +45,18 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     between = tuple(obstacles(before.profile, after.profile, old, new))
     comparable = not any(obstacle.blocks for obstacle in between)
     found = tuple(metrics(old, new, catalogue))
-    matched = tuple(match_findings(before, after))
+    matched = tuple(match_findings(before, after, comparable))
     step = next((m for name in _STEP for m in found if m.fact == name and m.before and m.after), None)
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
     behind = tuple(causes(matched, old, new, usable)) if usable is not None else ()
+    where = tuple(changes(old, new, usable.noise)) if usable is not None else ()
     return Comparison(
         before=before.profile,
         after=after.profile,
         comparable=comparable,
-        headline=_headline(outcome, step, matched, between, behind),
+        headline=_headline(outcome, step, matched, between, behind, where),
         outcome=outcome,
         obstacles=between,
         metrics=found,
@@ -60,7 +64,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         effects=tuple(effects(before, old, new, units, usable)),
         causes=behind,
         unattributed_us=_unattributed(usable, behind),
-        accounts=tuple(changes(old, new, usable.noise)) if usable is not None else (),
+        accounts=where,
     )
 
 
@@ -81,16 +85,13 @@ def _outcome(step: Metric | None, comparable: bool) -> str:
 
 
 def _headline(
-    outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle], behind: Sequence[Cause]
-) -> Text:
+    outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle],
+    behind: Sequence[Cause], where: Sequence[Change],
+) -> Text:  # fmt: skip
     counts = {state: sum(m.state == state for m in matched) for state in ("resolved", "remaining", "new", "unjudged")}
     said = both("comparison.counts_unjudged" if counts["unjudged"] else "comparison.counts", **counts)
     if outcome == "incomparable":
-        blocking = [
-            both("comparison.blocking", what=both(f"differences.{o.what}"), before=o.before, after=o.after)
-            for o in between
-            if o.blocks
-        ]
+        blocking = [_differing(other) for other in between if other.blocks]
         listed = reduce(lambda first, second: both("comparison.and", first=first, second=second), blocking)
         return both("comparison.headline_incomparable", obstacles=listed, counts=said)
     if step is None or step.before is None or step.after is None:
@@ -101,9 +102,28 @@ def _headline(
     )  # fmt: skip
     for cause in behind[:1]:
         said = both("comparison.headline_cause", first=said, cause=named(cause.finding), change=signed(cause.us, "us"))
+    whole = step.after - step.before
+    known = sum(cause.us for cause in behind if cause.finding.saving is not None)
+    if abs(whole - known) > _MOST * abs(whole):
+        for place, line in _places(where):
+            said = both("comparison.headline_place", first=said, place=place, change=signed(line.difference, "us"))
     for other in between if step.moved else ():
-        said = both("comparison.headline_besides", first=said, what=both(f"differences.{other.what}"), why=other.why)
+        said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
     return said
+
+
+def _differing(other: Obstacle) -> Text:
+    what = both(f"differences.{other.what}")
+    return both("comparison.blocking", what=what, before=other.before, after=other.after)
+
+
+def _places(where: Sequence[Change]) -> Iterator[tuple[Text, Change]]:
+    """Where most of the change stands: a part of the step, or who of it has most of the change."""
+    told = [line for line in where if line.role is not Role.SEEN_AT and not line.rest and line.share > _MOST]
+    for line in told[:2][-1:]:
+        of = fact_titles().get(line.fact if line.subject == RUN else line.part)
+        if of is not None:
+            yield about(of, line.subject), line
 
 
 def read_report(path: str, rules: RuleSet, options: Options | None = None) -> Report:

@@ -161,13 +161,14 @@ def _unpack(archive: Path, folder: Path, place: str, problems: list[Problem], bu
     archive are unpacked where nothing else is in it, those in them are not."""
     target = _new_folder(folder, archive.name)
     writer = _fill(archive, target, place, problems, budget)
-    inside = list(target.iterdir())
-    found = inside[0] if len(inside) == 1 and inside[0].is_dir() else target
+    found = _lifted(target)
     packed = _archives_in(found)
     given = 0
     for path in packed:
         try:
-            _fill(path, _new_folder(found, path.name), f"{place}: {path.name}", problems, budget)
+            target = _new_folder(found, path.name)
+            _fill(path, target, f"{place}: {path.name}", problems, budget)
+            _lifted(target)
             given += 1
         except _Damaged as error:
             problems.append(Problem(f"{place}: {path.name}", error.message))
@@ -175,6 +176,19 @@ def _unpack(archive: Path, folder: Path, place: str, problems: list[Problem], bu
     if packed and not given:
         raise _Damaged("none of its archives can be unpacked", place=place)
     log.info("%s: %d files, %d bytes unpacked", place, writer.files, budget.taken)
+    return found
+
+
+def _lifted(target: Path) -> Path:
+    """The only folder of an archive in place of the folder it was unpacked to, else that one: an archive that is named
+    like the rank folder it holds makes no rank folder of its own."""
+    inside, shell = list(target.iterdir()), target.with_name(f".{target.name[: _LONGEST_NAME - 1]}")
+    if len(inside) != 1 or not inside[0].is_dir() or shell.exists():
+        return target
+    target.rename(shell)
+    free = target.with_name(inside[0].name)
+    found = (shell / inside[0].name).rename(target if free.exists() else free)
+    shell.rmdir()
     return found
 
 

@@ -226,8 +226,9 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
         merged.append(captures[0])
     unknown = with_one_collection(_without_copies(unknown, profile), _shown, merged)
     unknown = without_earlier(unknown, _shown)
+    of_number = {rank.rank: rank for rank in merged}
     for number, extra in analysed.items():
-        own = next((rank for rank in merged if rank.rank == number), None)
+        own = of_number.get(number)
         if own is None and not (len(unknown) == 1 and len(analysed) == 1):
             merged.append(extra)
             continue

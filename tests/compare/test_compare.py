@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from advisor.model import (
     Check,
     Confidence,
     Direction,
+    Evidence,
     Fact,
     Finding,
     Outcome,
@@ -278,6 +280,118 @@ def test_profiles_are_compared_from_end_to_end(profiles):
     kept = [e for e in comparison.effects if e.finding.verdict == "slow-compute-rank"]
     assert kept and all(e.outcome == "moved" and e.gained_us is None for e in kept)  # a swapped card leaves no sign
     assert comparison.unattributed_us == pytest.approx(0, abs=0.1 * abs(change))
+
+
+def _attributed(comparison):
+    """The change of the step, and what of it is attributed to causes."""
+    step = comparison.metric("step.time_us")
+    return step.after - step.before, sum(cause.us for cause in comparison.causes)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Reports on one training, healthy twice, and with one fault or two."""
+    from advisor.api import load_rules
+    from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+    rules, base = load_rules(), tmp_path_factory.mktemp("reports")
+    slow, link = Fault("slow_compute", 2, 0.4), Fault("slow_link", (0, 1), 9.0)
+    told = {"healthy": (), "again": (), "slow": (slow,), "link": (link,), "data": (Fault("slow_storage", 0, 0.5),),
+            "two": (slow, Fault("slow_host", 5, 0.6))}  # fmt: skip
+    found = {}
+    for seed, (name, faults) in enumerate(told.items()):
+        write_profile(simulate(Scenario(data=8, layers=2, seed=seed, faults=faults)), base / name)
+        found[name] = read_report(str(base / name), rules)
+    return found
+
+
+def test_two_runs_of_one_program_differ_by_no_cause(reports):
+    """A run against itself or another one of its kind accuses nobody."""
+    for other in ("healthy", "again"):
+        comparison = compare(reports["healthy"], reports[other])
+        assert (comparison.outcome, comparison.causes, comparison.accounts) == ("same", (), ())
+
+
+@pytest.mark.parametrize("fault", ["slow", "link", "data", "two"])
+def test_what_was_injected_accounts_for_the_difference(reports, fault):
+    """One cause, or two that hide each other: the change is theirs within a tenth, and never more than it is."""
+    comparison = compare(reports["healthy"], reports[fault])
+    change, attributed = _attributed(comparison)
+    assert change > 0 and attributed == pytest.approx(change, rel=0.1)
+    assert attributed <= change * (1 + 1e-9)
+    assert len(comparison.causes) == (2 if fault == "two" else 1)
+
+
+@pytest.mark.parametrize("pair", list(combinations(("healthy", "slow", "link", "data", "two"), 2)))
+def test_the_other_way_round_the_causes_are_the_same(reports, pair):
+    """What came on the way there goes on the way back, and each line of the step's account changes its sign."""
+    there, back = (compare(*(reports[name] for name in order)) for order in (pair, pair[::-1]))
+    mirrored = {"new": "resolved", "resolved": "new", "remaining": "remaining"}
+    told = [[(mirrored[c.state], c.finding.verdict, c.finding.subject, -c.us) for c in there.causes],
+            [(c.state, c.finding.verdict, c.finding.subject, c.us) for c in back.causes]]  # fmt: skip
+    assert told[0] == told[1]
+    lines = [{(line.role, line.part, line.fact, line.subject): sign * line.difference for line in side.accounts}
+             for side, sign in ((there, 1), (back, -1))]  # fmt: skip
+    assert lines[0] == pytest.approx(lines[1])
+
+
+@given(st.floats(0.0, 1.0), st.floats(1.0, 500.0))
+def test_what_was_there_before_is_not_what_changed(there, costs):
+    """A cause that crosses its limit by a little accounts for the little that it grew by, and never for more than the
+    change."""
+    measured = Evidence("rank.lateness_us", costs, "us")
+    new = replace(finding("slow-compute-rank", saving=costs), evidence=(measured,))
+    before = report({"step.time_us": 1000.0, "rank.lateness_us": there * costs})
+    after = report({"step.time_us": 1200.0, "rank.lateness_us": costs}, (new,))
+    attributed = sum(cause.us for cause in compare(before, after).causes)
+    assert attributed <= min((1 - there) * costs, 200.0) + 1e-6
+    if (1 - there) * costs >= 20.1:
+        assert attributed == pytest.approx(min((1 - there) * costs, 200.0))
+
+
+def test_renamed_operators_are_one_line():
+    """Another version calls the same work by another name: that is no change of thousands of percent."""
+    names = (("MatMulV2", 4000.0), ("Add", 500.0)), (("MatMulV3", 4300.0), ("Add", 500.0))
+    sides = []
+    for step, told in zip((5000.0, 5300.0), names, strict=True):
+        types = [Fact("operator_type.time_us", Subject("operator_type", name), us) for name, us in told]
+        side = report({"step.time_us": step, "step.computing_us": step - 500})
+        sides.append(replace(side, facts=(*side.facts, *types)))
+    lines = compare(*sides).accounts
+    assert [(line.subject.id, line.difference) for line in lines[:2]] == [
+        ("run", 300.0),
+        ("MatMulV2 → MatMulV3", 300.0),
+    ]
+
+
+def test_more_calls_of_the_same_shapes_are_more_work_and_no_other_shapes():
+    """Two more layers: which of two shapes is costliest changes by itself, and the number of kernels says why."""
+    sides = []
+    for shapes, kernels, average in (("1024,2048;2048,5632", 170.0, 77.0), ("2048,1024;1024,5632", 222.0, 75.0)):
+        side = report({"step.time_us": 60 * kernels, "operators.kernel_count": kernels, "communication.count": 6.0})
+        types = [
+            Fact(f"operator_type.{name}", Subject("operator_type", operator), value)
+            for operator in ("MatMulV2", "MatMulV3")
+            for name, value in (("shapes", shapes), ("average_us", average), ("time_us", 30 * kernels))
+        ]
+        sides.append(replace(side, facts=(*side.facts, *types)))
+    told = [(other.what, other.before, other.after) for other in compare(*sides).obstacles]
+    assert told == [("kernels", "164", "216")]
+
+
+def test_runs_that_cannot_be_compared_resolve_nothing():
+    """At another profiler level operators have other names: none of them is gone, and none takes no time."""
+    verify = Verify("operator_type.time_us", "falls")
+    told = finding("hot-operator", Subject("operator_type", "MatMulV2"), verify=verify)
+    sides = []
+    for level, name, found in (("Level1", "MatMulV2", (told,)), ("Level0", "aclnnMatmul_MatMulV2", ())):
+        side = report({"step.time_us": 100.0, "collection.level": level}, found)
+        sides.append(
+            replace(side, facts=(*side.facts, Fact("operator_type.time_us", Subject("operator_type", name), 9.0)))
+        )
+    comparison = compare(*sides)
+    assert [match.state for match in comparison.findings] == ["unjudged"]
+    assert comparison.effects[0].after is None
 
 
 def test_the_command_takes_profiles_and_reports_alike(profiles, tmp_path):

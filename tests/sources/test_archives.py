@@ -84,10 +84,12 @@ def test_an_archive_is_judged_like_its_folder(tmp_path, capsys, kind):
 
 
 def packed_ranks(folder: Path) -> Path:
-    """A folder that holds each rank of the example as an archive of its own, their names written on Windows."""
+    """A folder that holds each rank of the example as an archive of its own, their names written on Windows: every
+    second one named like the folder it holds."""
     folder.mkdir()
     for number, rank in enumerate(sorted(EXAMPLE.glob("*_ascend_ms"))):
-        with zipfile.ZipFile(folder / f"rank{number}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        name = f"rank{number}.zip" if number % 2 else f"{rank.name}.zip"
+        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(path for path in rank.rglob("*") if path.is_file()):
                 entry = zipfile.ZipInfo(path.name)
                 entry.filename = str(path.relative_to(EXAMPLE)).replace("/", "\\")

@@ -157,6 +157,23 @@ def test_raw_data_that_nothing_parsed_is_told_as_such(tmp_path):
     assert rank.device == "0"
 
 
+@pytest.mark.parametrize("parsed", [False, True])
+def test_what_msprof_exported_stands_for_what_the_framework_did_not_parse(tmp_path, parsed):
+    """Tables and timeline of the export are the recording where there is no other; beside the framework's own, its
+    timeline is a poorer one of the same."""
+    root = tmp_path / "a_1_20250101000000000_ascend_pt"
+    output = root / "PROF_000001_2025_ABC/mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    (output / "op_summary_20250101000000.csv").write_text("Op Name,Task Duration(us)\na,1\n")
+    (output / "msprof_20250101000000.json").write_text("[]")
+    if parsed:
+        (root / "ASCEND_PROFILER_OUTPUT").mkdir()
+        (root / "ASCEND_PROFILER_OUTPUT/step_trace_time.csv").write_text("Step,Computing,Free\n1,2,3\n")
+    rank = load_profile([tmp_path]).ranks[0]
+    assert not rank.unparsed and "kernels" in rank.tables
+    assert ("trace" in rank.tables) is not parsed
+
+
 def test_an_export_of_msprof_is_a_rank_and_only_its_newest_files_count(tmp_path):
     """A second export leaves files of both times in one folder; the first ones are stale."""
     output = tmp_path / "PROF_1_2_A/mindstudio_profiler_output"

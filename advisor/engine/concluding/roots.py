@@ -119,10 +119,12 @@ def _outweighs(cause: Finding, symptom: Finding) -> bool:
 
 
 def _stands_alone(cause: Finding, other: Finding, kind: str) -> bool:
-    """Whether the other finding is a cause that would save clearly more than this one: it is no symptom of it."""
-    if kind != "cause" or cause.saving is None or other.saving is None:
+    """Whether the other finding is a cause that would save, or shows lost, clearly more than this one: it is no symptom
+    of it."""
+    lost = other.saving or other.at_stake
+    if kind != "cause" or cause.saving is None or lost is None:
         return False
-    return other.saving.us * unowned_part(weak=True) > cause.saving.us
+    return lost.us * unowned_part(weak=True) > cause.saving.us
 
 
 class _Symptoms:

@@ -207,8 +207,13 @@ def _sentences(*said: Text) -> Text:
 
 def named(finding: Finding) -> Text:
     """The finding's title, and what it is about: "Slow ranks compute longer than their peers: rank 2"."""
-    about = _about(finding.subject)
-    return Text(*(finding.title.get(lang) + about.get(lang) for lang in LANGUAGES))
+    return about(finding.title, finding.subject)
+
+
+def about(name: Text, subject: Subject) -> Text:
+    """The name with the subject behind it; alone where that is the whole run."""
+    behind = _about(subject)
+    return Text(*(name.get(lang) + behind.get(lang) for lang in LANGUAGES))
 
 
 def _about(subject: Subject) -> Text:

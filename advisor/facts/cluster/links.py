@@ -39,7 +39,7 @@ KINDS = (
     kind("communication.main_transport", "text", "run", "what takes longest to move the bytes of all links",
          needs=_NEEDS),
     kind("communication.main_transport_share", "ratio", "run", "its part of the time of all transports",
-         formula="Σ time of its links ÷ Σ time of all", needs=_NEEDS),
+         formula="Σ over cards of its busiest link ÷ the same of all transports", needs=_NEEDS),
     kind("communication.main_transport_bytes_per_s", "bytes_per_s", "run",
          "what messages that are large enough to show its speed reach over it",
          formula="median of size ÷ time over messages from the size of knowledge_base/links.yaml", needs=_NEEDS),
@@ -181,10 +181,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _main_transport(links: Mapping[Key, Link]) -> Iterator[Fact]:
-    """Over what most of the time is spent in which data moves, and how fast it moves there."""
+    """Over what most of the time is spent in which data moves, and how fast it moves there. The links of one card move
+    their data at once: its busiest of each transport tells how long that takes."""
+    busiest: dict[tuple[int, str], float] = defaultdict(float)
+    for (card, _, transport), link in links.items():
+        busiest[card, transport] = max(busiest[card, transport], link.us)
     time: dict[str, float] = defaultdict(float)
-    for link in links.values():
-        time[link.transport] += link.us
+    for (_, transport), us in busiest.items():
+        time[transport] += us
     whole = sum(time.values())
     if not whole > 0:
         return

@@ -72,12 +72,15 @@ def _split(times: Floats) -> Mask | None:
 
 @computed
 def find(run: Run) -> SlowSteps | None:
-    """The run's slow steps; None where there are none."""
+    """The run's slow steps; None where there are none, and where of steps only the length is known: marks of a host
+    that runs ahead come at a pace of their own."""
     return _find(accounts(run), run.each(COURSE))
 
 
 def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | None:
     if balance is None or not balance.synchronous(list(range(len(balance.ranks)))):
+        return None
+    if not any(np.isfinite(part).any() for part in (balance.compute, balance.idle)):
         return None
     times = np.nanmedian(balance.time, axis=0)
     slow = _split(times)

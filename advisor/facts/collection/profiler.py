@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -12,7 +13,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.recording.kind import RECORDING
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
-from advisor.model import COLLECTION, Fact, Source
+from advisor.model import COLLECTION, Fact, Source, Subject
 from advisor.sources.base import Rank
 
 KINDS = (
@@ -34,6 +35,7 @@ KINDS = (
          needs="steps|step_phases"),
     kind("collection.step_counts_differ", "bool", "collection", "ranks recorded different steps"),
     kind("collection.settings_differ", "list", "collection", "settings in which ranks differ"),
+    kind("rank.own_settings", "list", "rank", "settings in which this rank differs from most others"),
     kind("collection.last_step_cut", "bool", "collection", "the last step was cut by the end of the collection (S49)",
          needs="steps|step_phases"),
     kind("collection.problem_count", "count", "collection", "defects met while reading the files"),
@@ -69,6 +71,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("collection.problem_count", COLLECTION, recorded)
     yield from fact("collection.bytes_per_rank", COLLECTION, max(map(_bytes, profile.ranks), default=None))
     yield from _settings(run, [s for s in profile.settings if s])
+    yield from _own_settings(run)
     yield from _steps(run)
 
 
@@ -97,6 +100,18 @@ def _bytes(rank: Rank) -> int:
         with suppress(OSError):
             total += path.stat().st_size
     return total
+
+
+def _own_settings(run: Run) -> Iterator[Fact]:
+    """A setting that one rank has alone may slow it down: what sets it apart then is the profiler, not the card."""
+    told = run.profile.settings
+    keys = sorted({key for settings in told for key in settings} - {"rank"})
+    counts = {key: Counter(repr(settings.get(key)) for settings in told) for key in keys}
+    for settings in told:
+        own = tuple(key for key in keys if 2 * counts[key][repr(settings.get(key))] < len(told))
+        if own:
+            rank = settings["rank"]
+            yield from fact("rank.own_settings", Subject("rank", str(rank), (rank,)), own, _source(run))
 
 
 def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:

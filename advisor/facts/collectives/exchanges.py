@@ -192,7 +192,7 @@ def _floats(frame: Any, column: str) -> Floats:
 
 
 def _words(frame: Any, column: str, absent: str = "") -> list[str]:
-    return list(frame[column].fillna(absent).astype(str).to_numpy(object))
+    return [cell if isinstance(cell, str) else absent for cell in frame[column].to_numpy(object)]
 
 
 Traffic = tuple[Floats, Floats, npt.NDArray[np.object_], Floats]

@@ -152,7 +152,8 @@ def _tell_tensor_from_data(
     exchanges during forward where it is tensor-parallel; gradients leave forward without a collective. Where micro-
     batches follow one another, no pause is as long as a step's forward, whatever is exchanged: what computation hides
     is no exchange of operators either. Ranks that gather in one communicator and reduce in another do both for one
-    purpose: weights and their gradients, say. Stages of a pipeline wait for each other: there the sizes tell."""
+    purpose: weights and their gradients, say. Stages of a pipeline wait for each other: there the sizes tell. Groups of
+    as many other ranks that do the same as often are for one purpose: all stages are divided alike."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -174,6 +175,14 @@ def _tell_tensor_from_data(
             inside = _moves_activations(group, len(groups[group]), exchanges)
             always = silent is not None and silent < FORWARD_SHARE and waited
             roles[group] = "tensor" if always or inside else "data"
+    alike: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for group in unnamed:
+        alike[len(groups[group]), frozenset(kinds[group].items())].append(group)
+    for same in alike.values():
+        if any(partners[g] & set(same) for g in same):
+            continue  # they divide the same ranks in two ways
+        sure = [roles[g] for g in same if g in forward] or [roles[g] for g in same]
+        roles.update(dict.fromkeys(same, "tensor" if 2 * sure.count("tensor") >= len(sure) else "data"))
     reducing = {frozenset(groups[g]): roles[g] for g in unnamed if any(kinds[g][kind] for kind in REDUCTIONS)}
     for group in unnamed:
         if set(kinds[group]) == {"allgather"}:

@@ -35,6 +35,9 @@ HOLDER = limit("interpreter_lock", "holder")
 """Processor time of an operation, as part of the step, from which it may be who holds the lock."""
 COMPUTING = limit("interpreter_lock", "computing")
 """Part of an operation's work in which it is on a processor, from which it computes; below, it sleeps."""
+PACED = limit("queueing", "paced")
+"""Part of what one thread of the pipeline needs per batch, from which a loop that waits so long is as fast as that
+thread."""
 ALIKE, ENOUGH = limit("queueing", "alike"), limit("queueing", "enough")
 """Operations whose busy time is at least this part of the busiest one's limit the step with it."""
 
@@ -214,9 +217,19 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
             wait = min(wait, step - computing)
     if step is None:
         step = device
+    if step is None and wait is not None:
+        step = _paced_by(data, wait)
     if wait is not None and step and idle is not None:
         wait = min(wait, idle * step)
     return step, wait
+
+
+def _paced_by(data: DataPipeline, wait_us: float) -> float | None:
+    """The step of a loop of which only the pipeline is known: what the slowest operation needs for a batch, as far as
+    its workers are told, where the loop waits for most of that. Shorter it cannot be."""
+    served = [op for op in data.operations.values() if op.work_us and (op.workers or op.type == "Generator")]
+    slowest = max(((op.work_us or 0.0) / op.servers / (data.produced or 1.0) for op in served), default=0.0)
+    return max(slowest, wait_us) if wait_us > PACED * slowest > 0 else None
 
 
 def _starved(data: DataPipeline, wait_us: float | None) -> float | None:

@@ -266,9 +266,11 @@ def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats,
 
 
 def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
-    """The collectives whose end may have let an event start: later than the computation before it, shortly before."""
+    """Of the collectives, in order of start, those whose end may have let an event start: later than the computation
+    before it, shortly before."""
+    end = end[: np.searchsorted(begin, start)]
     near = (end <= start + ROUNDING_US) & (start - end < RELEASE_NS / 1000)
-    return np.flatnonzero((end > computed) & near & (begin < start))
+    return np.flatnonzero((end > computed) & near)
 
 
 def _alone(begin: Floats, ends: Floats, start: float, end: float) -> bool:

@@ -88,7 +88,13 @@ KINDS = (
         needs="trace",
     ),
     kind("dispatch.kernel_us", "us", _BOTH, "mean duration of a launched kernel", needs="trace"),
-    kind("dispatch.starved_steps", "text", "run", "steps in which most kernels are starved", needs="trace"),
+    kind(
+        "dispatch.starved_steps",
+        "text",
+        "run",
+        "steps that lose to starved kernels what the mean step does, or half of it at least",
+        needs="trace",
+    ),
     kind("dispatch.linked_count", "count", _BOTH, "kernels with a link to their launch", needs="trace"),
     kind("dispatch.mode", "text", "run", "pynative or graph, as MindSpore's host events tell", needs="trace"),
 )
@@ -318,7 +324,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         keys = ("starved_share", "starved_idle_us", "starved_idle_share", "lead_median_us")
         for key, value in zip(keys, usual[:4], strict=True):
             yield from fact(f"dispatch.{key}", Subject("step", step), value, *sources, samples=int(usual[4]))
-    starved = [step for step, values_of in by_step.items() if held_by_most([v[0] for v in values_of]) > 0.5]
+    lost = {step: held_by_most([v[1] for v in values_of]) for step, values_of in by_step.items()}
+    usual_us = float(np.mean(list(lost.values()) or [0.0]))
+    starved = [step for step, us in lost.items() if us > 0 and 2 * us >= usual_us]
     shown = ", ".join(starved[:8]) + (f" and {len(starved) - 8} more" if len(starved) > 8 else "")
     yield from fact("dispatch.starved_steps", RUN, shown or None, *sources, samples=len(by_step))
     modes = [links.mode for links in found.values() if links.mode]

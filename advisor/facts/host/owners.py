@@ -24,6 +24,12 @@ _FRAME = re.compile(
 _LAUNCH = re.compile(r"^(Node|AscendCL|Runtime|CANN)@\w*launch\w*$|(^|::)KernelLaunch(::|$)", re.IGNORECASE)
 """Launching itself: a host that is stopped in it does nothing else meanwhile that could be taken away."""
 
+_WAITS = re.compile(
+    r"(^|/)(queue|selectors|socket|connection|synchronize|popen_\w+|asyncio/\w+)\.py\(\d+\): \w+$"
+    r"|^<built-in (method|function) (acquire|sleep|select|poll|epoll|recv|recv_into|wait|waitpid|read)( of .*)?>$"
+)
+"""Waiting for somebody else: what it is for tells the function around it."""
+
 
 class Owners:
     """Who owns the idle stretches of one rank: `running` are the disjoint, sorted times in which its device ran, of
@@ -33,21 +39,25 @@ class Owners:
         self._host = trace.host
         self._running = running
         self._usual = measure(running) / max(high - low, 1)
-        self._frames = np.array([bool(_FRAME.search(n) or _LAUNCH.search(n)) for n in trace.host.names], bool)
+        nobodys = (_FRAME, _LAUNCH, _WAITS)
+        self._frames = np.array([any(one.search(name) for one in nobodys) for name in trace.host.names], bool)
 
-    def of(self, start: int, end: int) -> str | None:
-        """The most specific event that covers half of a stretch and does little else: the loop around the work lasts
-        through the stretch, too, and keeps nobody waiting. Empty where there is none, None where no event at all was
-        recorded."""
+    def of(self, start: int, end: int) -> tuple[str | None, float]:
+        """The most specific event that covers half of a stretch and does little else, and how much of the stretch it
+        covers, µs: the loop around the work lasts through the stretch, too, and keeps nobody waiting. Empty where there
+        is none, None where no event at all was recorded."""
         host = self._host
         if not host.start.size:
-            return None
+            return None, 0.0
         overlap = np.minimum(host.end, end) - np.maximum(host.start, start)
         found = np.flatnonzero(overlap >= COVERS * (end - start))
         found = found[~self._frames[host.name[found]]]
         length = host.end[found] - host.start[found]
         owns = found[(overlap[found] >= COVERS * length) | self._idles(found, length)]
-        return host.names[int(host.name[owns[(host.end - host.start)[owns].argmin()]])] if owns.size else ""
+        if not owns.size:
+            return "", 0.0
+        owner = owns[(host.end - host.start)[owns].argmin()]
+        return host.names[int(host.name[owner])], float(overlap[owner]) / 1000
 
     def _idles(self, events: Ints, length: Ints) -> Mask:
         """During which of these events the device hardly ran."""

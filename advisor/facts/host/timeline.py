@@ -150,6 +150,8 @@ class Gap:
     after: str
     host: str | None = None
     """What the host did, where an event owns the stretch; empty where none does, None where none was recorded."""
+    host_us: float = 0.0
+    """How much of the stretch that event covers."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
     length = (end - start) / 1000
     long, owners = length >= LONG_US, Owners(trace, running, int(first[0]), int(last.max()))
     gaps = tuple(
-        Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "", owners.of(int(start[i]), int(end[i])))
+        Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "", *owners.of(int(start[i]), int(end[i])))
         for i in np.argsort(start - end, kind="stable")[:GAPS].tolist()
     )  # fmt: skip
     steps = len(rows)
@@ -246,9 +248,9 @@ def _gaps(
         nxt = int(np.searchsorted(kernels.start[known], end[i]))
         before = operator_name(kernels.names[kernels.name[by_end[at]]]) if at >= 0 else ""
         after = operator_name(kernels.names[kernels.name[known[nxt]]]) if nxt < known.size else ""
-        host = None if owners is None else owners.of(int(start[i]), int(end[i]))
+        host = (None, 0.0) if owners is None else owners.of(int(start[i]), int(end[i]))
         names = timeline.windows.names
-        yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, host)
+        yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, *host)
 
 
 def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
@@ -413,7 +415,7 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
     owners: dict[str, float] = defaultdict(float)
     for gap in gaps:
         if gap.host:
-            owners[gap.host] += gap.length_us
+            owners[gap.host] += gap.host_us
     if not owners and any(gap.host is not None for gap in gaps):
         yield from fact("timeline.gap_owner_share", subject, 0.0, *sources)
     if owners:

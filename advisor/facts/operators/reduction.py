@@ -44,7 +44,7 @@ from advisor.facts.operators.work import (
     slow_case,
     unaligned,
 )
-from advisor.facts.recording.counts import is_cut, types_of
+from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.limits import section
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -300,11 +300,13 @@ def _row(
     if is_conversion(name):
         ours = [i for i in range(len(kernels.names)) if name in kernels.names[i]]
         share = _framework_share(kernels, members, ours)
+    # kernels without a type are of many: that some take longer tells nothing of their shapes
+    alike = not (communication or aicpu or is_fused_exchange(name) or name == UNTYPED)
     return TypeRow(
         name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
         communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
-        None if communication or aicpu or is_fused_exchange(name) else slow_case(signatures, calls, times),
+        slow_case(signatures, calls, times) if alike else None,
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),

@@ -15,6 +15,7 @@ from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_totals
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
+from advisor.sources.streams.rank_trace import load_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,8 +79,29 @@ def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float], share: f
 
 
 def lacks_computing(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
-    """Whether the kernels of the recorded steps compute clearly less than the step table says of the same steps: then
-    rows are missing, and the table, which has seen them all, counts. The difference is noted once."""
+    """Whether the kernels compute clearly less than the step table says of the same steps, or than the profiler's own
+    sum in the timeline: then rows are missing, and whoever has seen them all counts. The difference is noted once."""
+    return _below_steps(rank, kernels, communication) or _below_timeline(rank, kernels, communication)
+
+
+def _below_timeline(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
+    trace = load_trace(rank) if rank.has("trace") and rank.tables["kernels"].reader == "kernels.csv" else None
+    if trace is None or trace.steps:  # by its marks of steps whole ones that are lacking are told
+        return False
+    known = (kernels.start >= 0) & ~communication
+    told, at_hand = measure(trace.computing) / 1000, measure(union(kernels.start[known], kernels.end[known])) / 1000
+    if not at_hand < (1 - section("witness")["computing_share"]) * told:
+        return False
+    file, timeline = rank.relative(rank.tables["kernels"].paths[0]), rank.tables["trace"].paths[0].name
+    rank.note(
+        file,
+        f"holds {at_hand / told:.0%} of the computing time that {timeline} tells: rows are missing; no idle time is "
+        "judged from the rest",
+    )
+    return True
+
+
+def _below_steps(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
     frame = rank.read("steps") if rank.has("steps") else None
     if frame is None or "step" not in frame or "computing_us" not in frame or not any(kernels.steps):
         return False

@@ -70,12 +70,10 @@ def tables_of(kind: FactKind, family: Family, chosen: Sequence[Family]) -> froze
 
 
 def _files(item: Fact, rests: frozenset[str], tables: dict[str, dict[int, set[str]]]) -> tuple[str, ...]:
-    ranks = set(item.subject.ranks)
     found = {
         file
         for table in rests & tables.keys()
-        for rank, files in tables[table].items()
-        if not ranks or rank in ranks
-        for file in files
+        for rank in item.subject.ranks or tables[table]
+        for file in tables[table].get(rank, ())
     }
     return tuple(sorted(found))

@@ -10,6 +10,7 @@ from advisor.basics.arrays import Floats
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
+from advisor.sources.streams.rank_trace import load_trace
 
 Sum = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -35,10 +36,19 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
     if "free_us" in frame:  # torch_npu's wait before a step stands in the row before it
         free = np.nan_to_num(frame["free_us"].to_numpy(float, na_value=np.nan))
         far[1:] &= preparing[1:] > (1 + section("contradiction")["sum_share"]) * (free[:-1] + time[1:])
-    wrong = int(far.sum()) if len(far) < 2 else int(far[1:].sum())  # before the first one a graph may be compiled
+    wrong = int(far[1:].sum())  # before the first one a graph may be compiled
+    if len(far) == 1 and far[0] and not _is_marked_so_long(rank, float(preparing[0])):
+        wrong = 1
     if wrong:
         text = f"Preparing is many times the step in {wrong} of {len(frame)} rows: another unit, or another run"
         rank.note(rank.relative(rank.tables["steps"].paths[0]), f"contradicts itself: {text}", ("steps",))
+
+
+def _is_marked_so_long(rank: Rank, preparing_us: float) -> bool:
+    """Whether a mark in the timeline lasts as long as the host took before the first kernel: set-up in a lone step."""
+    trace = load_trace(rank) if rank.has("trace") else None
+    least = preparing_us * 1000 / (1 + section("contradiction")["sum_share"])
+    return trace is not None and any(end - start >= least for _, start, end in trace.steps)
 
 
 def _tell_computing(rank: Rank, frame: Any, length: float) -> None:

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from advisor.basics.jsonout import shield_json
 from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.changes import Change, Role, is_rounding
-from advisor.compare.effects import NOT_RUN
+from advisor.compare.effects import NOT_COMPARABLE, NOT_RUN
 from advisor.compare.model import Cause, Comparison, Effect, Matched, Metric, Obstacle
 from advisor.engine.concluding.summary import named
 from advisor.knowledge.fact_titles import fact_title, titles_of
@@ -54,7 +54,7 @@ def _change(metric: Metric, lang: str) -> str:
     if not metric.moved:
         return word(lang, "comparison.within_noise")
     if metric.change is None:
-        return _value(metric.after, metric.unit)
+        return signed(metric.after, metric.unit)
     return signed(metric.change, "ratio")
 
 
@@ -115,7 +115,8 @@ def _finding_line(match: Matched, lang: str) -> str:
     about = finding.title.get(lang) + ("" if is_whole(match.subject) else f" · {where(match.subject, lang)}")
     text = word(lang, "comparison.finding", about=about, told=word(lang, "values.separator").join(told))
     unmeasured = titles_of(match.reason.split(", "), lang)
-    reason = word(lang, "comparison.not_run") if match.reason == NOT_RUN else unmeasured
+    own = {NOT_RUN: "comparison.not_run", NOT_COMPARABLE: "comparison.not_comparable"}.get(match.reason)
+    reason = word(lang, own) if own else unmeasured
     if not reason:
         return text
     key = "comparison.not_judged_before" if match.state == "new" else "comparison.because"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +67,10 @@ class Texts(dict[Any, str]):
 
     lost = 0
 
+    def __init__(self, known: Mapping[Any, str] = MappingProxyType({})) -> None:
+        super().__init__(known)
+        self._shown = _Shown(self)
+
     def each(self, values: Sequence[Any]) -> list[str | None]:
         """The texts behind ids; a text stands for itself."""
         known: dict[Any, str | None] = {}
@@ -81,10 +86,20 @@ class Texts(dict[Any, str]):
         import polars as pl
 
         different, place = numbered(ids)
-        found = [None if value == NOTHING else self.get(value) for value in different.tolist()]
-        lost = [v for v, text in zip(different.tolist(), found, strict=True) if text is None and v != NOTHING]
+        lost = [value for value in different.tolist() if value not in self and value != NOTHING]
         self.lost += int(np.isin(ids, lost).sum()) if lost else 0
-        return pl.Series(map(_text, found), dtype=pl.String).gather(place)
+        return pl.Series([*map(self._shown.__getitem__, different.tolist())], dtype=pl.String).gather(place)
+
+
+class _Shown(dict[Any, "str | None"]):
+    """Texts by id as kernels show them; most are asked for block after block."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+
+    def __missing__(self, identity: Any) -> str | None:
+        text = self[identity] = _text(self._texts.get(identity))
+        return text
 
 
 def texts_of(connection: sqlite3.Connection) -> dict[int, str]:

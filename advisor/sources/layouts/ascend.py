@@ -67,9 +67,9 @@ def build_rank(listing: Listing, base: Path) -> Rank:
     identity = add_databases(rank, databases, metadata, note)
     raw = listing.find_folders(_RAW)
     for folder in raw:
-        for table, ref in _exported(folder).items():
+        for table, ref in _exported(folder, bool(output.files)).items():
             rank.tables.setdefault(table, ref)
-    if not output.files:
+    if not output.files and not rank.tables:
         rank.unparsed = tuple(raw) or tuple(p for p in (root / "FRAMEWORK",) if is_folder(p))
     add_identity(rank, metadata, identity, databases)
     for table, ref in find_host_tables(root, rank.rank if rank.rank_known else None, note).items():
@@ -174,11 +174,13 @@ def find_host_tables(root: Path, rank: int | None, note: Callable[[str, str], No
         return {}
 
 
-def _exported(folder: Path) -> dict[str, TableRef]:
-    """Tables that msprof exported beside the framework's own, for those the latter lacks."""
+def _exported(folder: Path, parsed: bool) -> dict[str, TableRef]:
+    """Tables that msprof exported beside the framework's own, for those the latter lacks. Its timeline is that of the
+    framework without the framework's events: where the framework `parsed` nothing, it is the only one."""
     exported = list_folder(folder / "mindstudio_profiler_output") if is_folder(folder) else Listing(folder)
     tables = tablefiles.find_tables(exported.path / name for name in exported.files)
-    tables.pop("trace", None)
+    if parsed:
+        tables.pop("trace", None)
     return tables
 
 

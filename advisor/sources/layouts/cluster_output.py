@@ -315,7 +315,10 @@ def read_communication(
     from advisor.sources.text.jsonfiles import communication_frames
 
     del columns
-    frames = communication_frames(_own(_talks, reference, note), str(reference.paths[0]), note)
+    own = _own(_talks, reference, note)
+    frames = communication_frames(own, str(reference.paths[0]), note)
+    if own and frames[0] is None:  # what moved is told of operations that have no times
+        note(str(reference.paths[0]), "holds no collectives")
     return dict(zip(("collectives", "transports", "packets"), frames, strict=True))
 
 

@@ -102,7 +102,9 @@ def read_dynamic_shapes(reference: TableRef, columns: Sequence[str] | None, note
     found = list(_by_step(document["operator"]) if isinstance(document.get("operator"), dict) else _by_type(document))
     rows = [row for row in found if row[4] is not None]
     if len(rows) < len(found):
-        note(str(path), f"{len(found) - len(rows)} of {len(found)} durations are no usable numbers; they are left out")
+        note(
+            str(path), f"{len(found) - len(rows)} of {len(found)} operators have no usable duration or shapes; left out"
+        )
     if not rows:
         note(str(path), "holds no operator with step and duration")
         return None
@@ -116,12 +118,13 @@ Row = tuple[str, str, str, str, float | None]
 
 def _by_step(operators: dict[str, Any]) -> Iterator[Row]:
     for step, entries in operators.items():
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict):
-                name = str(entry.get("op_name", ""))
-                shapes = entry.get("shape_info") or []
-                text = ";".join(write_shape(shape) for shape in shapes) if isinstance(shapes, list) else str(shapes)
-                yield str(step), name, str(entry.get("op_type") or type_of(name)), text, finite(entry.get("dur"))
+        for entry in entries if isinstance(entries, list) else (entries,):
+            shapes = (entry.get("shape_info") or []) if isinstance(entry, dict) else None
+            if not isinstance(shapes, list):  # no operator, or none whose shapes are known
+                yield str(step), "", "", "", None
+                continue
+            name, text = str(entry.get("op_name", "")), ";".join(map(write_shape, shapes))
+            yield str(step), name, str(entry.get("op_type") or type_of(name)), text, finite(entry.get("dur"))
 
 
 def _by_type(document: dict[str, Any]) -> Iterator[Row]:

@@ -382,14 +382,19 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
 
 def _links(flows: list[Event]) -> tuple[Ints, list[Event]]:
     """(number, event) of those flows that link a launch to its task, `HostToDevice123`."""
-    numbers = _numbers([*map(_NAME, flows)])
-    if numbers is None:
-        flows = [event for event in flows if event.name.startswith(_FLOW)]
-        names = [*map(_NAME, flows)]
+    names = [*map(_NAME, flows)]
+    alike = all(name.startswith(_FLOW) for name in names[:_LOOKED_AT])
+    if not alike or (numbers := _numbers(names)) is None:
+        mine = [*map(str.startswith, names, itertools.repeat(_FLOW))]
+        flows, names = [*itertools.compress(flows, mine)], [*itertools.compress(names, mine)]
         numbers = _numbers(names)
-        if numbers is None:
-            numbers = np.array([hash(name) & 0x7FFFFFFFFFFFFFFF for name in names], np.int64)
+    if numbers is None:
+        numbers = np.array([hash(name) & 0x7FFFFFFFFFFFFFFF for name in names], np.int64)
     return numbers, flows
+
+
+_LOOKED_AT = 8
+"""Names by which is told whether all links of a block may be of this kind; PyTorch mixes them with others."""
 
 
 def _numbers(names: list[str]) -> Ints | None:

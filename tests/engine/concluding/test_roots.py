@@ -41,6 +41,19 @@ def test_a_trifle_does_not_explain_a_serious_symptom():
     assert found["COMM"].role is Role.ROOT_CAUSE
 
 
+def test_a_cause_that_shows_far_more_lost_is_no_symptom():
+    """Slow launches of a fifth of the step do not account for three quarters that all ranks wait for an absent one,
+    though nobody knows what repairing that would give."""
+    waiting = finding("ABSENT", "waiting", "critical", saving=0, confidence="low")
+    for lost, role in ((720.0, Role.ROOT_CAUSE), (220.0, Role.SYMPTOM)):
+        found = roles(
+            [finding("HOST", "dispatch", saving=195), replace(waiting, at_stake=Saving(lost, None, T))],
+            {"HOST": (("waiting", "any"),)},
+            {"HOST": "cause", "ABSENT": "cause"},
+        )
+        assert found["ABSENT"].role is role
+
+
 def test_two_causes_that_explain_each_other_leave_one_root():
     """Explaining is no circle: the larger saving stands above."""
     found = roles(

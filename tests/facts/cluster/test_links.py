@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.cluster.link_gain import put_together
+from advisor.facts.cluster.links import _main_transport
 from advisor.facts.collectives.link_speed import Link, fit, hosts_of, machines_of
 from advisor.model import Subject
 from advisor.pipeline import Options, measure
@@ -177,3 +178,14 @@ def test_a_host_slow_both_ways_has_no_direction():
     machines = machines_of(found, hosts)
     assert (machines["node1"].best, machines["node1"].direction) == (0.15, "both")
     assert all(machines[name].best == 1.0 for name in ("node0", "node2"))
+
+
+def test_links_of_one_card_move_their_data_at_once():
+    """Eight cards of a host have seven links each inside it and one to the next host: what that one takes is what the
+    transfer takes, however many short ones are beside it."""
+    inside = {(a, b, "HCCS"): 3.0 for a in range(8) for b in range(8) if a != b}
+    between = {(a, a + 8, "RDMA"): 15.0 for a in range(8)}
+    links = {key: Link(*key, bytes=1e7, us=us, sizes=[1e7], times=[us]) for key, us in {**inside, **between}.items()}
+    told = {fact.name: fact.value for fact in _main_transport(links)}
+    assert told["communication.main_transport"] == "RDMA"
+    assert told["communication.main_transport_share"] == pytest.approx(15 / 18)

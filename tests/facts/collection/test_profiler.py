@@ -40,7 +40,17 @@ def test_ranks_with_the_same_settings_do_not_differ(profile):
 def test_a_setting_of_one_rank_is_named(profile):
     """Call stacks slow the rank that records them: it would look like a slow rank."""
     change(profile, 1, with_stack=True)
-    assert facts_of(profile).value("collection.settings_differ", COLLECTION) == ("with_stack",)
+    facts = facts_of(profile)
+    assert facts.value("collection.settings_differ", COLLECTION) == ("with_stack",)
+    assert not facts.of("rank.own_settings")  # of two ranks neither is the odd one
+
+
+def test_the_rank_with_a_setting_of_its_own_is_known(tmp_path):
+    """What slows down one rank of four may be the profiler."""
+    write_profile(simulate(Scenario(data=4, seed=1)), tmp_path)
+    change(tmp_path, 1, with_stack=True)
+    told = {fact.subject.id: fact.value for fact in facts_of(tmp_path).of("rank.own_settings").values()}
+    assert told == {"1": ("with_stack",)}
 
 
 def test_a_schedule_out_of_range_is_told_as_written(profile):

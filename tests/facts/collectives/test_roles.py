@@ -59,6 +59,16 @@ def test_what_a_late_member_waits_for_is_no_forward_pass():
     assert roles_of({"g": (0, 1)}, {}, {0: late, 1: peer}, computing, "", {}) == {"g": "tensor"}
 
 
+def test_groups_of_other_stages_are_for_one_purpose():
+    """A stage that waits for another pauses for as long as a forward pass; what the group of the other shows of the
+    same operations holds for both."""
+    waiting, steady = (exchanges(layers("allreduce", begin, 24000, 16)) for begin in (12000, 0))
+    stages = {0: waiting, 1: replace(steady, groups=("h",))}
+    computing = dict.fromkeys(stages, COMPUTING_US)
+    assert roles_of({"g": (0,), "h": (1,)}, {}, stages, computing, "", {}) == {}
+    assert roles_of({"g": (0, 2), "h": (1, 3)}, {}, stages, computing, "", {}) == {"g": "tensor", "h": "tensor"}
+
+
 def test_what_serves_reduces_no_gradients():
     """Without a backward pass, whatever is reduced and however seldom is what sharded operators exchange."""
     seldom = {0: exchanges(layers("allreduce", 8000, 24000))}

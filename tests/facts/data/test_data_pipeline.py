@@ -65,6 +65,22 @@ def test_a_timeline_alone_names_the_operation_that_steps_wait_for(tmp_path: Path
     assert report.summary.step_time_us == pytest.approx(30_000, rel=0.01)
 
 
+def test_statistics_of_stages_alone_name_the_source_that_paces_the_loop(tmp_path: Path) -> None:
+    """One thread enters a generator, so a loop that waits for most of a batch's work there is as fast as that thread;
+    a loop that hardly waits is paced by something else."""
+    for wait, said in ((15_000.0, ["data-processing-bottleneck"]), (800.0, [])):
+        (tmp_path / "dataset.csv").write_text(
+            "Operation,Stage,Occurrences,Avg. time (us),Custom Info\n"
+            "GeneratorOp(ID:1),__next__,1000,5400.0,{}\n"
+            "BatchOp(ID:0),WorkerProcess,250,90.0,{}\n"
+            f"Pipeline,GetNext,250,{wait},{{}}\n"
+        )
+        report = advise([tmp_path], load_rules())
+        assert [f.verdict for f in report.findings if f.severity.rank > 1] == said
+        assert report.summary.step_time_us is None
+        assert all(f.confidence is Confidence.MEDIUM for f in report.findings if f.severity.rank > 1)
+
+
 def test_the_wait_is_that_of_the_steady_batches(tmp_path: Path) -> None:
     """A long first batch and the batches that only empty the queue say nothing of the steady state."""
     n = 100

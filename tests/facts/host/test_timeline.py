@@ -50,6 +50,9 @@ def test_a_slow_host_starves_the_device(tmp_path: Path) -> None:
     idle = facts.value("timeline.idle_us", RUN)
     assert facts.value("dispatch.starved_idle_us", RUN) == pytest.approx(idle, rel=0.1)
     assert facts.value("dispatch.starved_share", Subject("step", "2")) > 0.9
+    assert facts.value("dispatch.starved_steps", RUN).count(",") >= 2, (
+        "all steps lose alike, not those above the others"
+    )
     report = judged(path)
     found = next(f for f in report.findings if f.verdict == "host-dispatch-bound")
     assert found.severity.rank >= Severity.HIGH.rank and found.saving is not None

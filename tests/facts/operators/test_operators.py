@@ -411,3 +411,16 @@ def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     facts = measure([tmp_path], ["operator_type.memory_bound_share"], Options(jobs=1)).facts
     assert facts.value("operator_type.memory_bound_share", Subject("operator_type", "MatMulV2")) == share
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_kernels_of_unknown_types_have_no_slow_shape(tmp_path: Path, typed: bool) -> None:
+    """A long product beside short sums, of which the table lost names and types, is no operator with a slow shape."""
+    rows = ["Step Id,Type,Accelerator Core,Duration(us),Input Shapes,Input Data Types,Output Shapes,Output Data Types"]
+    for number in range(40):
+        shape, us = ('"4096,4096"', 900) if number % 2 else ('"4096,2048"', 50)
+        kind = "Add,AI_VECTOR_CORE" if typed else ","
+        rows.append(f"{number // 10},{kind},{us},{shape},FLOAT16,{shape},FLOAT16")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], ["operator_type.slow_ratio"], Options(jobs=1)).facts
+    assert bool(facts.of("operator_type.slow_ratio")) == typed

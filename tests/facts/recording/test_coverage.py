@@ -104,3 +104,19 @@ def test_a_file_that_single_ranks_have_is_lacked_by_nobody() -> None:
     ranks = [SimpleNamespace(tables=tables) for tables in kinds]
     assert uneven_tables(ranks) == []
     assert uneven_tables([*ranks[:1], *ranks[:1], ranks[1]]) == ["trace"]
+
+
+def test_kernels_of_which_the_timeline_has_computed_more_clear_nothing(tmp_path: Path) -> None:
+    """The first half of a kernel table, and of the timeline only the profiler's own sums: it worked on behind them."""
+    write_profile(simulate(Scenario(data=1, steps=6, layers=2, framework="pytorch")), tmp_path, trace=True)
+    for path in (p for p in tmp_path.rglob("*") if p.is_file()):
+        if path.name not in ("kernel_details.csv", "trace_view.json"):
+            path.unlink()
+    (path,), (timeline,) = tmp_path.rglob("kernel_details.csv"), tmp_path.rglob("trace_view.json")
+    events = json.loads(timeline.read_text())
+    own = {e["pid"] for e in events if e["ph"] == "M" and e.get("args", {}).get("name") == "Overlap Analysis"}
+    timeline.write_text(json.dumps([event for event in events if event.get("pid") in own]))
+    rows = load(path)
+    for part, direction in ((rows, "healthy"), (rows[: len(rows) // 2], "undetermined")):
+        store(path, part)
+        assert advise([tmp_path], load_rules()).summary.direction == direction

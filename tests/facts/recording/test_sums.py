@@ -11,11 +11,12 @@ from advisor.facts.recording.sums import tell_overlap, tell_sums
 from advisor.model import Source
 
 
-def noted(framework, frame, time_us):
-    """What is told of a rank that has this step table alone."""
+def noted(framework, frame, time_us, marks=()):
+    """What is told of a rank that has this step table alone, or a timeline with these marks beside it."""
     notes = []
     rank = SimpleNamespace(
-        framework=framework, has=lambda table: False, note=lambda *entry: notes.append(entry), relative=str,
+        framework=framework, has=lambda table: table == "trace" and bool(marks),
+        once=lambda key, make: SimpleNamespace(steps=marks), note=lambda *entry: notes.append(entry), relative=str,
         tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
         source=lambda table, *columns: Source(table, columns),
     )  # fmt: skip
@@ -32,6 +33,13 @@ def test_receives_that_wait_side_by_side_are_no_contradiction(framework, told):
         {"computing_us": [22e3], "exposed_us": [33e3], "free_us": [200.0], "stage_us": [8e3], "bubble_us": [57e3]}
     )
     assert len(noted(framework, frame, np.array([55.2e3]))) == told
+
+
+@pytest.mark.parametrize(("lasts_us", "told"), [(4_200_100, 0), (35, 1)])
+def test_a_lone_step_is_set_up_as_long_as_its_mark_lasts(lasts_us, told):
+    """The profiler's own mark is a witness: what the host did before the only step's first kernel is no damage."""
+    frame = pd.DataFrame({"computing_us": [29.0], "exposed_us": [0.0], "free_us": [1.5], "preparing_us": [4_200_031.0]})
+    assert len(noted("pytorch", frame, np.array([30.5]), [("1", 0, lasts_us * 1000)])) == told
 
 
 @pytest.mark.parametrize(("order", "told"), [((0, 1, 2), 0), ((2, 1, 0), 1)])

@@ -51,6 +51,17 @@ def test_communication_is_split_by_rank_and_links_belong_to_their_source(cluster
     assert links == [[[0, 1]], [[1, 0]]]
 
 
+def test_operations_without_times_are_told(cluster):
+    """What moved is listed and when is lost: nothing of the communication is judged, which a user has to hear."""
+    moved = {"Communication Bandwidth Info": {"HCCS": {"Transit Size(MB)": 1, "Transit Time(ms)": 1}}}
+    (cluster / "cluster_communication.json").write_text(
+        json.dumps({"(0, 1)": {"step7": {"hcom_allReduce__1_0@g": {"0": moved, "1": moved}}}})
+    )
+    rank = load_profile([cluster]).ranks[0]
+    assert rank.read("collectives") is None
+    assert [problem.problem for problem in rank.problems] == ["holds no collectives"]
+
+
 def test_a_cluster_analysis_beside_rank_folders_fills_only_what_they_lack(cluster, make_rank):
     """The ranks' own files are the better evidence."""
     make_rank("a_ascend_pt", 0)

@@ -198,6 +198,15 @@ def test_flops_units(tmp_path: Path) -> None:
     assert frame["flop"].tolist() == [10e6]
 
 
+@pytest.mark.parametrize("odd", [1e300, "abc", None, [3], [{"op_name": "x", "shape_info": "nan", "dur": 2}]])
+def test_steps_without_operators_are_told(odd: Any, tmp_path: Path) -> None:
+    """What stands in place of a step's operators is lost, which changes how often shapes seem to change."""
+    whole = [{"op_name": "a", "op_type": "Add", "shape_info": [[32, 1]], "dur": 3.5}]
+    frame, notes = read("dynamic_shapes", tmp_path / "d.json", json.dumps({"operator": {"1": whole, "2": odd}}))
+    assert frame["step"].tolist() == ["1"]
+    assert "1 of 2 operators have no usable duration or shapes" in notes[0]
+
+
 def hccl(*rows: tuple[str, dict[str, Any]]) -> str:
     lines = ["step_num,communication_cost,wait_cost,link_info,communication_operator_cost"]
     for step, operations in rows:
