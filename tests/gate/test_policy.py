@@ -9,6 +9,7 @@ import pytest
 from advisor.basics.errors import ConfigError
 from advisor.basics.quantity import read_quantity
 from advisor.gate.metrics import defaults
+from advisor.gate.policy import LOGGED
 from advisor.model import Severity
 from tests.helpers.profiles import policy
 
