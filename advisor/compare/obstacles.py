@@ -9,7 +9,7 @@ from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
 from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
-from advisor.model import Fact, ProfileInfo, Text, Value
+from advisor.model import ProfileInfo, Text, Value
 
 
 def obstacles(before: ProfileInfo, after: ProfileInfo, old: FactTable, new: FactTable) -> Iterator[Obstacle]:
@@ -100,20 +100,20 @@ def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
 def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     """Another batch: the leading dimension of most operators' inputs has changed by one and the same factor. Else other
     shapes, where most operators' inputs changed. One type among several does not tell: which of its kernels is the
-    costliest may change by itself, and where they are the same calls, the mean one takes as long as before."""
+    costliest may change by itself, as where there are more or fewer calls of which the mean one takes as long."""
     before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
     times = old.of("operator_type.time_us")
     weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
     total, limit = sum(weights.values()), settings().limits["shape_change"]
-    means = [table.of("operator_type.average_us") for table in (old, new)]
+    again = {key for key in weights if _more_calls(key, old, new)}
     others = [key for key in sorted(weights) if before[key].value != after[key].value]
     by_factor: dict[float, list[Key]] = {}
     for key in others:
         a, b = _leading(before[key].value), _leading(after[key].value)
         slight = a and b and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
-        if a and b and a != b and (slight or not _as_long(key, *means)):
+        if a and b and a != b and (slight or key not in again):
             by_factor.setdefault(round(b / a, 3), []).append(key)
-    changed = sorted((key for key in others if not _as_long(key, *means)), key=lambda key: -weights[key])
+    changed = sorted((key for key in others if key not in again), key=lambda key: -weights[key])
     few = min(2, len(weights))
     for factor, keys in by_factor.items():
         if sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
@@ -124,10 +124,14 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
         yield Obstacle("shapes", was, now, False, _why("shapes"))
 
 
-def _as_long(key: Key, old: Mapping[Key, Fact], new: Mapping[Key, Fact]) -> bool:
-    """Whether a mean call takes as long on both sides."""
-    a, b = (number(side[key].value) if key in side else None for side in (old, new))
-    return a is not None and b is not None and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
+def _more_calls(key: Key, old: FactTable, new: FactTable) -> bool:
+    """Whether the type has more or fewer calls than before, and the mean one takes as long."""
+
+    def alike(name: str) -> bool:
+        a, b = (number(side[key].value) if key in side else None for side in (old.of(name), new.of(name)))
+        return a is not None and b is not None and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
+
+    return alike("operator_type.average_us") and not alike("operator_type.count")
 
 
 def _leading(shapes: Value) -> int | None:
