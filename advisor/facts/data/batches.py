@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from advisor.basics.arrays import Floats
+from advisor.facts.data.getnext import reduce as read_fetches
 from advisor.facts.data.pauses import Pauses, find_pauses
 from advisor.facts.data.pipeline_tree import Queue, measure_queue
+from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 
 DRAIN_BATCHES = int(limit("queueing", "drained"))
 """Fewer batches than this in a row without a new one are chance, not a pipeline at rest."""
+
+ROUNDING_US = 1000.0
+"""The files of batches cut their times to whole milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,33 @@ class BatchTimes:
     """Median interval of batches during which the pipeline delivered nothing more. Iterator only: a sending thread runs
     ahead of the device then, so its interval is no step."""
     wall_us: float | None = None
+    late_share: float | None = None
+    """Part of the device's time in fetches that began before their batch was sent: the rest waits for no batch."""
     total_wait_us: float = 0.0
     steady: int = 0
     queue: Queue | None = None
+
+
+def as_fetched(times: BatchTimes, pushed_us: Floats, starts_us: Floats, ends_us: Floats) -> BatchTimes:
+    """Sunk batches paced by the device's fetches, where each of these took one of them.
+
+    A push is production: the sending thread runs ahead as far as the data queue has room. The step is the interval of
+    fetches, and what fills the queue early is waited for by nobody. Clocks of host and device differ; no fetch ends
+    before its batch was sent, and the largest shift that keeps this calls no batch early that may have been late.
+    """
+    n = len(starts_us)
+    if not (1 - section("witness")["cut_share"]) * times.batches <= n <= times.batches or n < 2:
+        return times
+    intervals = np.diff(starts_us)
+    late, lasted = None, (ends_us - starts_us)[1:]
+    if len(pushed_us) >= n and np.isfinite(pushed_us[:n]).all() and lasted.sum() > 0:
+        shift = float((ends_us - pushed_us[:n]).min())
+        waited = pushed_us[1:n] + ROUNDING_US + shift > starts_us[1:]
+        late = float(lasted[waited].sum() / lasted.sum())
+    return replace(
+        times, step_us=float(np.median(intervals)), step_mean_us=float(intervals.mean()), late_share=late,
+        wall_us=max(float(ends_us[-1] - starts_us[0]), times.wall_us or 0.0), jitter=_jitter(intervals),
+    )  # fmt: skip
 
 
 def _column(frame: Any, name: str) -> Floats:
@@ -87,7 +116,7 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     usable = intervals[first - 1 : steady.stop - 1]
     waits = wait[steady][np.isfinite(wait[steady])]
     pushes = push[steady][np.isfinite(push[steady])]
-    return BatchTimes(
+    found = BatchTimes(
         mode, n,
         step_us=float(np.median(usable)) if usable.size else None,
         step_mean_us=float(usable.mean()) if usable.size else None,
@@ -103,6 +132,10 @@ def read_batches(rank: Rank) -> BatchTimes | None:
         wall_us=float(time[-1] - time[0] + (wait[0] if np.isfinite(wait[0]) else 0.0)) if timed else None,
         total_wait_us=float(np.nansum(wait)), steady=int(waits.size), queue=queue,
     )  # fmt: skip
+    fetches = read_fetches(rank) if mode == "sink" else None
+    if fetches is None or fetches.starts_us is None or fetches.ends_us is None:
+        return found
+    return as_fetched(found, time if timed else np.empty(0), fetches.starts_us, fetches.ends_us)
 
 
 def _participation(waits: Floats) -> float | None:

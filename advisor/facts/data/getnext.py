@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.basics.intervals import intersect, measure, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
@@ -32,6 +33,9 @@ class GetNext:
     sources: tuple[Source, ...]
     alone_us: float | None = None
     """Over the profile: no compute kernel ran beside it."""
+    starts_us: Floats | None = None
+    """When each execution began, in order, on the device's clock."""
+    ends_us: Floats | None = None
 
 
 GET_NEXT = Reduction("getnext", GetNext)
@@ -71,7 +75,10 @@ def _from_kernels(rank: Rank) -> GetNext | None:
         overlap = measure(intersect(mine, union(kernels.start[compute], kernels.end[compute]))) / total
         alone = total * (1 - overlap) / 1000
     source = rank.source("kernels", "name", "duration_us")
-    return GetNext(int(own.sum()), float(np.median(kernels.duration[own])), overlap, (source,), alone)
+    starts, ends = np.sort(kernels.start[own]) / 1e3, np.sort(kernels.end[own]) / 1e3
+    return GetNext(
+        int(own.sum()), float(np.median(kernels.duration[own])), overlap, (source,), alone, starts, ends
+    )  # fmt: skip
 
 
 def _from_aicpu(rank: Rank) -> GetNext | None:

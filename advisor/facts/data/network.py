@@ -221,6 +221,8 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
         step = _paced_by(data, wait)
     if wait is not None and step and idle is not None:
         wait = min(wait, idle * step)
+    if wait is not None and times is not None and times.late_share is not None:
+        wait *= times.late_share
     return step, wait
 
 

@@ -6,9 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from advisor.facts.base import FactSet, Run
+from advisor.facts.data.batches import BatchTimes, as_fetched
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline
 from advisor.facts.data.pipeline import measure, reduce
 from advisor.model import RUN, Confidence, Role, Subject
@@ -296,3 +298,33 @@ def test_an_operation_without_its_number_leaves_nothing_certain(tmp_path: Path, 
     assert not [f for f in report.findings if f.direction.value == "scheduling" and f.confidence is not Confidence.LOW]
     assert [fact for fact in report.facts if fact.name == "data.busiest_cpu_share"] == []
     assert any("no number" in problem.problem for problem in report.problems)
+
+
+def _fetched(every_us: float, lasts_us: float, pushed_every_us: float) -> BatchTimes:
+    starts = 5e8 + every_us * np.arange(24)
+    pushed = 1e5 + pushed_every_us * np.arange(24)
+    pushed += max(0.0, float((starts + lasts_us - 5e8 + 1e5 - pushed)[0]))
+    times = BatchTimes("sink", 24, step_mean_us=pushed_every_us, wall_us=23 * pushed_every_us)
+    return as_fetched(times, pushed, starts, starts + lasts_us)
+
+
+def test_a_step_is_a_fetch_of_the_device_not_a_push_of_the_host() -> None:
+    """A pipeline that fills the data queue four times as fast as the device empties it paces nothing and is waited for
+    by nobody, however long GetNext itself takes; it worked a quarter of the time."""
+    found = _fetched(every_us=40_000, lasts_us=6_000, pushed_every_us=10_000)
+    assert found.step_mean_us == pytest.approx(40_000) and found.step_us == pytest.approx(40_000)
+    assert found.late_share == 0.0
+    assert found.wall_us == pytest.approx(23 * 40_000 + 6_000)
+
+
+def test_a_fetch_that_ends_with_its_push_waited_for_it() -> None:
+    """Every GetNext ends when its batch comes: all of its time is waiting for data, on whatever clock."""
+    found = _fetched(every_us=38_000, lasts_us=20_000, pushed_every_us=38_000)
+    assert found.step_mean_us == pytest.approx(38_000) and found.late_share == 1.0
+
+
+def test_fetches_of_another_stretch_tell_nothing_of_the_pushes() -> None:
+    """Five fetches beside a thousand batches: which batch each took is not known, so nothing is paced by them."""
+    times = BatchTimes("sink", 1000, step_mean_us=10_000)
+    starts = np.arange(5) * 40_000.0
+    assert as_fetched(times, np.arange(1000) * 10_000.0, starts, starts + 100) == times
