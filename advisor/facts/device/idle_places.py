@@ -106,6 +106,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     sources = found[0].sources
     yield from fact("timeline.concentrated_share", RUN, sum(one.longest_us for one in found) / idle, *sources)
     top = max(found, key=lambda one: float(np.nansum(one.recurring_us)))
+    if _happened_once(top.recurring_us):
+        return
     same = {rank: one for rank, one in ranks.items() if (one.before, one.after) == (top.before, top.after)}
     recurring, count, per_step = 0.0, 0, 0.0
     for rank, one in same.items():
@@ -125,6 +127,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("timeline.recurring_count", RUN, count, *sources)
     yield from fact("timeline.recurring_before", RUN, top.before or None, *sources)
     yield from fact("timeline.recurring_after", RUN, top.after or None, *sources)
+
+
+def _happened_once(us: Floats) -> bool:
+    """Whether one step has most of what the place idles in all of them: a checkpoint, say, which recurs nowhere."""
+    told, limits = us[np.isfinite(us)], section("idle_places")
+    return len(told) >= limits["fewest_steps"] and bool(told.max() > limits["one_step"] * told.sum())
 
 
 FAMILIES = (Family("idle_places", KINDS, measure, PLACES.by(reduce), ("kernels",), uses=(STEPS,)),)

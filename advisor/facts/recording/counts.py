@@ -35,7 +35,7 @@ def is_cut(rank: Rank, kernels: Kernels) -> bool:
 def _compare(rank: Rank, kernels: Kernels) -> bool:
     if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
         return False
-    frame = rank.read("operator_types", ("type", "count", "total_us", "avg_us"))
+    frame = rank.read("operator_types")
     if frame is None or "count" not in frame:
         return False
     counted: Counter[str] = Counter()

@@ -54,7 +54,7 @@ def _is_marked_so_long(rank: Rank, preparing_us: float) -> bool:
 def _tell_computing(rank: Rank, frame: Any, length: float) -> None:
     """Steps compute for no longer than the kernels that the profiler's own statistic sums over the whole recording.
     `length` is that of all steps, microseconds."""
-    statistic = rank.read("operator_types", ("total_us", "share")) if rank.has("operator_types") else None
+    statistic = rank.read("operator_types") if rank.has("operator_types") else None
     if statistic is None or not statistic["total_us"].notna().all() or "computing_us" not in frame:
         return
     limits, kernels = section("contradiction"), whole_time(statistic) or float(statistic["total_us"].sum())

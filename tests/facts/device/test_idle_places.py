@@ -59,6 +59,18 @@ def test_what_lies_between_steps_is_told_for_a_step_although_none_follows_the_la
     assert not facts.problems
 
 
+def test_what_happened_once_does_not_recur(tmp_path: Path) -> None:
+    """A checkpoint of 40 ms before one of five steps, 0.2 ms before the others: a mean of 8 ms a step is nobody's."""
+    for pause, recurs in ((40_000.0, False), (200.0, True)):
+        at, rows = 1_000_000.0, []
+        for step in range(5):
+            rows += [f"{step},Op{n},Op{n},AI_VECTOR_CORE,{at + 100 * n:.1f},100" for n in range(20)]
+            at += 2000 + (pause if step == 2 else 200.0)
+        (tmp_path / "kernel_details.csv").write_text("\n".join([f"Step Id,{HEADING}", *rows]) + "\n")
+        facts = measure([tmp_path], NAMES, Options(jobs=1)).facts
+        assert (facts.number("timeline.recurring_count", RUN) is not None) is recurs
+
+
 def test_a_gap_behind_every_kernel_is_slow_launching(tmp_path: Path) -> None:
     """The same idle time spread over all kernels is the host's dispatch."""
     report = advise([_write(tmp_path, 4.0, 0.0)], load_rules(config=load_config(None)))

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.sources.database.databasesteps import steps_from_tasks
 from advisor.sources.database.dbfile import open_database
-from advisor.sources.database.kernel_database import database_frames
+from advisor.sources.database.kernel_database import _steps, database_frames
 from advisor.sources.discover import load_profile
 from advisor.sources.streams.kernels import load_kernels
 
@@ -208,3 +208,29 @@ def test_what_is_written_over_other_texts_is_no_name(rank_of):
     assert {len(name) for name in found.names if name.startswith("x")} == {4096}
     assert {name[:6] for name in found.names} == {"MatMul", "hcom_a", "xxxxxx", ""}
     assert any("have no text in STRING_IDS" in p.problem for p in rank.problems)
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_host_that_runs_ahead_moves_no_kernel_into_another_step(tmp_path: Path, ahead: bool) -> None:
+    """Nothing makes the host wait: its windows of three steps end before the device has worked off the first one. A
+    kernel belongs to the step in which the host enqueued it; of a host that waits, the windows are the steps."""
+    length, host = 100_000, 1_000 if ahead else 100_000
+    path = tmp_path / "profiler.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "CREATE TABLE STEP_TIME (id, startNs, endNs); CREATE TABLE CONNECTION_IDS (id, connectionId);"
+        "CREATE TABLE TASK (startNs, endNs, connectionId); CREATE TABLE PYTORCH_API (startNs, connectionId);"
+    )
+    for step in range(3):
+        connection.execute("INSERT INTO STEP_TIME VALUES (?, ?, ?)", (step, 10 + step * host, 10 + (step + 1) * host))
+        for kernel in range(4):
+            number, begin = 10 * step + kernel, 20 + step * length + kernel * length // 4
+            enqueued = str(11 + step * host + kernel * host // 8)  # a text, as the profiler writes it
+            connection.execute("INSERT INTO CONNECTION_IDS VALUES (?, ?)", (number, 100 + number))
+            connection.execute("INSERT INTO PYTORCH_API VALUES (?, ?)", (enqueued, number))
+            connection.execute("INSERT INTO TASK VALUES (?, ?, ?)", (begin, begin + length // 5, 100 + number))
+    connection.commit()
+    found = _steps(connection, path, lambda *_: None)
+    assert [name for name, _, _ in found] == ["0", "1", "2"]
+    first = 20 if ahead else 10
+    assert [begin for _, begin, _ in found] == [first + step * length for step in range(3)]
