@@ -35,6 +35,8 @@ _DATA = (
     ("pipeline_wait_share", "ratio", "the same as a share of the interval between batches (sink)", "", "batches"),
     ("push_us", "us", "time to send a batch to the device (sink)", "", "batches"),
     ("push_share", "ratio", "sending as a share of the interval between batches (sink)", "", "batches"),
+    ("late_share", "ratio", "part of the device's time in GetNext that began before its batch was sent (sink)",
+     "executions that begin before the end of their push ÷ all but the first, by time", "batches"),
     ("jitter", "ratio", "how far slow intervals are above the typical one", "(95th percentile − median) ÷ median",
      "batches"),
     ("pause_count", "count", "batches after which the loop's own part takes far longer than usual (iterator)",

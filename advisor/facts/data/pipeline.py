@@ -76,7 +76,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "push_us": times.push_us if times and times.mode == "sink" else None,
         "push_share": times.push_us / times.step_mean_us
         if times and times.mode == "sink" and times.push_us is not None and times.step_mean_us else None,
-        "jitter": times.jitter if times else None,
+        "late_share": times.late_share if times else None, "jitter": times.jitter if times else None,
         **_pause_values(times.pauses if times else None),
         "undisturbed_us": times.undisturbed_us if times else None,
         "disturbance_share": one.disturbance,
