@@ -126,7 +126,7 @@ _ABOUT_WORDS = ("glossary.yaml", "style.yaml", "documents.yaml")
 """Files that hold words that are not written, and names that others gave."""
 _CHINESE = ("messages.yaml", "help.yaml")
 """Files whose values are Chinese, and whose keys are the English of programs."""
-_PATTERNS = ("without_steps",)
+_PATTERNS = ("without_steps", "of_batches")
 """Keys of what is looked for in sentences, and is none."""
 
 

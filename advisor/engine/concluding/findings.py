@@ -121,6 +121,8 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
     row = _number(facts.value("step.time_us", RUN))
+    if step and row and facts.value("recording.has_steps", RUN) is False:  # of a batch, where the rest is of all
+        amount, step = amount * row / step, row
     if not step and row:  # what the tables of the device tell is of a row, which may hold several steps
         step = step_time(facts) or row
         amount *= step / row

@@ -8,6 +8,10 @@ from advisor.knowledge.without_steps import reworded
 from advisor.model import Direction, Finding, Remedy, Report, Saving
 
 
+OF_BATCHES = ("pipeline_op", "queue")
+"""Kinds of subjects of which figures are told for a batch."""
+
+
 def tell_of_recording(report: Report) -> Report:
     """The same report with savings, lengths and sentences about the recording instead of about a step."""
     summary = replace(
@@ -21,8 +25,9 @@ def _finding(finding: Finding) -> Finding:
     """Reworded, unless it is about the collection: the steps of a schedule are steps."""
     if finding.direction == Direction.EVIDENCE:
         return finding
+    into = "of_batches" if finding.subject.kind in OF_BATCHES else "without_steps"
     return replace(
-        finding, title=reworded(finding.title), message=reworded(finding.message),
+        finding, title=reworded(finding.title), message=reworded(finding.message, into),
         saving=None if finding.saving is None else _saving(finding.saving),
         at_stake=None if finding.at_stake is None else _saving(finding.at_stake),
         remedies=tuple(map(_remedy, finding.remedies)), doubts=tuple(map(reworded, finding.doubts)),
