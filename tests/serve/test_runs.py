@@ -138,11 +138,11 @@ def test_runs_are_grouped_by_model_and_size(tmp_path):
 
 
 def test_counts_are_those_of_the_report(tmp_path):
-    """The list, the terminal and the page count causes and symptoms alike."""
+    """The list, the terminal and the page count findings and symptoms alike."""
     (tmp_path / "a.json").write_text(render(data_bound(), "json"), encoding="utf-8")
     folder = RunFolder(tmp_path)
     (run,) = folder.runs(folder.files())
-    said = f"causes: {run.causes}, symptoms: {run.symptoms}"
+    said = f"findings: {run.causes}, symptoms: {run.symptoms}"
     assert said in render(data_bound(), "text", width=200) and said in render(data_bound(), "html")
 
 
