@@ -7,7 +7,6 @@ from dataclasses import replace
 from advisor.knowledge.without_steps import reworded
 from advisor.model import Direction, Finding, Remedy, Report, Saving
 
-
 OF_BATCHES = ("pipeline_op", "queue")
 """Kinds of subjects of which figures are told for a batch."""
 

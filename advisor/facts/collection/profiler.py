@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -106,9 +107,10 @@ def _own_settings(run: Run) -> Iterator[Fact]:
     """A setting that one rank has alone may slow it down: what sets it apart then is the profiler, not the card."""
     told = run.profile.settings
     keys = sorted({key for settings in told for key in settings} - {"rank"})
-    counts = {key: Counter(repr(settings.get(key)) for settings in told) for key in keys}
-    for settings in told:
-        own = tuple(key for key in keys if 2 * counts[key][repr(settings.get(key))] < len(told))
+    said = [{key: json.dumps(settings.get(key), sort_keys=True, default=str) for key in keys} for settings in told]
+    counts = {key: Counter(one[key] for one in said) for key in keys}
+    for settings, one in zip(told, said, strict=True):
+        own = tuple(key for key in keys if 2 * counts[key][one[key]] < len(told))
         if own:
             rank = settings["rank"]
             yield from fact("rank.own_settings", Subject("rank", str(rank), (rank,)), own, _source(run))
