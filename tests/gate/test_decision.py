@@ -200,6 +200,15 @@ def test_evidence_that_is_gone_is_no_all_clear():
     assert judge(now, mixed, rules=policy(fail_on="high")).verdict is Verdict.PASS
 
 
+def test_without_a_baseline_nothing_was_compared():
+    """What is severe enough and not certain enough does not fail, and is not hidden either."""
+    doubtful = finding(severity=Severity.CRITICAL, confidence=Confidence.LOW)
+    decision = judge(runs_of(100.0, findings=[doubtful]), baseline=None, fail_on="critical")
+    assert decision.verdict is Verdict.PASS
+    assert [judgement.reason for judgement in decision.of(Result.WATCHED)] == ["unsure"]
+    assert "nothing was compared" in headline(decision, "en")
+
+
 def test_collectives_keep_their_identity_across_runs():
     """The hash of a communication group differs from run to run; the finding is the same."""
     before = finding(subject=Subject("collective", "hcom_allReduce__952_7_1", (0,)))

@@ -74,13 +74,16 @@ def _about(bench: Bench, identity: _Identity, finding: Finding, known: Sequence[
 
 
 def _not_gated(bench: Bench, told: set[_Identity]) -> Iterator[Judgement]:
-    """Of medium severity and more, new against the history, and let through by the policy: nobody is to miss them."""
+    """Of medium severity and more, new against the history (or without one, severe enough), and let through by the
+    policy: nobody is to miss them."""
     least = Severity(defaults()["findings"]["shown_from"]).rank
-    window = _window(bench)
-    if not window:
-        return
+    window, limit = _window(bench), bench.judging.fail_on
     for identity, worst in _common(_each(bench.runs, lambda f: f.severity.rank >= least)).items():
         if identity in told:
+            continue
+        if not window:  # nothing to be new against: severe enough, but not certain enough
+            if limit is not None and worst.severity.rank >= limit.rank:
+                yield Judgement("finding", worst.verdict, worst.title, Result.WATCHED, "unsure", {}, finding=worst)
             continue
         known = _each(window, lambda f, rank=worst.severity.rank: f.severity.rank >= rank)  # type: ignore[misc]
         if sum(identity in found for found in known) > bench.judging.known_share * len(known):

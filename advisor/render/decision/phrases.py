@@ -24,7 +24,7 @@ _EVIDENCE = 2
 _LISTED = 6
 """Runs that a command names one by one; more stand for themselves."""
 _SMALL = 0.1
-NOT_GATED = ("new_not_gated", "first_judged")
+NOT_GATED = ("new_not_gated", "first_judged", "unsure")
 """Reasons of findings that are new to the reader and do not fail the gate."""
 
 
@@ -69,6 +69,8 @@ def _headline(decision: Decision, lang: str) -> str:
             return counted(lang, "headline_waived", len(waived), what=_listed(waived, lang))
         if unconfirmed := decision.of(Result.NOT_CONFIRMED):
             return say(lang, "headline_unconfirmed", what=_listed(unconfirmed, lang))
+        if decision.baseline is None:
+            return say(lang, "headline_alone")
         return say(lang, "headline_judged" if decision.of(Result.NOT_JUDGED) else "headline_pass")
     if decision.verdict is Verdict.FAIL:
         return say(lang, "headline_fail", what=_listed(decision.of(Result.FAIL), lang))
