@@ -186,10 +186,10 @@ def test_a_rule_the_baseline_never_judged_is_no_regression():
 
 def test_evidence_that_is_gone_is_no_all_clear():
     """Whoever stops recording the timeline hides what the baseline's rules saw; a rule that some runs of the baseline
-    could not judge either is nothing lost."""
-    blind = [Check("ACME001", Outcome.PASS), Check("ACME002", Outcome.NO_DATA)]
+    could not judge either is nothing lost, nor one that asks for more than it did."""
+    blind = [Check("ACME001", Outcome.PASS), Check("ACME002", Outcome.NO_DATA, ("step.idle_us",))]
     seeing = [Check("ACME001", Outcome.PASS), Check("ACME002", Outcome.PASS)]
-    old = runs_of(*GOOD, name="old", checked=seeing)
+    old = runs_of(*GOOD, name="old", checked=seeing, facts={"step.idle_us": 20.0})
     now = runs_of(*FINE, checked=blind)
     decision = judge(now, old, rules=policy(fail_on="high"))
     assert decision.verdict is Verdict.INCONCLUSIVE
@@ -198,6 +198,8 @@ def test_evidence_that_is_gone_is_no_all_clear():
     assert judge(now, old).verdict is Verdict.PASS
     mixed = [*old, *runs_of(100.0, name="older", checked=blind)]
     assert judge(now, mixed, rules=policy(fail_on="high")).verdict is Verdict.PASS
+    before_the_rule_asked = runs_of(*GOOD, name="old", checked=seeing)
+    assert judge(now, before_the_rule_asked, rules=policy(fail_on="high")).verdict is Verdict.PASS
 
 
 def test_without_a_baseline_nothing_was_compared():

@@ -38,12 +38,17 @@ def judge_findings(bench: Bench) -> Iterator[Judgement]:
 
 
 def _lost(bench: Bench) -> list[str]:
-    """Rules that every run of the baseline could judge and none of these runs can: less evidence is no all-clear."""
+    """Rules that every run of the baseline could judge and none of these runs can, for want of a fact that was measured
+    there (a newer rule may want others): less evidence is no all-clear."""
     window = _window(bench)
     if not window or bench.recording:
         return []
+    measured = set.intersection(*({fact.name for fact in sample.facts} for sample in window))
     judged = [{c.rule for c in s.checked if c.outcome in (Outcome.PASS, Outcome.FAIL)} for s in window]
-    blind = [{c.rule for c in s.checked if c.outcome is Outcome.NO_DATA} for s in bench.runs]
+    blind = [
+        {c.rule for c in s.checked if c.outcome is Outcome.NO_DATA and measured.intersection(c.missing)}
+        for s in bench.runs
+    ]
     return sorted(set.intersection(*judged, *blind))
 
 
