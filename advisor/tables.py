@@ -52,9 +52,9 @@ class Table:
 
     @property
     def framework(self) -> str:
-        """The framework whose profiler alone can write it; empty where several do."""
-        alone = self.setting == _DATA_PROCESS or self.setting.startswith("mindspore.") or self.name == "dataset_stages"
-        return "mindspore" if alone else ""
+        """The framework whose profiler alone can write it, or whose graphs alone are counted; empty where several do."""
+        own = self.setting == _DATA_PROCESS or self.setting.startswith("mindspore.")
+        return "mindspore" if own or self.name in ("dataset_stages", "iterations") else ""
 
 
 def _c(name: str, dtype: str, *headings: str, scale: float = 1.0, required: bool = False) -> Column:
