@@ -52,7 +52,7 @@ class Table:
 
     @property
     def framework(self) -> str:
-        """The framework whose profiler alone can write it, or whose graphs alone are counted; empty where several do."""
+        """The framework whose profiler alone writes it, or whose graphs alone are counted; empty where several do."""
         own = self.setting == _DATA_PROCESS or self.setting.startswith("mindspore.")
         return "mindspore" if own or self.name in ("dataset_stages", "iterations") else ""
 
