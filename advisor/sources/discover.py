@@ -19,7 +19,7 @@ from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.text.textfiles import why_unreadable
-from advisor.sources.topology import resolve_groups
+from advisor.sources.topology import largest, resolve_groups
 
 log = logging.getLogger("advisor")
 
@@ -329,9 +329,9 @@ def _summarise(profile: Profile) -> None:
     sizes += [max(members) + 1 for members in profile.groups.values() if members]
     if ranks:
         stated_size = any(sizes[1:])
-        size, closed = resolve_groups(ranks, profile.groups, max(sizes))
+        size, closed = resolve_groups(ranks, profile.groups, largest(sizes))
         sizes.append(size)
-        profile.world_size = len(ranks) if _is_closed(ranks) else max(sizes) or None
+        profile.world_size = len(ranks) if _is_closed(ranks) else largest(sizes) or None
         profile.world_is_stated = any(rank.info.get("world_size") or rank.info.get("rank_size") for rank in ranks)
         profile.world_is_told = _is_closed(ranks) or closed or stated_size or sizes[-1] > sizes[0]
     for number, members in enumerate(stages):

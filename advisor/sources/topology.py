@@ -15,6 +15,8 @@ from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
 from advisor.sources.text.textfiles import decoded, require_file
 
+LARGEST_WORLD = 1 << 20
+"""Ranks of a training: ten times the largest there were."""
 _MOST_BYTES = 32 << 20
 _OPERATION = re.compile(
     r'"(?:[^"@]*@)+(?P<group>[^"@]+)"\s*:\s*\{|"(?P<source>[0-9]{1,7})-(?P<target>[0-9]{1,7})"\s*:\s*\{|'
@@ -93,7 +95,7 @@ class _Group:
         own = {rank: numbers.own for rank, numbers in self.by_rank.items()}
         numbered = {number: rank for rank, number in own.items() if number is not None}
         unique = None not in own.values() and len(numbered) == len(own)
-        if unique and sorted(numbered) == list(range(self.size)) and self.size > 1:
+        if unique and len(numbered) == self.size > 1 and sorted(numbered) == list(range(self.size)):
             return tuple(numbered[number] for number in range(self.size))
         if all(rank in numbers.every for rank, numbers in self.by_rank.items()) and self._is_global(at_hand):
             return tuple(sorted(frozenset[int]().union(*(n.every for n in self.by_rank.values()))))
@@ -111,6 +113,11 @@ class _Group:
         found = self.by_rank
         inside = all(rank in numbers.always for rank, numbers in found.items())
         return len(found) > 1 and inside and any(other < max(found) for other in at_hand - set(found))
+
+
+def largest(sizes: Iterable[int]) -> int:
+    """The largest of the sizes that a world can have, 0 where none is: a number beyond is damage."""
+    return max((size for size in sizes if size <= LARGEST_WORLD), default=0)
 
 
 def resolve_groups(
@@ -142,7 +149,7 @@ def resolve_groups(
                 found.setdefault(group, _Group()).by_rank[rank.rank] = own
         if budget < 0 or (groups and rank is not ranks[0]):
             break
-    size = max([world_size, *(group.size for group in found.values())])
+    size = largest([world_size, *(group.size for group in found.values())])
     at_hand = {rank.rank for rank in ranks}
     for name, numbered in found.items():
         if name not in groups and (members := numbered.members(at_hand, size)):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from clusters import SMALL
 
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
 from advisor.sources.discover import load_profile
 from advisor.sources.streams.trace_events import stream
+from advisor.sources.topology import LARGEST_WORLD
+from benchmarks.simulator import simulate, write_profile
 
 
 def test_digits_of_other_scripts_are_no_rank_numbers(tmp_path: Path) -> None:
@@ -44,3 +50,13 @@ def test_a_queue_with_more_than_it_holds_is_told(tmp_path: Path) -> None:
     (rank,) = load_profile([tmp_path]).ranks
     rank.read("pipeline_ops")
     assert any("more in their queue than it holds" in problem.problem for problem in rank.problems)
+
+
+def test_a_rank_of_a_world_that_cannot_be_makes_no_world(tmp_path: Path) -> None:
+    """A number of a damaged or hostile file is no reason to think of five hundred million ranks one by one."""
+    write_profile(simulate(replace(SMALL, data=2, steps=2, layers=2)), tmp_path)
+    for path in tmp_path.rglob("communication_matrix.json"):
+        path.write_text(path.read_text().replace('"0-1"', '"0-536870911"'))
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert (report.profile.world_size or 0) <= LARGEST_WORLD
+    assert not [problem for problem in report.problems if "Error" in problem.problem]

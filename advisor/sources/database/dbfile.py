@@ -25,6 +25,7 @@ from advisor.sources.database.rowchecks import odd_rows
 from advisor.sources.metadata import as_int
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import require_file, why_unreadable
+from advisor.sources.topology import LARGEST_WORLD
 from advisor.tables import LONGEST_TEXT
 
 SHORTEST_LIMIT_S = 5.0
@@ -322,6 +323,6 @@ def _identify(database: Database) -> dict[str, Any]:
                 found["world_size"] = max(found.get("world_size", 0), value + 1)
     if database.has("COMMUNICATION_OP", "rankSize"):
         value = database.rows(f"SELECT MAX(rankSize) FROM {database.name('COMMUNICATION_OP')}")[0][0]
-        if isinstance(value, int) and value < 1 << 20:
+        if isinstance(value, int) and value <= LARGEST_WORLD:
             found["world_size"] = max(found.get("world_size", 0), value)
     return {key: value for key, value in found.items() if value is not None}
