@@ -129,6 +129,9 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
         rows = host_sums(database)
         levels = database.names_of("ENUM_API_TYPE")
         names = texts(database, [row[1] for row in rows])
+        lost = not rows and database.holds_rows("cann_api")
+    if lost:
+        note(str(reference.paths[0]), "no call in CANN_API has usable times")
     data = {
         "level": [levels.get(row[0], str(row[0])) for row in rows],
         "name": names,

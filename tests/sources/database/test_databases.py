@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from advisor.sources.database.databases import read_host_api
 from advisor.sources.database.databasesteps import steps_from_tasks
 from advisor.sources.database.dbfile import open_database
 from advisor.sources.database.kernel_database import _steps, database_frames
 from advisor.sources.discover import load_profile
+from advisor.sources.reference import TableRef
 from advisor.sources.streams.kernels import load_kernels
 
 SCHEMA = """
@@ -234,3 +236,19 @@ def test_a_host_that_runs_ahead_moves_no_kernel_into_another_step(tmp_path: Path
     assert [name for name, _, _ in found] == ["0", "1", "2"]
     first = 20 if ahead else 10
     assert [begin for _, begin, _ in found] == [first + step * length for step in range(3)]
+
+
+@pytest.mark.parametrize(("end", "told"), [(-1, True), (None, False)])
+def test_calls_of_the_host_without_times_are_told(tmp_path: Path, end: int | None, told: bool) -> None:
+    """Where all of them end before they begin, the file is damaged; a host that was not recorded has none."""
+    path = tmp_path / "profiler.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE CANN_API (startNs INTEGER, endNs INTEGER, type INTEGER, name INTEGER)")
+    connection.execute("CREATE TABLE STRING_IDS (id INTEGER, value TEXT)")
+    if end is not None:
+        connection.execute("INSERT INTO CANN_API VALUES (1700000000000000000, ?, 20000, 1)", (end,))
+    connection.commit()
+    connection.close()
+    notes: list[str] = []
+    read_host_api(TableRef("host_api", (path,), "db.host_api"), None, lambda _, text, *__: notes.append(text))
+    assert any("no call in CANN_API" in note for note in notes) is told
