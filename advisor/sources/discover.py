@@ -6,7 +6,7 @@ import filecmp
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,19 +46,18 @@ class Recognition:
 def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
     """Everything recognised under these files and folders; no table is read yet. `shown` is what reports call them.
 
-    Raises UsageError where a path does not exist. Where nothing is recognised the profile has no ranks, and its
-    problems say what was looked for.
+    Raises UsageError where a path does not exist, or where folders are of different jobs. Where nothing is recognised
+    the profile has no ranks, and its problems say what was looked for.
     """
     roots = [_existing(path) for path in paths]
     if not roots:
         raise UsageError("no profile given", hint="name a profiler result: a folder of ranks, a rank folder or a file")
     base = roots[0] if len(roots) == 1 and roots[0].is_dir() else _common_base(roots)
     profile = Profile(shown or ", ".join(str(path) for path in paths))
-    found: list[Rank] = []
     seen: dict[Path, Recognition] = {}
-    for root in roots:
-        if root.is_dir():
-            found += _search(root, base, profile, seen)
+    of_folders = {root: _search(root, base, profile, seen) for root in dict.fromkeys(roots) if root.is_dir()}
+    _require_one_job(of_folders)
+    found = [rank for ranks in of_folders.values() for rank in ranks]
     found += _loose_files([root for root in roots if not root.is_dir()], base, profile)
     profile.ranks = _number(_merge(found, profile), profile)
     if not profile.ranks:
@@ -72,6 +71,36 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
     _summarise(profile)
     tell_gaps(profile.ranks)
     return profile
+
+
+def _require_one_job(found: Mapping[Path, Sequence[Rank]]) -> None:
+    """Raises UsageError where two named folders cannot be of one job: their frameworks or the sizes of their worlds
+    differ, or both hold several ranks and some of them are the same. One report of both would state the step of one
+    beside the shares of the other. Two captures of one rank are no two jobs: the newest of them counts."""
+    first: dict[str, tuple[Path, str]] = {}
+    several: dict[Path, dict[int, Path]] = {}
+    for folder, ranks in found.items():
+        sizes = {rank.info.get("world_size") for rank in ranks}
+        for what, values in (("framework", {rank.framework for rank in ranks} - {"unknown"}), ("world size", sizes)):
+            value = str(next(iter(values))) if len(values) == 1 and None not in values else None
+            other, told = first.setdefault(what, (folder, value)) if value else (folder, value)
+            if value != told:
+                raise _two_jobs(other, folder, f"{what} {told}", f"{what} {value}")
+        own = {rank.rank: rank.root for rank in ranks if rank.rank_known and rank.layout != _MIXED}
+        for other, theirs in several.items():
+            twice = [rank for rank in sorted(own) if theirs.get(rank, own[rank]) != own[rank]]
+            if twice and len(own) > 1:
+                said = f"rank {', '.join(map(str, twice[:3]))}" + (", …" if len(twice) > 3 else "")
+                raise _two_jobs(other, folder, said, said)
+        if len(own) > 1:
+            several[folder] = own
+
+
+def _two_jobs(first: Path, second: Path, one: str, other: str) -> UsageError:
+    return UsageError(
+        f"these profiles cannot be joined into one: {first} has {one}, {second} has {other}",
+        hint="name the ranks of one job; `advisor compare BEFORE AFTER` compares two profiles",
+    )
 
 
 def explain_folders(paths: Sequence[str | Path]) -> list[Recognition]:

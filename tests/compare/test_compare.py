@@ -349,6 +349,21 @@ def test_what_was_there_before_is_not_what_changed(there, costs):
         assert attributed == pytest.approx(min((1 - there) * costs, 200.0))
 
 
+@given(*[st.floats(100.0, 30000.0)] * 4)
+def test_the_wait_for_data_and_the_own_work_are_the_change(wait, own, wait_after, own_after):
+    """Where the device was not recorded a shorter wait may hide behind longer work: both are said, and they sum."""
+    sides = [
+        report({"step.time_us": a + b, "data.step_us": a + b, "data.wait_us": a, "data.own_us": b})
+        for a, b in ((wait, own), (wait_after, own_after))
+    ]
+    lines = compare(*sides).accounts
+    change = wait_after + own_after - wait - own
+    if abs(change) > 0.04 * (wait + own + wait_after + own_after):
+        assert {"data.wait_us", "data.own_us"} <= {line.fact for line in lines}
+    if lines:
+        assert sum(line.difference for line in lines) == pytest.approx(change, abs=1e-6)
+
+
 def test_renamed_operators_are_one_line():
     """Another version calls the same work by another name: that is no change of thousands of percent."""
     names = (("MatMulV2", 4000.0), ("Add", 500.0)), (("MatMulV3", 4300.0), ("Add", 500.0))

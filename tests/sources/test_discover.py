@@ -62,6 +62,41 @@ def test_ranks_lie_at_any_depth_and_in_several_paths(make_rank, tmp_path):
     assert whole.ranks[0].source("steps", "free_us").file.startswith("node0/")
 
 
+def _of_world(folder: Path, size: int) -> Path:
+    (folder / "profiler_metadata.json").write_text(json.dumps({"distributed_args": {"world_size": size}}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("of", "rank", "size", "told"),
+    [("pt", 1, 8, "world size 4.*world size 8"), ("ms", 1, None, "pytorch.*mindspore")],
+)
+def test_folders_of_two_jobs_are_not_joined(make_rank, of, rank, size, told):
+    """One report of two jobs would state the step of one beside the shares of the other."""
+    first = _of_world(make_rank("h_1_20250101000000000_ascend_pt", 0), 4)
+    second = make_rank(f"h_2_20250101000000000_ascend_{of}", rank)
+    second = _of_world(second, size) if size else second
+    for paths in ([first, second], [second, first]):
+        with pytest.raises(UsageError, match="cannot be joined") as told_error:
+            load_profile(paths)
+        words = told.split(".*")
+        assert all(word in str(told_error.value) for word in words)
+
+
+def test_two_recordings_of_the_same_ranks_are_not_joined_and_ranks_one_by_one_are(make_rank, tmp_path):
+    """Before and after a change hold the same ranks: the newer must not stand for both. The ranks of one job may be
+    named one by one, twice, or beside their own folder, and two captures of a single rank are told as such."""
+    for run in ("before", "after"):
+        for rank in (0, 1):
+            make_rank(f"{run}/h_{rank}_20250101000000000_ascend_pt", rank)
+    before, after = tmp_path / "before", tmp_path / "after"
+    with pytest.raises(UsageError, match="rank 0, 1"):
+        load_profile([before, after])
+    ranks = sorted(before.iterdir())
+    assert ids(load_profile(ranks)) == ids(load_profile([before, before, ranks[0]])) == [0, 1]
+    assert "2 times" in problems(load_profile([ranks[0], min(after.iterdir())]))
+
+
 def test_of_several_captures_of_a_rank_the_newest_counts_and_the_others_are_named(make_rank, tmp_path):
     """Yesterday's capture beside today's must not be averaged into it."""
     make_rank("a_1_20250101000000000_ascend_pt", 0)
