@@ -29,7 +29,8 @@ def judge_findings(bench: Bench) -> Iterator[Judgement]:
     yield from sorted(reached, key=_causes_first)
     if limit is not None and not any(judgement.result is Result.FAIL for judgement in reached):
         values = {"severity": limit.value, "count": str(len(judged))}
-        yield Judgement("findings", "findings", title, Result.PASS, "no_findings", values)
+        reason = "no_findings" if _window(bench) else "no_findings_at_all"
+        yield Judgement("findings", "findings", title, Result.PASS, reason, values)
     if limit is not None and (lost := _lost(bench)):
         values = {"count": str(len(lost)), "rules": ", ".join(lost[:_NAMED])}
         yield Judgement("findings", "evidence", title, Result.NOT_JUDGED, "evidence_lost", values, required=True)
