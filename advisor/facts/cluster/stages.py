@@ -200,7 +200,8 @@ KINDS = (
          formula="largest number of sends begun − receives ended of a rank in the first stage", needs="kernels"),
     kind("pipeline.order_saving_us", "us", "run", "what the step gains where each stage goes on with the next forward "
          "as one forward, one backward allows",
-         formula="step − the schedule run with what each stage does besides waiting − 2 (m+p−1) transfers", needs=_NEEDS),
+         formula="step − the schedule run with what each stage does besides waiting − 2 (m+p−1) transfers",
+         needs=_NEEDS),
     kind("pipeline.stages_whole", "bool", "run", "every rank at hand counts in its stage's work", needs=_NEEDS),
     kind("pipeline.work_spread", "ratio", "run", "(largest − mean) ÷ mean of the stages' work", needs=_NEEDS),
 )  # fmt: skip
