@@ -62,7 +62,7 @@ class HostUse:
 
     @property
     def sure_loop_cores(self) -> float | None:
-        """The same, as far as it surely is not the sampler's: only that may limit what a remedy is promised to bring."""
+        """The same, as far as it surely is not the sampler's: only that may limit what a remedy is promised."""
         return self._outside_pipeline(min(1.0, MOST_SAMPLE_COST_US / self.interval_us)) if self.interval_us else None
 
     def _outside_pipeline(self, sampler_cores: float) -> float | None:
