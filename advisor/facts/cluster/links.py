@@ -7,21 +7,24 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.link_gain import link_gain
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.inherent import large_message, link_limit
 from advisor.facts.collectives.link_speed import (
-    BOTH,
     INCOMING,
     LINKS,
-    OUTGOING,
     Card,
     Key,
+    Knot,
     Link,
+    card_behind,
     cards_of,
     excess_us,
+    host_behind,
     hosts_of,
+    knots_of,
     links_of,
     machines_of,
     reduce_links,
@@ -52,16 +55,21 @@ KINDS = (
          "bandwidth against what messages of these sizes get on other links of its "
          "transport and distance; for all links of a rank (2-*) that of its best one",
          formula="weighted median of (α + size ÷ β) ÷ time, α and β fitted over all links", needs=_NEEDS),
-    kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends",
-         needs=_NEEDS),
+    kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends, "
+         "or of the slow links that share ranks with it", needs=_NEEDS),
     kind("link.host_ratio", "ratio", "link", "the best card of the worse of the hosts at its ends", needs=_NEEDS),
     kind("link.host_saving_share", "ratio", "link",
          "what the step gains where all links of its host are as fast as usual",
          needs=_NEEDS),
     kind("link.neighbour_count", "count", "link", "other ranks the card's links lead to; 1 for a single link",
          needs=_NEEDS),
-    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport or in one direction",
-         needs=_NEEDS),
+    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport or in one direction, or "
+         "for slow links that share ranks", needs=_NEEDS),
+    kind("link.slow_pairs", "count", "link", "pairs of ranks between which links are slow, of slow links that share "
+         "ranks and are no one card's or host's", needs=_NEEDS),
+    kind("link.shared_ranks", "text", "link", "the ranks between which they are", needs=_NEEDS),
+    kind("link.is_whole", "bool", "link", "every link between these ranks is slow", needs=_NEEDS),
+    kind("link.stage", "number", "link", "pipeline stage whose ranks these are, from 0", needs=_NEEDS),
     kind("link.direction", "text", "link",
          "of a card: outgoing, incoming (*-2) or both, where its slow links have no direction in common",
          needs=_NEEDS),
@@ -109,8 +117,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     hosts = hosts_of(partition(run).host, found)
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)
-    candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]
-    candidates += [m.links for m in machines.values()]
+    knots = knots_of(found, cards, machines, hosts)
+    cards = {rank: card for rank, card in cards.items() if not any(k.is_whole and rank in k.ranks for k in knots)}
+    candidates = [[link] for link in found.values()] + [knot.links for knot in knots]
+    candidates += [c.links for c in cards.values()] + [m.links for m in machines.values()]
     least = sorted((excess_us(links) for links in candidates), reverse=True)[:REPLAYS][-1]
     by_class: dict[str, int] = defaultdict(int)
     for link in found.values():
@@ -120,12 +130,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         link = found[key]
         a, b, transport = key
         subject = Subject("link", f"{a}-{b}", tuple(sorted((a, b))))
-        towards = ((a, (BOTH, OUTGOING)), (b, (BOTH, INCOMING)))
-        ends_of = [cards[end] for end, ways in towards if end in cards and cards[end].direction in ways]
-        card = min((one.best for one in ends_of if one.neighbours > 1), default=1.0)
-        sides = ((machines.get(hosts.get(a, "")), OUTGOING), (machines.get(hosts.get(b, "")), INCOMING))
-        ends = [machine.best for machine, way in sides if machine is not None and machine.holds(way)]
-        host = min(ends, default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
+        card, host = card_behind(link, cards), host_behind(link, machines, hosts)
+        knot = next((one for one in knots if link in one.links), None)
+        card = card if knot is None else min(card, knot.best)
         back = found.get((b, a, transport))
         both = [link] if back is None else [link, back]
         yield from _facts_of_link(run, both, subject, step, least)
@@ -158,6 +165,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             "link.peer_count", subject, sum(by_class[t] for t in {k.transport for k in one.links}) - 1, *sources
         )
         yield from fact("link.is_worse_direction", subject, True, *sources)
+    for knot in knots:
+        yield from _facts_of_knot(run, knot, hosts, step, least, by_class[knot.links[0].transport] - len(knot.links))
     for name, machine in sorted(machines.items()):
         own = machine.links
         subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
@@ -217,7 +226,8 @@ def links_behind(run: Run) -> dict[Subject, list[Link]]:
     for (a, b, transport), link in found.items():
         back = found.get((b, a, transport))
         behind[Subject("link", f"{a}-{b}")] = [link] if back is None else [link, back]
-    for rank, one in cards_of(found, machines, hosts).items():
+    cards = cards_of(found, machines, hosts)
+    for rank, one in cards.items():
         behind[Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*")] = one.every
     for name, machine in machines.items():
         own = machine.links
@@ -225,7 +235,36 @@ def links_behind(run: Run) -> dict[Subject, list[Link]]:
         members = sorted(rank for rank, host in hosts.items() if host == name)
         if len(members) > 1:  # as a finding about all links of a host is told
             behind[Subject("link", f"{members[0]}-*", tuple(members))] = own
-    return behind
+    return behind | {_subject_of(knot): knot.links for knot in knots_of(found, cards, machines, hosts)}
+
+
+def _subject_of(knot: Knot) -> Subject:
+    return Subject("link", f"{knot.ranks[0]}-*", knot.ranks)
+
+
+def _facts_of_knot(
+    run: Run, knot: Knot, hosts: Mapping[int, str], step: float | None, least: float, others: int
+) -> Iterator[Fact]:
+    """A knot is told as the card that its links would be of."""
+    subject, sources = _subject_of(knot), knot.links[0].sources
+    whole = Card(knot.best, knot.links, len(knot.ranks) - 1, knot.links, False)
+    yield from _facts_of_link(run, knot.links, subject, step, least, whole)
+    layout = partition(run)
+    stages = layout.peers() if len(set(layout.stage.values())) > 1 and not layout.guessed else {}
+    stage = next((number for number, ranks in stages.items() if tuple(ranks) == knot.ranks), None)
+    name = hosts.get(knot.ranks[0], "")
+    is_host = len(set(hosts.values())) > 1 and {r for r, host in hosts.items() if host == name} == set(knot.ranks)
+    yield from fact("link.stage", subject, stage, *sources)
+    yield from fact("link.host", subject, name if is_host else None, *sources)
+    yield from fact("link.shared_ranks", subject, rank_list(knot.ranks), *sources)
+    yield from fact("link.slow_pairs", subject, knot.pairs, *sources)
+    yield from fact("link.is_whole", subject, knot.is_whole, *sources)
+    yield from fact("link.is_card", subject, True, *sources)
+    yield from fact("link.neighbour_count", subject, whole.neighbours, *sources)
+    yield from fact("link.card_ratio", subject, knot.best, *sources)
+    yield from fact("link.host_ratio", subject, 1.0, *sources)
+    yield from fact("link.is_worse_direction", subject, True, *sources)
+    yield from fact("link.peer_count", subject, others, *sources)
 
 
 MOST_LINKS = 64
