@@ -40,7 +40,7 @@ def test_one_broken_file_never_loses_the_others(pack: Path) -> None:
     [
         ("id: sample-split", "id: sample-spilt", "there is no remedy"),
         ("verdict: ", "verdict: un", "there is no verdict"),
-        ("message:\n  en: \"", "message:\n  en: \"{{ step.nothing }} ", "there is no fact"),
+        ('message:\n  en: "', 'message:\n  en: "{{ step.nothing }} ', "there is no fact"),
     ],
 )
 def test_a_rule_that_refers_to_nothing_is_not_judged(pack: Path, before: str, after: str, told: str) -> None:
