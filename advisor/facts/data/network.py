@@ -79,8 +79,8 @@ def build_network(
         asleep = op.cpu_cores is not None and cpu < COMPUTING * work
         stations[op_id] = Station(op.name, work, op.servers, max(1, op.workers or 1), cpu, bool(op.python), asleep)
     loop = 0.0
-    if host is not None and host.loop_cores is not None:
-        loop = host.loop_cores * step_us
+    if host is not None and host.sure_loop_cores is not None:
+        loop = host.sure_loop_cores * step_us
     contended = bool(wall and data.gil_wait_total_us and data.gil_wait_total_us >= CONTENDED * wall)
     if contended:
         loop -= _charge_holder(stations, data, loop, step_us)
@@ -92,7 +92,8 @@ def build_network(
     available = None
     if host is not None and host.cores:
         available = max(1.0, host.cores - (host.other_cores or 0.0))
-    return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known)
+    unfought = data.gil_wait_total_us is not None and not contended
+    return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known, not unfought)
 
 
 def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: float, step_us: float) -> float:

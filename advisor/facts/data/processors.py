@@ -12,7 +12,7 @@ from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
-SAMPLE_COST_US = limit("observer", "sample_us")
+SAMPLE_COST_US, MOST_SAMPLE_COST_US = limit("observer", "sample_us"), limit("observer", "most_sample_us")
 """Processor time of one MindData sample: it walks /proc/<pid>/smaps. Measured as (profiled − unprofiled process use) ×
 spacing over ten runs on a 2-core host: 19 to 38 ms, median 25."""
 CORE_US = 1e6
@@ -58,9 +58,17 @@ class HostUse:
     def loop_cores(self) -> float | None:
         """Cores the process uses outside the data pipeline's own threads and outside the sampler: the training loop,
         and Python threads that a source started itself."""
-        if self.process_cores is None or self.profiler_cores is None:
+        return None if self.profiler_cores is None else self._outside_pipeline(self.profiler_cores)
+
+    @property
+    def sure_loop_cores(self) -> float | None:
+        """The same, as far as it surely is not the sampler's: only that may limit what a remedy is promised."""
+        return self._outside_pipeline(min(1.0, MOST_SAMPLE_COST_US / self.interval_us)) if self.interval_us else None
+
+    def _outside_pipeline(self, sampler_cores: float) -> float | None:
+        if self.process_cores is None:
             return None
-        return max(0.0, self.process_cores - (self.pipeline_cores or 0.0) - self.profiler_cores)
+        return max(0.0, self.process_cores - (self.pipeline_cores or 0.0) - sampler_cores)
 
 
 HOST_USE = Reduction("host_cpu", HostUse)
