@@ -74,8 +74,8 @@ def test_what_most_steps_take_is_usual(longer):
 
 
 def test_seven_steps_are_too_few():
-    """Of seven steps none is said to be usual."""
-    assert split(np.array([100.0, 100, 100, 100, 100, 100, 200])) is None
+    """Of seven steps none is said to be usual because one is half as long again."""
+    assert split(np.array([100.0, 100, 100, 100, 100, 100, 150])) is None
 
 
 def test_step_names_are_told_as_ranges():
