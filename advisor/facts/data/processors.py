@@ -41,6 +41,11 @@ class HostUse:
         return min(1.0, SAMPLE_COST_US / self.interval_us) if self.interval_us else None
 
     @property
+    def profiler_share(self) -> float | None:
+        """The same as a part of the host."""
+        return self.profiler_cores / self.cores if self.profiler_cores is not None and self.cores else None
+
+    @property
     def busy(self) -> float | None:
         """Share of the machine that is not idle and not waiting for I/O."""
         if self.idle is not None:
@@ -174,7 +179,7 @@ def _facts_of(subject: Subject, use: HostUse) -> Iterator[Fact]:
         ("idle_share", use.idle), ("switches_per_core_s", per_core),
         ("runnable_per_core", share(use.runnable)), ("process_cores", use.process_cores), ("process_share", process),
         ("other_share", other), ("pipeline_share", share(use.pipeline_cores)),
-        ("profiler_share", share(use.profiler_cores)),
+        ("profiler_share", use.profiler_share),
         ("available_cores", None if other is None or not cores else cores * (1.0 - other)),
     ):  # fmt: skip
         yield from fact(f"host.{name}", subject, value, *use.sources, samples=use.samples)
