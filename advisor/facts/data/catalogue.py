@@ -24,7 +24,7 @@ _DATA = (
     ("device_wait_us", "us", "time per batch that the sending thread rests because the device has batches enough "
      "(sink)", "WaitForAscend stage of dataset.csv", _WORK),
     ("device_wait_share", "ratio", "the same as a share of the interval between batches (sink)", "", _WORK),
-    ("pipeline_limit_us", "us", "least interval at which the pipeline delivers batches, however early they are asked for",
+    ("pipeline_limit_us", "us", "least interval at which the pipeline delivers batches, however early it is asked",
      "largest work ÷ workers of its operations", _WORK),
     ("saving_free_host_us", "us", "what would be saved if other processes left the host", "modelled step now − with "
      "work = processor time and all processors", "pipeline_cpu"),

@@ -305,7 +305,8 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
     # more workers mostly wait for a processor: what helps is less work
     short = more.limit == PROCESSORS and more.saving_us < ENOUGH * cheaper.saving_us
     return {
-        "processors_short": short, "workers_needed": needed if network.own_known else None, "workers_proposed": more.workers,
+        "workers_needed": needed if network.own_known else None, "workers_proposed": more.workers,
+        "processors_short": short,
         "workers_capped": network.own_known and needed > most, "beside": beside or None,
         "beyond_processors": network.cores is not None and proposed > network.cores,
         "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us,
