@@ -428,6 +428,11 @@ class Knot:
         return len({frozenset((link.source, link.destination)) for link in self.links})
 
 
+def slow_link() -> float:
+    """Bandwidth ratio below which a link is slow."""
+    return float(shared_thresholds()["slow_link"]["value"])
+
+
 def card_behind(link: Link, cards: Mapping[int, Card]) -> float:
     """Bandwidth ratio of the worse card at the ends of a link, 1 where neither has links to several others."""
     towards = ((link.source, (BOTH, OUTGOING)), (link.destination, (BOTH, INCOMING)))
@@ -451,22 +456,23 @@ def knots_of(
     Where all links between some ranks are slow, each of the ranks looks like a slow card: then all of them are, and it
     is what they share. Where some of the ranks have faster links, slow cards keep theirs.
     """
-    slow = float(shared_thresholds()["slow_link"]["value"])
+    slow = slow_link()
     mine = [link for link in found.values() if (link.ratio or 0.0) < slow <= host_behind(link, machines, hosts)]
     knots = []
     for links in _sharing(mine):
-        ranks, over = _ends(links), links[0].transport
+        ranks, over = ends_of(links), links[0].transport
         between = [key for key in found if {key[0], key[1]} <= set(ranks) and key[2] == over]
         own = [link for link in links if card_behind(link, cards) >= slow]
         alike = own == links or all(rank in cards and cards[rank].best < slow for rank in ranks)
         if alike and len(between) == len(links):
             knots.append(Knot(links, ranks, True))
         else:
-            knots += [Knot(rest, _ends(rest), False) for rest in _sharing(own)]
+            knots += [Knot(rest, ends_of(rest), False) for rest in _sharing(own)]
     return [knot for knot in knots if knot.pairs > 1]
 
 
-def _ends(links: Iterable[Link]) -> tuple[int, ...]:
+def ends_of(links: Iterable[Link]) -> tuple[int, ...]:
+    """The ranks that links join."""
     return tuple(sorted({rank for link in links for rank in (link.source, link.destination)}))
 
 

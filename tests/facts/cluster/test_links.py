@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from advisor.facts.cluster.link_gain import put_together
 from advisor.facts.cluster.links import _main_transport
+from advisor.facts.collectives.inherent import link_limit
 from advisor.facts.collectives.link_speed import Link, fit, hosts_of, machines_of
-from advisor.model import Subject
-from advisor.pipeline import Options, advise, measure
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, advise, judge_saved, measure
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.simulator import Fault, simulate, write_profile
 
@@ -110,6 +111,25 @@ def test_slow_links_that_share_ranks_are_one_culprit(tmp_path_factory, scenario,
     assert [f.subject.ranks for f in found] == [tuple(sorted({rank for pair in pairs for rank in pair}))]
     gained = simulate(slow).step_us - simulate(healthy).step_us
     assert found[0].saving.us == pytest.approx(gained, rel=0.2)
+
+
+@pytest.mark.parametrize("rate", [3.0, 6.0, 14.0])
+@pytest.mark.parametrize("scenario", [TRAFFIC, replace(STAGES, pipeline=1)])
+def test_links_that_are_all_slow_are_told_by_what_such_links_carry(tmp_path, scenario, rate):
+    """Below half of what HCCS carries all links are slow, none by itself, and the promise is the step with links of
+    that speed; near it nobody is accused. What bytes need at that speed is unavoidable, and no microsecond more."""
+    recorded = replace(scenario, hccs_gb_s=rate)
+    write_profile(simulate(recorded), tmp_path)
+    measured = measure([tmp_path], None, Options(jobs=1))
+    report = judge_saved(measured, load_rules())
+    found = [f for f in report.findings if f.verdict == "slow-link"]
+    assert [(f.id, f.subject.ranks) for f in found] == [("F1", (0, 1, 2, 3))] * (rate < 9)
+    if found:
+        usual = simulate(replace(scenario, hccs_gb_s=link_limit("HCCS") / 1e9)).step_us
+        assert found[0].saving.us == pytest.approx(simulate(recorded).step_us - usual, rel=0.2)
+    counts, sizes = measured.facts.of("collective.count"), measured.facts.of("collective.size_bytes")
+    moved = sum(counts[subject].value * sizes[subject].value for subject in sizes)
+    assert measured.facts.number("account.transfer_us", RUN) <= moved / link_limit("HCCS") * 1e6
 
 
 def test_queued_gradients_get_ready_evenly(tmp_path):
