@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from advisor.model import Fact, Problem, ProfileInfo, Remedy, Report, Saving
+from advisor.model import Fact, Problem, ProfileInfo, Remedy, Report, Saving, Source
 
 T = TypeVar("T")
 
-_OWN = {Problem: ("lost", "doubted"), Report: ("promised",)}
+_OWN = {Problem: ("lost", "doubted"), Report: ("promised",), Source: ("table",)}
 """Fields that stay inside."""
 
 

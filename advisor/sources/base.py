@@ -7,6 +7,7 @@ Everything here can be sent to another process.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -110,18 +111,27 @@ class Rank:
         self.held.clear()
 
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
-        """Where a fact from this table was read, for its evidence. `columns` are canonical names."""
-        from advisor.tables import TABLES
+        """Where a fact from this table was read, for its evidence. `columns` are canonical names; the source has what
+        the file calls them, and nothing of those that the file does not have."""
+        from advisor.sources.headings import headings_of
 
         reference = self.tables[table]
-        known = TABLES[table]
-        headings = tuple((known.column(c).headings or (c,))[0] for c in columns)
-        return Source(self.relative(reference.paths[0]), headings, tuple(steps))
+        written = self.once((headings_of, table), lambda: headings_of(reference)) or {}
+        names = dict.fromkeys(name for column in columns for name in written.get(column, ()))
+        return Source(self.relative(reference.paths[0]), tuple(names), tuple(steps), table=table)
 
     def source_of_info(self, entry: str, *columns: str) -> Source | None:
-        """Where an entry of `info_files` was read; None where the rank has none."""
+        """Where an entry of `info_files` was read, with those of its keys that it has; None where the rank has none."""
+        from advisor.sources.headings import METADATA, written_in
+
         path = self.info_files.get(entry)
-        return None if path is None else Source(self.relative(path), columns)
+        if path is None:
+            return None
+        try:
+            written = written_in(path, (*columns, METADATA))
+        except (OSError, ValueError, sqlite3.Error):
+            written = set()
+        return Source(self.relative(path), tuple(name for name in (*columns, METADATA) if name in written))
 
 
 MOST_FILES = 1000

@@ -123,6 +123,11 @@ class Database:
             elif kind in ("table", "view"):
                 self.odd.append(str(name))
 
+    @property
+    def names(self) -> set[str]:
+        """Tables and columns as written."""
+        return {*self._names.values(), *(name for columns in self.tables.values() for name in columns.values())}
+
     def has(self, table: str, *columns: str) -> bool:
         known = self.tables.get(table.lower())
         return known is not None and all(column.lower() in known for column in columns)
@@ -316,6 +321,7 @@ def _identify(database: Database) -> dict[str, Any]:
         found["npu"] = str(names[0][0]) if names and names[0][0] else None
     if database.has("META_DATA", "name", "value"):
         found["metadata"] = dict(database.rows(f"SELECT name, value FROM {database.name('META_DATA')} LIMIT 1000"))
+        found["metadata_file"] = database.path
     for table, column in (("CommAnalyzerMatrix", "src_rank"), ("CommAnalyzerMatrix", "dst_rank")):
         if database.has(table, column):
             value = database.rows(f"SELECT MAX(CAST({quoted(column)} AS INTEGER)) FROM {database.name(table)}")[0][0]

@@ -1,0 +1,47 @@
+"""What a file itself calls the columns of a table: evidence names nothing that is not written there."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from advisor.sources.database.dbfile import open_database
+from advisor.sources.reference import TableRef, nothing
+from advisor.sources.text.csvfiles import match_columns, read_rows
+from advisor.sources.text.textfiles import read_text
+from advisor.tables import TABLES
+
+METADATA = "META_DATA"
+"""The table in which databases hold what is a file of its own elsewhere."""
+_AROUND = "\ufeff \t\"'"
+_SEARCHED = 1 << 18
+"""Bytes of a JSON file in which its keys are sought: every entry has the same ones."""
+
+
+def headings_of(reference: TableRef) -> dict[str, tuple[str, ...]]:
+    """Canonical column -> headings of the CSV file, keys of the JSON text or columns of the database that hold it;
+    columns that the table's first file does not have are left out."""
+    path, columns = reference.paths[0], TABLES[reference.table].columns
+    names = {column.name: dict.fromkeys((*column.keys, *column.headings, column.name)) for column in columns}
+    try:
+        written = written_in(path, {name for known in names.values() for name in known})
+        heading = next(read_rows(path, nothing), []) if path.suffix.lower() == ".csv" else []
+    except (OSError, ValueError, csv.Error, sqlite3.Error):
+        return {}
+    matched = {name: (match.heading,) for name, match in match_columns(columns, heading).items()}
+    found = {name: tuple(each for each in known if each in written) for name, known in names.items()}
+    return {name: told for name, told in (found | matched).items() if told}
+
+
+def written_in(path: Path, names: Iterable[str]) -> set[str]:
+    """Those of the names that are headings, keys, tables or columns of the file. Raises OSError, ValueError and
+    sqlite3.Error."""
+    if path.suffix.lower() == ".db":
+        with open_database(path) as database:
+            return database.names.intersection(names)
+    if path.suffix.lower() == ".csv":
+        return {cell.strip(_AROUND) for cell in next(read_rows(path, nothing), [])}.intersection(names)
+    text = read_text(path, _SEARCHED)
+    return {name for name in names if f'"{name}":' in text or f'"{name}" :' in text}
