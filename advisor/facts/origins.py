@@ -27,8 +27,8 @@ class Origins:
 
     def traced(self, item: Fact, kind: FactKind | None, tables: Sequence[str] = ()) -> Fact:
         """The fact, with a file for each of its sources. `tables` are those that its family reads."""
-        named = tuple(source if source.file else self._of_need(item, source.table) for source in item.sources)
-        named = tuple(source for source in named if source is not None)
+        given = (source if source.file else self._of_need(item, source.table) for source in item.sources)
+        named = tuple(source for source in given if source is not None)
         told = {source.table for source in named} | {t for s in named if not s.table for t in self._tables(s.file)}
         needs = () if kind is None else kind.needs
         lacking = (need for need in needs if told.isdisjoint(need.split("|")))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
-from advisor.sources.database.dbfile import open_database
+from advisor.sources.connection import connect
 from advisor.sources.reference import TableRef, nothing
 from advisor.sources.text.csvfiles import match_columns, read_rows
 from advisor.sources.text.textfiles import read_text
@@ -39,8 +40,9 @@ def written_in(path: Path, names: Iterable[str]) -> set[str]:
     """Those of the names that are headings, keys, tables or columns of the file. Raises OSError, ValueError and
     sqlite3.Error."""
     if path.suffix.lower() == ".db":
-        with open_database(path) as database:
-            return database.names.intersection(names)
+        with closing(connect(path)) as connection:
+            found = connection.execute("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c")
+            return {name for row in found for name in row}.intersection(names)
     if path.suffix.lower() == ".csv":
         return {cell.strip(_AROUND) for cell in next(read_rows(path, nothing), [])}.intersection(names)
     text = read_text(path, _SEARCHED)
