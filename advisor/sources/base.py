@@ -7,13 +7,13 @@ Everything here can be sent to another process.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from advisor.model import Parallelism, Problem, Source
+from advisor.sources.headings import headings_of, keys_of
 from advisor.sources.readers import read_tables
 from advisor.sources.reference import TableRef
 
@@ -113,8 +113,6 @@ class Rank:
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
         """Where a fact from this table was read, for its evidence. `columns` are canonical names; the source has what
         the file calls them, and nothing of those that the file does not have."""
-        from advisor.sources.headings import headings_of
-
         reference = self.tables[table]
         written = self.once((headings_of, table), lambda: headings_of(reference)) or {}
         names = dict.fromkeys(name for column in columns for name in written.get(column, ()))
@@ -122,16 +120,10 @@ class Rank:
 
     def source_of_info(self, entry: str, *columns: str) -> Source | None:
         """Where an entry of `info_files` was read, with those of its keys that it has; None where the rank has none."""
-        from advisor.sources.headings import METADATA, written_in
-
         path = self.info_files.get(entry)
         if path is None:
             return None
-        try:
-            written = written_in(path, (*columns, METADATA))
-        except (OSError, ValueError, sqlite3.Error):
-            written = set()
-        return Source(self.relative(path), tuple(name for name in (*columns, METADATA) if name in written))
+        return self.once((entry, columns), lambda: Source(self.relative(path), keys_of(path, columns)))
 
 
 MOST_FILES = 1000

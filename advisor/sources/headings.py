@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from advisor.sources.text.csvfiles import match_columns, read_rows
 from advisor.sources.text.textfiles import read_text
 from advisor.tables import TABLES
 
-METADATA = "META_DATA"
+_METADATA = "META_DATA"
 """The table in which databases hold what is a file of its own elsewhere."""
 _AROUND = "\ufeff \t\"'"
 _SEARCHED = 1 << 18
@@ -27,7 +27,7 @@ def headings_of(reference: TableRef) -> dict[str, tuple[str, ...]]:
     path, columns = reference.paths[0], TABLES[reference.table].columns
     names = {column.name: dict.fromkeys((*column.keys, *column.headings, column.name)) for column in columns}
     try:
-        written = written_in(path, {name for known in names.values() for name in known})
+        written = _written(path, {name for known in names.values() for name in known})
         heading = next(read_rows(path, nothing), []) if path.suffix.lower() == ".csv" else []
     except (OSError, ValueError, csv.Error, sqlite3.Error):
         return {}
@@ -36,9 +36,17 @@ def headings_of(reference: TableRef) -> dict[str, tuple[str, ...]]:
     return {name: told for name, told in (found | matched).items() if told}
 
 
-def written_in(path: Path, names: Iterable[str]) -> set[str]:
-    """Those of the names that are headings, keys, tables or columns of the file. Raises OSError, ValueError and
-    sqlite3.Error."""
+def keys_of(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the entries that a file of settings has; of a database the table in which it holds them."""
+    try:
+        written = _written(path, (*names, _METADATA))
+    except (OSError, ValueError, csv.Error, sqlite3.Error):
+        return ()
+    return tuple(name for name in (*names, _METADATA) if name in written)
+
+
+def _written(path: Path, names: Iterable[str]) -> set[str]:
+    """Those of the names that are headings, keys, tables or columns of the file."""
     if path.suffix.lower() == ".db":
         with closing(connect(path)) as connection:
             found = connection.execute("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c")
