@@ -296,7 +296,8 @@ class Accounting:
     """bubble: what the schedule needs; transfer: data moving at the links' own bandwidth, hidden by nothing."""
     unexplained_us: float
     unexplained_parts_us: Mapping[str, float] = field(default_factory=dict)
-    """Where the unexplained time stands: absent_wait, late_wait, stage_wait, communication, idle, unexplained."""
+    """Where the unexplained time stands: slow_transfer, absent_wait, late_wait, stage_wait, communication, idle,
+    unexplained."""
     use: Utilisation | None = None
 
 

@@ -127,14 +127,9 @@ def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str
         return ""
     if symptom and own and match["op"] not in ("==", "!="):
         return word(lang, "conditions.limit", limit=_about(limit, lang))
-    text = word(lang, f"conditions.{_SAID[match['op']]}", limit=_about(limit, lang))
-    if own or match["value"].replace(NBSP, " ") == show(item.value, item.unit).replace(NBSP, " "):
-        return text
-    return (
-        word(lang, "conditions.derived", value=_about(match["value"], lang), standing=text)
-        if _VALUE.match(match["value"])
-        else ""
-    )
+    if not own and match["value"].replace(NBSP, " ") != show(item.value, item.unit).replace(NBSP, " "):
+        return ""  # a quantity without a name of its own: the JSON's condition has it, and `explain`
+    return word(lang, f"conditions.{_SAID[match['op']]}", limit=_about(limit, lang))
 
 
 def _about(number: str, lang: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.data.catalogue import KINDS
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
-from advisor.facts.data.network import Feeding, feeding_of, prospects
+from advisor.facts.data.network import Feeding, feeding_of, host_prospects, prospects
 from advisor.facts.data.pauses import Pauses
 from advisor.facts.data.pipeline_tree import Operation, Queue, starvation_rise
 from advisor.facts.data.processors import HOST_USE
@@ -84,6 +84,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "gil_wait_share": data.gil_wait_total_us / wall if data.gil_wait_total_us is not None and wall else None,
         "loop_cpu_us": loop,
         "loop_cpu_share": loop / one.step_us if loop is not None and one.step_us else None,
+        "pipeline_limit_us": pipeline_limit(one), **host_prospects(one),
         "workers": sum(op.workers or 0 for op in data.operations.values()) or None,
         "busiest_share": None if one.busiest is None else one.busy_share(data.operations[one.busiest]),
         "busiest_cpu_share": None if one.busiest is None else one.cpu_share(data.operations[one.busiest]),
@@ -93,6 +94,13 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
     }  # fmt: skip
     for name, value in values.items():
         yield from fact(f"data.{name}", subject, value, samples=times.steady if times else data.batches)
+
+
+def pipeline_limit(one: Feeding) -> float | None:
+    """The least interval at which the pipeline delivers batches, however early they are asked for, microseconds."""
+    if one.network is None or not one.network.stations:
+        return None
+    return max(station.cycle_us for station in one.network.stations.values())
 
 
 def _pause_values(found: Pauses | None) -> dict[str, Any]:

@@ -81,50 +81,45 @@ def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float], share: f
 def lacks_computing(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
     """Whether the kernels compute clearly less than the step table says of the same steps, or than the profiler's own
     sum in the timeline: then rows are missing, and whoever has seen them all counts. The difference is noted once."""
-    return _below_steps(rank, kernels, communication) or _below_timeline(rank, kernels, communication)
+    computing, enough = (kernels.start >= 0) & ~communication, 1 - section("witness")["computing_share"]
+    for table, share, doubt in (
+        ("steps", _share_of_steps, " of the same steps: rows are missing, or these are other steps"),
+        ("trace", _share_of_timeline, ": rows are missing"),
+    ):
+        held = share(rank, kernels, computing) if rank.has(table) else None
+        if held is not None and held < enough:
+            file, witness = rank.relative(rank.tables["kernels"].paths[0]), rank.tables[table].paths[0].name
+            text = f"holds {show(held, 'ratio')} of the computing time that {witness} tells{doubt}"
+            rank.note(file, f"{text}; no idle time is judged from the rest")
+            return True
+    return False
 
 
-def _below_timeline(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
-    trace = load_trace(rank) if rank.has("trace") and rank.tables["kernels"].reader == "kernels.csv" else None
-    if trace is None or trace.steps:  # by its marks of steps whole ones that are lacking are told
-        return False
-    known = (kernels.start >= 0) & ~communication
-    told, at_hand = measure(trace.computing) / 1000, measure(union(kernels.start[known], kernels.end[known])) / 1000
-    if not at_hand < (1 - section("witness")["computing_share"]) * told:
-        return False
-    file, timeline = rank.relative(rank.tables["kernels"].paths[0]), rank.tables["trace"].paths[0].name
-    rank.note(
-        file,
-        f"holds {at_hand / told:.0%} of the computing time that {timeline} tells: rows are missing; no idle time is "
-        "judged from the rest",
-    )
-    return True
+def _share_of_timeline(rank: Rank, kernels: Kernels, computing: Mask) -> float | None:
+    """What the kernels hold of the profiler's own sum; by a timeline's marks of steps whole ones that are lacking are
+    told."""
+    trace = load_trace(rank) if rank.tables["kernels"].reader == "kernels.csv" else None
+    told = measure(trace.computing) / 1000 if trace and not trace.steps else 0.0
+    return _busy_us(kernels, computing) / told if told else None
 
 
-def _below_steps(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
-    frame = rank.read("steps") if rank.has("steps") else None
-    if frame is None or "step" not in frame or "computing_us" not in frame or not any(kernels.steps):
-        return False
-    table: dict[str, float] = {}
-    for step, us in zip(frame["step"], frame["computing_us"], strict=True):
-        if us == us and us is not None:
-            table[str(step)] = float(us)
-    known = (kernels.start >= 0) & ~communication
-    told = at_hand = 0.0
-    for index, step in enumerate(kernels.steps):
-        mine = known & (kernels.step == index)
-        if step in table and mine.any():
-            told += table[step]
-            at_hand += measure(union(kernels.start[mine], kernels.end[mine])) / 1000
-    if not at_hand < (1 - section("witness")["computing_share"]) * told:
-        return False
-    file, steps = rank.relative(rank.tables["kernels"].paths[0]), rank.tables["steps"].paths[0].name
-    rank.note(
-        file,
-        f"holds {at_hand / told:.0%} of the computing time that {steps} tells of the same steps: rows are "
-        "missing, or these are other steps; no idle time is judged from the rest",
-    )
-    return True
+def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> float | None:
+    """What the kernels hold of the computing time of those steps that both have."""
+    frame = rank.read("steps")
+    if frame is None or "step" not in frame or "computing_us" not in frame:
+        return None
+    table = {str(step): float(us) for step, us in zip(frame["step"], frame["computing_us"], strict=True) if us == us}
+    both = [
+        (name, mine)
+        for index, name in enumerate(kernels.steps)
+        if name in table and (mine := computing & (kernels.step == index)).any()
+    ]
+    told = sum(table[name] for name, _ in both)
+    return sum(_busy_us(kernels, mine) for _, mine in both) / told if told else None
+
+
+def _busy_us(kernels: Kernels, which: Mask) -> float:
+    return measure(union(kernels.start[which], kernels.end[which])) / 1000
 
 
 def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
