@@ -20,7 +20,6 @@ from advisor.facts.data.pipeline_tree import (
 )
 from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
-from advisor.model import Source
 from advisor.sources.base import Rank
 
 CLOCK_TOLERANCE = limit("clocks", "tolerance")
@@ -51,8 +50,6 @@ class DataPipeline:
     gil_wait_total_us: float | None = None
     data_queue: Queue | None = None
     sampling_interval_us: float | None = None
-    sources: tuple[Source, ...] = ()
-    op_sources: tuple[Source, ...] = ()
     untold: frozenset[int] = frozenset()
     """Operations whose place or work is not known: any of them may be the busiest."""
 
@@ -107,8 +104,6 @@ def reduce(rank: Rank) -> DataPipeline | None:
         gil_wait_us=lock_time / acquisitions if acquisitions else None,
         gil_wait_total_us=lock_time if acquisitions else None,
         data_queue=_data_queue(rank), sampling_interval_us=interval,
-        sources=tuple(rank.source(t) for t in ("batches", told, "data_queue") if rank.has(t)),
-        op_sources=tuple(rank.source(t) for t in (told, "pipeline_ops", "pipeline_summary") if rank.has(t)),
         untold=untold_operations(rank),
     )  # fmt: skip
     return data if operations or times or waits or data.data_queue else None
@@ -207,4 +202,6 @@ def _sampling_interval(rank: Rank) -> float | None:
 
 def _data_queue(rank: Rank) -> Queue | None:
     frame = rank.read("data_queue")
-    return None if frame is None else measure_queue([float(s) for s in frame["queue_size"].dropna()], None)
+    if frame is None:
+        return None
+    return measure_queue([float(s) for s in frame["queue_size"].dropna()], None, table="data_queue")

@@ -18,9 +18,10 @@ import numpy as np
 
 from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
+from advisor.sources.connection import connect
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
-from advisor.sources.database.dbfile import connect, distinct_steps, read_texts, step_query
+from advisor.sources.database.dbfile import distinct_steps, read_texts, step_query
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described, tasks_behind
