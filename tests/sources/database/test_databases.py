@@ -71,7 +71,8 @@ def test_collectives_without_a_time_are_told(rank_of):
     rank = rank_of(
         SCHEMA + "CREATE TABLE CommAnalyzerTime(hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC,"
         " elapse_time NUMERIC, transit_time NUMERIC, wait_time NUMERIC, synchronization_time NUMERIC,"
-        " idle_time NUMERIC, step TEXT, type TEXT); INSERT INTO CommAnalyzerTime VALUES ('hcom_allReduce__586_0_1','1',1,2,1,1,0,0,'1','collective'),"
+        " idle_time NUMERIC, step TEXT, type TEXT);"
+        "INSERT INTO CommAnalyzerTime VALUES ('hcom_allReduce__586_0_1','1',1,2,1,1,0,0,'1','collective'),"
         " ('hcom_allReduce__586_1_1','1',1,'None',1,1,0,0,'1','collective');"
     )  # fmt: skip
     rank.read("collectives")
