@@ -122,6 +122,8 @@ class Source:
     steps: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
     """First and last line of the file with these steps, the heading being line 1; empty where nobody looked."""
+    table: str = ""
+    """The canonical table it was read from."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,8 @@ class Evidence:
     condition: str = ""
     subject: Subject = RUN
     source: Source | None = None
+    more_sources: tuple[Source, ...] = ()
+    """Where other operands of the value were read."""
 
 
 @dataclass(frozen=True)

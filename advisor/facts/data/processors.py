@@ -33,7 +33,6 @@ class HostUse:
     runnable: float | None
     process_cores: float | None
     pipeline_cores: float | None
-    sources: tuple[Source, ...] = ()
 
     @property
     def profiler_cores(self) -> float | None:
@@ -107,7 +106,6 @@ def reduce(rank: Rank) -> HostUse | None:
         idle=_mean(at["idle_share"]), switches=_mean(at["context_switches"]), runnable=_mean(at["runnable"]),
         process_cores=None if process is None else process / 100.0,
         pipeline_cores=sum(operations.values()) if operations else None,
-        sources=(rank.source("host_cpu", "time_ns"),),
     )  # fmt: skip
 
 
@@ -182,7 +180,7 @@ def _facts_of(subject: Subject, use: HostUse) -> Iterator[Fact]:
         ("profiler_share", use.profiler_share),
         ("available_cores", None if other is None or not cores else cores * (1.0 - other)),
     ):  # fmt: skip
-        yield from fact(f"host.{name}", subject, value, *use.sources, samples=use.samples)
+        yield from fact(f"host.{name}", subject, value, samples=use.samples)
 
 
 @dataclass(frozen=True)
