@@ -48,8 +48,8 @@ def _lost(cause: Finding) -> Saving | None:
         return None
     if told.loses_us == told.us:
         return told
-    share = told.share * told.lost_us / told.us if told.share is not None and told.us else None
-    return replace(told, us_per_step=told.lost_us, share_of_step=share, us_of_recording=None, share_of_recording=None)
+    share = told.share * told.loses_us / told.us if told.share is not None and told.us else None
+    return replace(told, us_per_step=told.loses_us, share_of_step=share, us_of_recording=None, share_of_recording=None)
 
 
 def _part_of(saving: Saving, part: float) -> Saving:
