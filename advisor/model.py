@@ -122,6 +122,8 @@ class Source:
     steps: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
     """First and last line of the file with these steps, the heading being line 1; empty where nobody looked."""
+    table: str = ""
+    """The canonical table it was read from."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,8 @@ class Evidence:
     condition: str = ""
     subject: Subject = RUN
     source: Source | None = None
+    more_sources: tuple[Source, ...] = ()
+    """Where other operands of the value were read."""
 
 
 @dataclass(frozen=True)
@@ -292,7 +296,8 @@ class Accounting:
     """bubble: what the schedule needs; transfer: data moving at the links' own bandwidth, hidden by nothing."""
     unexplained_us: float
     unexplained_parts_us: Mapping[str, float] = field(default_factory=dict)
-    """Where the unexplained time stands: absent_wait, late_wait, stage_wait, communication, idle, unexplained."""
+    """Where the unexplained time stands: slow_transfer, absent_wait, late_wait, stage_wait, communication, idle,
+    unexplained."""
     use: Utilisation | None = None
 
 

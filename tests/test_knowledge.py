@@ -118,3 +118,12 @@ def test_generated_pages_are_current(page):
         pytest.skip("installed without docs")
     module = runpy.run_path(str(script))
     assert script.with_name(page).read_text(encoding="utf-8") == module["pages"]()[page]
+
+
+def test_a_remedy_names_the_setting_of_the_framework_whose_code_it_shows():
+    """Who types what `parameter` says finds it in the code beside it; another framework's name is not offered."""
+    for remedy in shipped().remedies.values():
+        for framework in remedy.snippet.keys() & remedy.parameter.keys() - {"any"}:
+            assert remedy.parameter[framework] in remedy.snippet[framework], (remedy.id, framework)
+        if remedy.snippet.keys() >= {"mindspore", "pytorch"} and "any" in remedy.parameter:
+            assert all(remedy.parameter["any"] in code for code in remedy.snippet.values()), remedy.id

@@ -27,7 +27,7 @@ class RemedyModel(Model):
     id: Word
     title: TextModel
     action: TextModel
-    parameter: str | None = None
+    parameter: str | dict[str, str] = Field(default_factory=dict)
     effort: Literal["minutes", "hours", "days"]
     brings_evidence: bool = False
     risk: TextModel | None = None
@@ -70,7 +70,7 @@ def load_remedy(path: Path) -> tuple[RemedySpec | None, list[LintError]]:
         id=model.id,
         title=model.title.text(),
         action=model.action.text(),
-        parameter=model.parameter,
+        parameter={"any": model.parameter} if isinstance(model.parameter, str) else dict(model.parameter),
         effort=model.effort,
         brings_evidence=model.brings_evidence,
         risk=model.risk.text() if model.risk else None,

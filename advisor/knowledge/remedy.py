@@ -17,7 +17,8 @@ class RemedySpec:
     id: str
     title: Text
     action: Text
-    parameter: str | None = None
+    parameter: Mapping[str, str] = field(default_factory=dict)
+    """framework, or "any" -> what it calls the setting that takes `current` and `proposed`"""
     effort: str = ""
     brings_evidence: bool = False
     risk: Text | None = None

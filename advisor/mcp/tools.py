@@ -140,7 +140,7 @@ class Tools:
             spec = known[name]
             told = {
                 "id": spec.id, "title": vars(spec.title), "action": vars(spec.action), "effort": spec.effort,
-                "parameter": spec.parameter, "statements": list(spec.statements),
+                "parameter": dict(spec.parameter), "statements": list(spec.statements),
                 "risk": vars(spec.risk) if spec.risk else None, "snippet": dict(spec.snippet),
             }  # fmt: skip
             return json.dumps(told, ensure_ascii=False, indent=1, default=str), "application/json"

@@ -280,7 +280,7 @@ class _Course:
             name = f"pp-{data}-{tensor}"
             return f"{name}-{min(stage, s.place(other)[0])}" if s.pairwise else name
 
-        for forward, chunk, micro in schedule(stage, s.pipeline, s.micro_batches, s.virtual):
+        for forward, chunk, micro in schedule(stage, s.pipeline, s.micro_batches, s.virtual, s.in_flight):
             source, target = neighbour(not forward, chunk), neighbour(forward, chunk)
             arrived = None
             if source is not None:
@@ -521,9 +521,12 @@ class _Course:
             self.wake(op, ready)
 
 
-def schedule(stage: int, stages: int, micro: int, chunks: int = 1) -> list[tuple[bool, int, int]]:
+def schedule(
+    stage: int, stages: int, micro: int, chunks: int = 1, in_flight: int | None = None
+) -> list[tuple[bool, int, int]]:
     """One forward, one backward (1F1B): (is forward, chunk of the stage's layers, micro-batch) in order. With several
-    chunks they take turns, as many micro-batches of each as there are stages (Megatron's interleaved schedule)."""
+    chunks they take turns, as many micro-batches of each as there are stages (Megatron's interleaved schedule).
+    The first stage takes in `in_flight` micro-batches before it waits for a gradient: as many as stages unless told."""
 
     def unit(number: int, forward: bool) -> tuple[bool, int, int]:
         turn, place = divmod(number, stages * chunks)
@@ -531,7 +534,8 @@ def schedule(stage: int, stages: int, micro: int, chunks: int = 1) -> list[tuple
         return forward, chunk if forward else chunks - 1 - chunk, turn * stages + place % stages
 
     whole = micro * chunks
-    warm = min(stages - 1 - stage if chunks == 1 else 2 * (stages - 1 - stage) + (chunks - 1) * stages, whole)
+    ahead = max((in_flight or stages) - 1 - stage, 0)
+    warm = min(ahead if chunks == 1 else 2 * (stages - 1 - stage) + (chunks - 1) * stages, whole)
     if chunks == 1:
         each = [[(forward, 0, i) for i in range(micro)] for forward in (True, False)]
     else:

@@ -75,6 +75,8 @@ class Scenario:
     """The host waits for the device at the end of each step (prints the loss); else it runs ahead."""
     warm_up: bool = False
     """The first recorded step compiles and opens connections."""
+    in_flight: int | None = None
+    """Micro-batches that the first stage takes in before it waits for a gradient; None: as many as stages."""
     virtual: int = 1
     """Chunks of layers that a stage holds; more than one: the interleaved schedule."""
     sharded: bool = False

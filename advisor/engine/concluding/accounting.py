@@ -14,10 +14,13 @@ from advisor.facts.account.spending import LOST, UNAVOIDABLE, USEFUL, spend
 from advisor.facts.base import FactSet
 from advisor.model import RUN, Accounting, Direction, Finding, Utilisation
 
-_WAITING = ("late_wait", "stage_wait", "communication", "idle", "absent_wait", "unexplained", "bubble", "transfer")
+_WAITING = (
+    "late_wait", "stage_wait", "communication", "idle", "absent_wait", "unexplained", "slow_transfer", "bubble",
+    "transfer",
+)  # fmt: skip
 _TAKEN_FROM: Mapping[str, tuple[str, ...]] = {
     "computation": (USEFUL, "idle", *_WAITING),
-    "communication": ("transfer", "communication", *_WAITING, USEFUL),
+    "communication": ("slow_transfer", "transfer", "communication", *_WAITING, USEFUL),
     "scheduling": ("idle", *_WAITING, USEFUL),
     "waiting": (*_WAITING, USEFUL),
 }

@@ -190,10 +190,13 @@ def _remedies(
 
 def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, variables: Variables) -> Remedy:
     values: dict[str, Any] = {name: scope.value(expr) for name, expr in use.values.items()}
+    parameter = _of(spec.parameter, framework)
+    if spec.parameter and parameter is None and framework != "unknown":  # a value of a setting that it does not have
+        values |= dict.fromkeys(values.keys() & {"current", "proposed"})
     scope_variables = variables.with_values(
         values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}, use.values
     )
-    snippet = spec.snippet.get(framework) or spec.snippet.get("any") or ""  # never another framework's
+    snippet = _of(spec.snippet, framework) or ""
 
     def both(text: Text) -> Text:
         return Text(*(render(text.get(lang), scope_variables, lang, lenient=True).strip() for lang in LANGUAGES))
@@ -202,7 +205,7 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
         id=spec.id,
         title=both(spec.title),
         action=both(spec.action),
-        parameter=spec.parameter,
+        parameter=parameter,
         current=_whole(values.get("current")),
         proposed=_whole(values.get("proposed")),
         snippet=render(snippet, scope_variables, CODE, lenient=True).replace(NBSP, " "),
@@ -211,6 +214,11 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
         risk=both(spec.risk) if spec.risk is not None else None,
         brings_evidence=spec.brings_evidence,
     )
+
+
+def _of(told: Mapping[str, str], framework: str) -> str | None:
+    """What is told for this framework or for any; never another one's."""
+    return told.get(framework) or told.get("any")
 
 
 def _whole(value: Any) -> Any:

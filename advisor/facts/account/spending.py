@@ -14,9 +14,10 @@ from advisor.model import RUN, Fact
 
 USEFUL = "useful"
 UNAVOIDABLE = ("bubble", "transfer")
-LOST = ("absent_wait", "late_wait", "stage_wait", "communication", "idle", "unexplained")
-"""Waiting for ranks without a profile, for late ranks, and for other stages beyond the bubble; exposed communication of
-which nobody knows whether it transfers or waits; idle time; and what no table tells of."""
+LOST = ("slow_transfer", "absent_wait", "late_wait", "stage_wait", "communication", "idle", "unexplained")
+"""Exposed transfer beyond what its bytes need at the links' speed; waiting for ranks without a profile, for late ranks,
+and for other stages beyond the bubble; exposed communication of which nobody knows whether it transfers or waits; idle
+time; and what no table tells of."""
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
 _PARTS = {
@@ -24,7 +25,10 @@ _PARTS = {
     "bubble": ("what the pipeline's schedule itself makes a rank wait, per step",
                "pipeline.bubble_minimum_share × step.time_us, no more than there is of exposed communication and idle"),
     "transfer": ("data moving at the links' own bandwidth with nothing to hide it, per step",
-                 "communication.exposed_transfer_share × step.time_us, no more than the exposed communication left"),
+                 "communication.exposed_needed_share × step.time_us, else communication.exposed_transfer_share, no "
+                 "more than the exposed communication left"),
+    "slow_transfer": ("exposed transfer that lasts longer than its bytes need at the links' own bandwidth, per step",
+                      "communication.exposed_transfer_share × step.time_us − transfer, of the exposed left"),
     "absent_wait": ("waiting in collectives for ranks that were not profiled, per step",
                     "communication.absent_wait_us, no more than the exposed communication left"),
     "late_wait": ("waiting in collectives for late ranks at hand that nothing hides, per step",
@@ -71,7 +75,10 @@ def spend(facts: FactSet) -> dict[str, float] | None:
     standing = min(max(bubble - parts["bubble"], 0.0), idle)
     parts["bubble"] += standing
     take("absent_wait", (facts.number("communication.absent_wait_us", RUN) or 0.0) / row_us * step_us)
-    take("transfer", _share(facts, "communication.exposed_transfer_share") * step_us)
+    moving = _share(facts, "communication.exposed_transfer_share") * step_us
+    needed = facts.number("communication.exposed_needed_share", RUN)
+    take("transfer", moving if needed is None else min(needed * step_us, moving))
+    take("slow_transfer", moving - parts["transfer"])
     take("late_wait", _share(facts, "communication.exposed_wait_share") * step_us - parts["absent_wait"])
     take("stage_wait", between - parts["bubble"])
     parts["communication"], parts["idle"] = exposed, idle - standing

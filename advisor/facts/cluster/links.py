@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.link_gain import link_gain
 from advisor.facts.collectives.exchanges import EXCHANGES
-from advisor.facts.collectives.inherent import large_message, link_limit
+from advisor.facts.collectives.inherent import is_told, large_message, link_limit
 from advisor.facts.collectives.link_speed import (
-    BOTH,
     INCOMING,
     LINKS,
-    OUTGOING,
     Card,
     Key,
+    Knot,
     Link,
+    card_behind,
     cards_of,
+    ends_of,
     excess_us,
+    fit,
+    host_behind,
     hosts_of,
+    knots_of,
     links_of,
     machines_of,
     reduce_links,
+    slow_link,
 )  # fmt: skip
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
@@ -52,19 +60,35 @@ KINDS = (
          "bandwidth against what messages of these sizes get on other links of its "
          "transport and distance; for all links of a rank (2-*) that of its best one",
          formula="weighted median of (α + size ÷ β) ÷ time, α and β fitted over all links", needs=_NEEDS),
-    kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends",
-         needs=_NEEDS),
+    kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends, "
+         "or of the slow links that share ranks with it", needs=_NEEDS),
     kind("link.host_ratio", "ratio", "link", "the best card of the worse of the hosts at its ends", needs=_NEEDS),
     kind("link.host_saving_share", "ratio", "link",
          "what the step gains where all links of its host are as fast as usual",
          needs=_NEEDS),
     kind("link.neighbour_count", "count", "link", "other ranks the card's links lead to; 1 for a single link",
          needs=_NEEDS),
-    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport or in one direction",
-         needs=_NEEDS),
+    kind("link.is_card", "bool", "link", "stands for all links of one rank over one transport or in one direction, or "
+         "for slow links that share ranks", needs=_NEEDS),
+    kind("link.slow_pairs", "count", "link", "pairs of ranks between which links are slow, of slow links that share "
+         "ranks and are no one card's or host's", needs=_NEEDS),
+    kind("link.shared_ranks", "text", "link", "the ranks between which they are", needs=_NEEDS),
+    kind("link.is_whole", "bool", "link", "every link between these ranks is slow", needs=_NEEDS),
+    kind("link.stage", "number", "link", "pipeline stage whose ranks these are, from 0", needs=_NEEDS),
     kind("link.direction", "text", "link",
          "of a card: outgoing, incoming (*-2) or both, where its slow links have no direction in common",
          needs=_NEEDS),
+    kind("link.limit_ratio", "ratio", "link", "bandwidth of all links of the main transport against what such a link "
+         "carries (knowledge_base/links.yaml)", formula="Σ (α + size ÷ limit) ÷ Σ time over messages that show a "
+         "link's speed, without links slower than their peers", needs=_NEEDS),
+    kind("link.limit_bytes_per_s", "bytes_per_s", "link", "what such a link carries (knowledge_base/links.yaml)",
+         needs=_NEEDS),
+    kind("link.reached_bytes_per_s", "bytes_per_s", "link", "what large messages reach on all links of the transport",
+         formula="median of size ÷ time", needs=_NEEDS),
+    kind("link.all_of", "text", "link", "the transport of which these are all links", needs=_NEEDS),
+    kind("link.limit_saving_us", "us", "link", "what the step gains where all of them carry what such links do",
+         formula="replay of the step, as for single links", needs=_NEEDS),
+    kind("link.limit_saving_share", "ratio", "link", "the same as a share of the step", needs=_NEEDS),
     kind("link.host", "text", "link", "host of the card, where it has several cards with links to other hosts",
          needs=_NEEDS),
     kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
@@ -109,8 +133,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     hosts = hosts_of(partition(run).host, found)
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)
-    candidates = [[link] for link in found.values()] + [c.links for c in cards.values()]
-    candidates += [m.links for m in machines.values()]
+    knots = knots_of(found, cards, machines, hosts)
+    cards = {rank: card for rank, card in cards.items() if not any(k.is_whole and rank in k.ranks for k in knots)}
+    candidates = [[link] for link in found.values()] + [knot.links for knot in knots]
+    candidates += [c.links for c in cards.values()] + [m.links for m in machines.values()]
     least = sorted((excess_us(links) for links in candidates), reverse=True)[:REPLAYS][-1]
     by_class: dict[str, int] = defaultdict(int)
     for link in found.values():
@@ -120,12 +146,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         link = found[key]
         a, b, transport = key
         subject = Subject("link", f"{a}-{b}", tuple(sorted((a, b))))
-        towards = ((a, (BOTH, OUTGOING)), (b, (BOTH, INCOMING)))
-        ends_of = [cards[end] for end, ways in towards if end in cards and cards[end].direction in ways]
-        card = min((one.best for one in ends_of if one.neighbours > 1), default=1.0)
-        sides = ((machines.get(hosts.get(a, "")), OUTGOING), (machines.get(hosts.get(b, "")), INCOMING))
-        ends = [machine.best for machine, way in sides if machine is not None and machine.holds(way)]
-        host = min(ends, default=1.0) if hosts.get(a) != hosts.get(b) else 1.0
+        card, host = card_behind(link, cards), host_behind(link, machines, hosts)
+        knot = next((one for one in knots if link in one.links), None)
+        card = card if knot is None else min(card, knot.best)
         back = found.get((b, a, transport))
         both = [link] if back is None else [link, back]
         yield from _facts_of_link(run, both, subject, step, least)
@@ -158,6 +181,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             "link.peer_count", subject, sum(by_class[t] for t in {k.transport for k in one.links}) - 1, *sources
         )
         yield from fact("link.is_worse_direction", subject, True, *sources)
+    for knot in knots:
+        yield from _facts_of_knot(run, knot, hosts, step, least, by_class[knot.links[0].transport] - len(knot.links))
+    if (evenly := _evenly_slow(links)) is not None:
+        yield from _facts_of_all(run, evenly, step)
     for name, machine in sorted(machines.items()):
         own = machine.links
         subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
@@ -181,14 +208,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _main_transport(links: Mapping[Key, Link]) -> Iterator[Fact]:
-    """Over what most of the time is spent in which data moves, and how fast it moves there. The links of one card move
-    their data at once: its busiest of each transport tells how long that takes."""
-    busiest: dict[tuple[int, str], float] = defaultdict(float)
-    for (card, _, transport), link in links.items():
-        busiest[card, transport] = max(busiest[card, transport], link.us)
-    time: dict[str, float] = defaultdict(float)
-    for (_, transport), us in busiest.items():
-        time[transport] += us
+    """Over what most of the time is spent in which data moves, and how fast it moves there."""
+    time = _time_by_transport(links)
     whole = sum(time.values())
     if not whole > 0:
         return
@@ -198,26 +219,75 @@ def _main_transport(links: Mapping[Key, Link]) -> Iterator[Fact]:
     yield from fact("communication.main_transport", RUN, name or None, *sources)
     yield from fact("communication.main_transport_share", RUN, time[name] / whole, *sources, samples=len(mine))
     yield from fact("communication.main_transport_limit_bytes_per_s", RUN, link_limit(name), *sources)
-    large = large_message()
-    moved = ((size, us) for link in mine for size, us in zip(link.sizes, link.times, strict=True))
-    rates = [size / us * 1e6 for size, us in moved if size >= large and us > 0]
-    if rates:
-        rate = float(np.median(rates))
-        yield from fact("communication.main_transport_bytes_per_s", RUN, rate, *sources, samples=len(rates))
+    sizes, times = _large_messages(mine)
+    if sizes.size:
+        rate = float(np.median(sizes / times)) * 1e6
+        yield from fact("communication.main_transport_bytes_per_s", RUN, rate, *sources, samples=sizes.size)
+
+
+def _time_by_transport(links: Mapping[Key, Link]) -> dict[str, float]:
+    """Microseconds in which data moves. The links of one card move their data at once: its busiest of each transport
+    tells how long that takes."""
+    busiest: dict[tuple[int, str], float] = defaultdict(float)
+    for (card, _, transport), link in links.items():
+        busiest[card, transport] = max(busiest[card, transport], link.us)
+    time: dict[str, float] = defaultdict(float)
+    for (_, transport), us in busiest.items():
+        time[transport] += us
+    return time
+
+
+def _large_messages(links: Sequence[Link]) -> tuple[Floats, Floats]:
+    """Bytes and microseconds of the messages that show a link's speed."""
+    sizes = np.array([size for link in links for size in link.sizes])
+    times = np.array([us for link in links for us in link.times])
+    shown = (sizes >= large_message()) & (times > 0)
+    return sizes[shown], times[shown]
+
+
+def _evenly_slow(links: Mapping[Key, Link]) -> list[Link] | None:
+    """The links of the main transport with their bandwidth against what the knowledge base says that such a link
+    carries, for links that are all slow alike have no other to be compared with. Those that are slower than their
+    peers don't tell how fast all are. None where no message is large enough, or nobody tells what it carries."""
+    time = _time_by_transport(links)
+    name = max(time, key=lambda one: time[one], default="")
+    mine = [link for link in links.values() if link.transport == name]
+    usual = [link for link in mine if (link.ratio or 1.0) >= slow_link()]
+    sizes, times = _large_messages(usual)
+    if not sizes.size or not is_told(name):
+        return None
+    start_up, _ = fit(sizes, times)
+    ratio = min(float((start_up + sizes / link_limit(name) * 1e6).sum() / times.sum()), 1.0)
+    return [replace(link, ratio=ratio * min(link.ratio or 1.0, 1.0)) for link in mine]
+
+
+def _facts_of_all(run: Run, links: list[Link], step: float | None) -> Iterator[Fact]:
+    """How fast the links of one transport are altogether."""
+    subject, sources = _subject_of(links), links[0].sources
+    ratio = max(link.ratio or 0.0 for link in links)
+    sizes, times = _large_messages(links)
+    n = sizes.size
+    yield from fact("link.limit_ratio", subject, ratio, *sources, samples=n)
+    yield from fact("link.limit_bytes_per_s", subject, link_limit(links[0].transport), *sources)
+    yield from fact("link.reached_bytes_per_s", subject, float(np.median(sizes / times)) * 1e6, *sources, samples=n)
+    yield from fact("link.all_of", subject, links[0].transport, *sources)
+    gain = link_gain(run, links, True) if ratio < slow_link() else 0.0
+    yield from fact("link.limit_saving_us", subject, gain, *sources, samples=n)
+    if step and gain is not None:
+        yield from fact("link.limit_saving_share", subject, gain / step, *sources, samples=n)
 
 
 def links_behind(run: Run) -> dict[Subject, list[Link]]:
     """The links that a finding about a link, a card or a host is about."""
     found = {key: link for key, link in links_of(run).items() if link.ratio is not None}
-    if not found:
-        return {}
     hosts = hosts_of(partition(run).host, found)
     machines = machines_of(found, hosts)
     behind = {}
     for (a, b, transport), link in found.items():
         back = found.get((b, a, transport))
         behind[Subject("link", f"{a}-{b}")] = [link] if back is None else [link, back]
-    for rank, one in cards_of(found, machines, hosts).items():
+    cards = cards_of(found, machines, hosts)
+    for rank, one in cards.items():
         behind[Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*")] = one.every
     for name, machine in machines.items():
         own = machine.links
@@ -225,7 +295,39 @@ def links_behind(run: Run) -> dict[Subject, list[Link]]:
         members = sorted(rank for rank, host in hosts.items() if host == name)
         if len(members) > 1:  # as a finding about all links of a host is told
             behind[Subject("link", f"{members[0]}-*", tuple(members))] = own
-    return behind
+    knots = [knot.links for knot in knots_of(found, cards, machines, hosts)]
+    return behind | {_subject_of(each): each for each in (_evenly_slow(links_of(run)), *knots) if each}
+
+
+def _subject_of(links: Sequence[Link]) -> Subject:
+    """All these links: those of their first rank, with all their ranks."""
+    ranks = ends_of(links)
+    return Subject("link", f"{ranks[0]}-*", ranks)
+
+
+def _facts_of_knot(
+    run: Run, knot: Knot, hosts: Mapping[int, str], step: float | None, least: float, others: int
+) -> Iterator[Fact]:
+    """A knot is told as the card that its links would be of."""
+    subject, sources = _subject_of(knot.links), knot.links[0].sources
+    whole = Card(knot.best, knot.links, len(knot.ranks) - 1, knot.links, False)
+    yield from _facts_of_link(run, knot.links, subject, step, least, whole)
+    layout = partition(run)
+    stages = layout.peers() if len(set(layout.stage.values())) > 1 and not layout.guessed else {}
+    stage = next((number for number, ranks in stages.items() if tuple(ranks) == knot.ranks), None)
+    name = hosts.get(knot.ranks[0], "")
+    is_host = len(set(hosts.values())) > 1 and {r for r, host in hosts.items() if host == name} == set(knot.ranks)
+    yield from fact("link.stage", subject, stage, *sources)
+    yield from fact("link.host", subject, name if is_host else None, *sources)
+    yield from fact("link.shared_ranks", subject, rank_list(knot.ranks), *sources)
+    yield from fact("link.slow_pairs", subject, knot.pairs, *sources)
+    yield from fact("link.is_whole", subject, knot.is_whole, *sources)
+    yield from fact("link.is_card", subject, True, *sources)
+    yield from fact("link.neighbour_count", subject, whole.neighbours, *sources)
+    yield from fact("link.card_ratio", subject, knot.best, *sources)
+    yield from fact("link.host_ratio", subject, 1.0, *sources)
+    yield from fact("link.is_worse_direction", subject, True, *sources)
+    yield from fact("link.peer_count", subject, others, *sources)
 
 
 MOST_LINKS = 64

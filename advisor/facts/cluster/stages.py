@@ -15,6 +15,7 @@ from advisor.facts.cluster.replay import Change, corrections, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.schedule import in_flight, pipeline_us
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -127,6 +128,15 @@ def _among_kernels(run: Run) -> list[float]:
     return [count for count in found if count]
 
 
+def most_in_flight(run: Run) -> int | None:
+    """Micro-batches between the first stage's forward and backward at once, at most: with one forward, one backward as
+    many as there are stages. None where no rank of the first stage tells."""
+    layout = partition(run)
+    chains = [c.chain for rank, c in run.each(COURSE).items() if c.chain is not None and layout.stage.get(rank) == 0]
+    told = [] if is_interleaved(run) else [count for count in map(in_flight, chains) if count]
+    return max(told, default=None)
+
+
 def hop_us(run: Run) -> float:
     """What one transfer between stages takes, microseconds: median transit of sends and exchanges."""
     times = []
@@ -156,7 +166,8 @@ KINDS = (
          needs=_NEEDS),
     kind("stage.bubble_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.bubble_excess_share", "ratio", "stage", "bubble above the schedule's own minimum, share of the step",
-         formula="bubble − (p−1) ÷ (m+p−1) of the step − 2 (m+p−1) transfers between stages", needs=_NEEDS),
+         formula="bubble − pipeline.bubble_minimum_share of the step − 2 (m+p−1) transfers between stages",
+         needs=_NEEDS),
     kind("stage.exposed_transfer_share", "ratio", "stage",
          "exposed transfer between its sharded operators, share of the step (S30)",
          needs="collectives"),
@@ -180,8 +191,17 @@ KINDS = (
          needs="collectives"),
     kind("pipeline.bubble_share", "ratio", "run", "waiting for other stages, share of the step, mean over stages",
          needs=_NEEDS),
-    kind("pipeline.bubble_minimum_share", "ratio", "run", "the schedule's own bubble",
-         formula="(p−1) ÷ (m+p−1), p stages, m micro-batches", needs="collectives"),
+    kind("pipeline.bubble_minimum_share", "ratio", "run", "the schedule's own bubble, share of the step",
+         formula="(p−1) ÷ m of what the stages do besides waiting for each other, no more than (p−1) ÷ (m+p−1); "
+                 "p stages, m micro-batches",
+         needs="collectives"),
+    kind("pipeline.in_flight", "count", "run", "micro-batches that the first stage has handed on and not got back, at "
+         "most; one forward, one backward has as many as stages (S31)",
+         formula="largest number of sends begun − receives ended of a rank in the first stage", needs="kernels"),
+    kind("pipeline.order_saving_us", "us", "run", "what the step gains where each stage goes on with the next forward "
+         "as one forward, one backward allows",
+         formula="step − the schedule run with what each stage does besides waiting − 2 (m+p−1) transfers",
+         needs=_NEEDS),
     kind("pipeline.stages_whole", "bool", "run", "every rank at hand counts in its stage's work", needs=_NEEDS),
     kind("pipeline.work_spread", "ratio", "run", "(largest − mean) ÷ mean of the stages' work", needs=_NEEDS),
 )  # fmt: skip
@@ -194,11 +214,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if len(found) < 2 or step is None:
         return
     times = steady(run)
-    sources = next(iter(times.values())).sources
+    sources = next(iter(times.values())).sources_of("computing")
     n = min(len(t.steps) for t in times.values())
     split = partition(run)
     micro, p = micro_batches(run), split.pipeline or len(found)
-    least = (p - 1) / (micro + p - 1) if micro and not split.apart else None
     hops = 2 * (micro + p - 1) * hop_us(run) / step if micro else 0.0
     mean = float(np.mean([s.work for s in found]))
     if mean <= 0 or step <= 0:
@@ -207,10 +226,16 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
     counted = {rank for stage in found for rank in stage.ranks}
     yield from fact("pipeline.stages_whole", RUN, counted >= {rank.rank for rank in run.ranks})
-    yield from fact("pipeline.bubble_minimum_share", RUN, least, *sources)
     bubbles = [s.bubble for s in found if s.bubble is not None]
+    least = _unavoidable(p, micro, bubbles, step) if micro and not split.apart else None
+    yield from fact("pipeline.bubble_minimum_share", RUN, least, *sources)
     if bubbles:
         yield from fact("pipeline.bubble_share", RUN, float(np.mean(bubbles)) / step, *sources, samples=n)
+    if micro and len(bubbles) == len(found) == p:
+        own = [max(step - bubble, 0.0) for bubble in bubbles]
+        yield from fact("pipeline.in_flight", RUN, most_in_flight(run), *sources, samples=n)
+        shorter = step * (1 - hops) - pipeline_us(own, micro)
+        yield from fact("pipeline.order_saving_us", RUN, max(shorter, 0.0), *sources, samples=n)
     yield from fact("pipeline.work_spread", RUN, max(s.work for s in found) / mean - 1, *sources, samples=n)
     flops = [s.flop for s in found if s.flop is not None]
     calls = [s.calls for s in found if s.calls]
@@ -226,9 +251,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
         yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
         if stage.flop is not None and len(flops) == len(found) and any(flops):
-            yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)), *sources)
+            yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)))
         if stage.calls is not None and len(calls) == len(found):
-            yield from fact("stage.calls_ratio", subject, stage.calls / float(np.mean(calls)), *sources)
+            yield from fact("stage.calls_ratio", subject, stage.calls / float(np.mean(calls)))
         yield from fact("stage.exposed_transfer_share", subject, stage.exposed_transfer / step, *sources, samples=n)
         if stage.bubble is not None:
             yield from fact("stage.bubble_us", subject, stage.bubble, *sources, samples=n)
@@ -300,6 +325,14 @@ def is_interleaved(run: Run) -> bool:
         and all(kind_of(step.chains[rank].name[event]) in POINT_TO_POINT for rank, event in events.items())
         for events in step.members
     )
+
+
+def _unavoidable(stages: int, micro: int, bubbles: list[float], step: float) -> float:
+    """The bubble of the schedule itself, share of the step: (p−1) micro-batches of what the stages do besides waiting
+    for each other, for a step that something stretches needs no more of it; (p−1) ÷ (m+p−1) where nothing does."""
+    formula = (stages - 1) / (micro + stages - 1)
+    own = 1 - float(np.mean(bubbles)) / step if bubbles else 1.0
+    return min((stages - 1) / micro * max(own, 0.0), formula)
 
 
 def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:

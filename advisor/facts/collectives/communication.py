@@ -65,6 +65,10 @@ KINDS = (
          formula="first AllGather and last gradient collective of a step, of data-parallel groups, the longest",
          needs=_COLLECTIVE),
     kind("communication.exposed_transfer_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.exposed_needed_share", "ratio", "run", "what the bytes of the exposed transfer need at the "
+         "speed that the links reach, share of the step; where no bytes are told, all of it",
+         formula="Σ over purposes of exposed × Σ min(size ÷ bandwidth of large messages, transfer) ÷ Σ transfer",
+         needs="transports"),
     kind("communication.exposed_wait_share", "ratio", "run",
          "waiting for late ranks that nothing hides, share of the step",
          needs=_COLLECTIVE),
@@ -217,7 +221,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     known = [r for r in found if r in times and "exposed" in times[r].phases]
     if not known or not step:
         return
-    sources = times[known[0]].sources
+    sources = times[known[0]].sources_of("exposed")
     n = len(times[known[0]].steps)
     exposed = np.array([float(np.nanmean(times[r].phases["exposed"])) for r in known])
     bubble = np.array([found[r].bubble for r in known])
@@ -238,6 +242,11 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
         for role in ("tensor", "expert", "weights", "context")
     )
     needed = needed_parts(run)
+    if needed:
+        # a median of its own could be more than that of the transfer
+        parts = [sum(us * needed.get(role, 1.0) for role, us in found[r].transfer.items()) for r in known]
+        share = min(float(np.median(parts)), transfer) / step
+        yield from fact("communication.exposed_needed_share", RUN, share, *sources, samples=n)
     yield from fact("communication.redistribution_us", RUN, sharded, *sources, samples=n)
     yield from fact("communication.redistribution_share", RUN, sharded / step, *sources, samples=n)
     if "tensor" in needed:

@@ -1,7 +1,7 @@
-"""What the exchange between sharded operators, and between experts, needs: their bytes at the speed of the links.
+"""What collectives need: their bytes at the speed of the links.
 
-A sharded model exchanges by its nature. What its bytes need at the speed that the links reach is nobody's fault; only
-what an exchange takes beyond that is lost.
+A sharded model exchanges by its nature, and ranks their gradients. What the bytes need at the speed that the links
+reach is nobody's fault; only what an exchange takes beyond that is lost.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.knowledge.statements import document
 
-BETWEEN_OPERATORS = ("tensor", "expert")
-"""Purposes of collectives by which operators of one model exchange what they compute."""
-
 
 @cache
 def _terms() -> dict[str, Any]:
@@ -32,6 +29,11 @@ def _terms() -> dict[str, Any]:
 def link_limit(transport: str) -> float:
     """Bytes per second that a link of this transport carries, by the knowledge base."""
     return float(_terms()["bytes_per_s"].get(transport, _terms()["other"])["value"])
+
+
+def is_told(transport: str) -> bool:
+    """Whether the knowledge base tells what a link of this very transport carries."""
+    return transport in _terms()["bytes_per_s"]
 
 
 def large_message() -> float:
@@ -70,8 +72,6 @@ def needed_parts(run: Run) -> dict[str, float]:
     taken: dict[str, float] = defaultdict(float)
     for joint in joints(run):
         role = purpose(joint.kind, layout.role_of(joint.group))
-        if role not in BETWEEN_OPERATORS:
-            continue
         transport, at_once = _links(joint, exchanges)
         if transport not in rates:
             continue

@@ -1,13 +1,14 @@
 """Links, cards and hosts by bandwidth: size over time, compared within transport and message size (S24, S40, S46).
 
 A slow link is one pair, a slow card all links of a rank, or those over one transport or in one direction, a slow host
-all links that leave it. To tell them apart a card is judged by its best link and a host by its best card.
+all links that leave it. To tell them apart a card is judged by its best link and a host by its best card. What else is
+slow and shares ranks is a knot: one culprit, for a collective is as slow as its slowest link, however many are mended.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.collectives.exchanges import kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.knowledge.measuring import limit
+from advisor.knowledge.thresholds import shared_thresholds
 from advisor.model import Source
 from advisor.sources.base import Rank
 
@@ -404,3 +406,83 @@ def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, Mach
         if len(ranks) > 1 and not (explained and way == BOTH):
             machines[name] = Machine(best[name, way], links, tuple(sorted(ranks)), way)
     return machines
+
+
+@dataclass(frozen=True)
+class Knot:
+    """Slow links over one transport that share ranks, and are no one card's or host's."""
+
+    links: list[Link]
+    ranks: tuple[int, ...]
+    is_whole: bool
+    """Every link between these ranks is slow: what they have in common is, and none of their cards by itself."""
+
+    @property
+    def best(self) -> float:
+        """Bandwidth ratio of the fastest of them."""
+        return max(link.ratio or 0.0 for link in self.links)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of ranks that they join."""
+        return len({frozenset((link.source, link.destination)) for link in self.links})
+
+
+def slow_link() -> float:
+    """Bandwidth ratio below which a link is slow."""
+    return float(shared_thresholds()["slow_link"]["value"])
+
+
+def card_behind(link: Link, cards: Mapping[int, Card]) -> float:
+    """Bandwidth ratio of the worse card at the ends of a link, 1 where neither has links to several others."""
+    towards = ((link.source, (BOTH, OUTGOING)), (link.destination, (BOTH, INCOMING)))
+    ends = [cards[end] for end, ways in towards if end in cards and cards[end].direction in ways]
+    return min((one.best for one in ends if one.neighbours > 1), default=1.0)
+
+
+def host_behind(link: Link, machines: Mapping[str, Machine], hosts: Mapping[int, str]) -> float:
+    """Bandwidth ratio of the worse host at the ends of a link, 1 of a link inside a host."""
+    a, b = hosts.get(link.source, ""), hosts.get(link.destination, "")
+    ends = [machines[name].best for name, way in ((a, OUTGOING), (b, INCOMING))
+            if name in machines and machines[name].holds(way)]  # fmt: skip
+    return min(ends, default=1.0) if hosts.get(link.source) != hosts.get(link.destination) else 1.0
+
+
+def knots_of(
+    found: Mapping[Key, Link], cards: Mapping[int, Card], machines: Mapping[str, Machine], hosts: Mapping[int, str]
+) -> list[Knot]:
+    """Slow links put together by the ranks they share, two pairs at least; links of slow hosts stay with these.
+
+    Where all links between some ranks are slow, each of the ranks looks like a slow card: then all of them are, and it
+    is what they share. Where some of the ranks have faster links, slow cards keep theirs.
+    """
+    slow = slow_link()
+    mine = [link for link in found.values() if (link.ratio or 0.0) < slow <= host_behind(link, machines, hosts)]
+    knots = []
+    for links in _sharing(mine):
+        ranks, over = ends_of(links), links[0].transport
+        between = [key for key in found if {key[0], key[1]} <= set(ranks) and key[2] == over]
+        own = [link for link in links if card_behind(link, cards) >= slow]
+        alike = own == links or all(rank in cards and cards[rank].best < slow for rank in ranks)
+        if alike and len(between) == len(links):
+            knots.append(Knot(links, ranks, True))
+        else:
+            knots += [Knot(rest, ends_of(rest), False) for rest in _sharing(own)]
+    return [knot for knot in knots if knot.pairs > 1]
+
+
+def ends_of(links: Iterable[Link]) -> tuple[int, ...]:
+    """The ranks that links join."""
+    return tuple(sorted({rank for link in links for rank in (link.source, link.destination)}))
+
+
+def _sharing(links: Sequence[Link]) -> list[list[Link]]:
+    """The links of each transport put together by the ranks they share."""
+    groups: list[tuple[str, set[int], list[Link]]] = []
+    for link in links:
+        ends = {link.source, link.destination}
+        joined = [one for one in groups if one[0] == link.transport and one[1] & ends]
+        groups = [one for one in groups if one not in joined]
+        members = [each for one in joined for each in one[2]]
+        groups.append((link.transport, ends.union(*(one[1] for one in joined)), [*members, link]))
+    return [members for _, _, members in groups]

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from advisor.facts.collectives.exchanges import kind_of
+from advisor.facts.device.course import Chain
 from advisor.knowledge.measuring import limit
 
 BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "backward_work"))
@@ -46,6 +50,17 @@ def _order(stage: int, stages: int, m: int) -> list[tuple[bool, int]]:
     for i in range(m - ahead):
         order += [(True, ahead + i), (False, i)]
     return order + [(False, m - ahead + i) for i in range(ahead)]
+
+
+def in_flight(chain: Chain) -> int | None:
+    """Micro-batches that the first stage has handed on and not yet got back, at most: each of its sends begins a
+    micro-batch's way through the other stages, and the receive of its gradient ends it. None where the stage does not
+    send as often as it receives, as with interleaved or batched exchanges."""
+    kinds = np.array([kind_of(name) if name else "" for name in chain.name])
+    sent, back = chain.start[kinds == "send"], np.sort((chain.start + chain.busy)[kinds == "receive"])
+    if not len(sent) or len(sent) != len(back):
+        return None
+    return int((np.arange(1, len(sent) + 1) - np.searchsorted(back, sent, "right")).max())
 
 
 def guess_micro_batches(work_us: Sequence[float], bubble_us: Sequence[float]) -> int | None:

@@ -15,6 +15,7 @@ from advisor.facts.data.queueing import (
     PROCESSORS,
     Network,
     Station,
+    on_free_processors,
     processes_needed,
     with_companions,
     with_parallel_source,
@@ -79,8 +80,8 @@ def build_network(
         asleep = op.cpu_cores is not None and cpu < COMPUTING * work
         stations[op_id] = Station(op.name, work, op.servers, max(1, op.workers or 1), cpu, bool(op.python), asleep)
     loop = 0.0
-    if host is not None and host.loop_cores is not None:
-        loop = host.loop_cores * step_us
+    if host is not None and host.sure_loop_cores is not None:
+        loop = host.sure_loop_cores * step_us
     contended = bool(wall and data.gil_wait_total_us and data.gil_wait_total_us >= CONTENDED * wall)
     if contended:
         loop -= _charge_holder(stations, data, loop, step_us)
@@ -92,7 +93,8 @@ def build_network(
     available = None
     if host is not None and host.cores:
         available = max(1.0, host.cores - (host.other_cores or 0.0))
-    return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known)
+    unfought = data.gil_wait_total_us is not None and not contended
+    return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known, not unfought)
 
 
 def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: float, step_us: float) -> float:
@@ -267,6 +269,19 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     )
 
 
+def host_prospects(one: Feeding) -> dict[str, float | None]:
+    """What it would bring if other processes left the host, or if no time went into switching between threads."""
+    host, network = one.host, one.network
+    if host is None or network is None or not network.cores or not any(s.cpu_us for s in network.stations.values()):
+        return {}
+    freed = on_free_processors(network, float(network.cores)).saving_us
+    fewer = None
+    if network.available and host.user and host.system is not None:
+        kernel = max(0.0, host.system - (host.profiler_share or 0.0))
+        fewer = on_free_processors(network, network.available, host.user / (host.user + kernel)).saving_us
+    return {"saving_free_host_us": freed, "saving_fewer_workers_us": fewer}
+
+
 def prospects(network: Network, op_id: int) -> dict[str, Any]:
     """What more workers, worker processes, or a cheaper operation would bring."""
     station = network.stations[op_id]
@@ -287,8 +302,11 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
     cheaper = without(network, op_id)
     parallel = with_parallel_source(network, op_id)
     limits = network.limits()
+    # more workers mostly wait for a processor: what helps is less work
+    short = more.limit == PROCESSORS and more.saving_us < ENOUGH * cheaper.saving_us
     return {
         "workers_needed": needed if network.own_known else None, "workers_proposed": more.workers,
+        "processors_short": short,
         "workers_capped": network.own_known and needed > most, "beside": beside or None,
         "beyond_processors": network.cores is not None and proposed > network.cores,
         "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us,

@@ -12,7 +12,7 @@ from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
-SAMPLE_COST_US = limit("observer", "sample_us")
+SAMPLE_COST_US, MOST_SAMPLE_COST_US = limit("observer", "sample_us"), limit("observer", "most_sample_us")
 """Processor time of one MindData sample: it walks /proc/<pid>/smaps. Measured as (profiled − unprofiled process use) ×
 spacing over ten runs on a 2-core host: 19 to 38 ms, median 25."""
 CORE_US = 1e6
@@ -33,12 +33,16 @@ class HostUse:
     runnable: float | None
     process_cores: float | None
     pipeline_cores: float | None
-    sources: tuple[Source, ...] = ()
 
     @property
     def profiler_cores(self) -> float | None:
         """Cores that the sampling itself takes, at most one (it is one thread); None where nothing tells how often."""
         return min(1.0, SAMPLE_COST_US / self.interval_us) if self.interval_us else None
+
+    @property
+    def profiler_share(self) -> float | None:
+        """The same as a part of the host."""
+        return self.profiler_cores / self.cores if self.profiler_cores is not None and self.cores else None
 
     @property
     def busy(self) -> float | None:
@@ -58,9 +62,17 @@ class HostUse:
     def loop_cores(self) -> float | None:
         """Cores the process uses outside the data pipeline's own threads and outside the sampler: the training loop,
         and Python threads that a source started itself."""
-        if self.process_cores is None or self.profiler_cores is None:
+        return None if self.profiler_cores is None else self._outside_pipeline(self.profiler_cores)
+
+    @property
+    def sure_loop_cores(self) -> float | None:
+        """The same, as far as it surely is not the sampler's: only that may limit what a remedy is promised."""
+        return self._outside_pipeline(min(1.0, MOST_SAMPLE_COST_US / self.interval_us)) if self.interval_us else None
+
+    def _outside_pipeline(self, sampler_cores: float) -> float | None:
+        if self.process_cores is None:
             return None
-        return max(0.0, self.process_cores - (self.pipeline_cores or 0.0) - self.profiler_cores)
+        return max(0.0, self.process_cores - (self.pipeline_cores or 0.0) - sampler_cores)
 
 
 HOST_USE = Reduction("host_cpu", HostUse)
@@ -94,7 +106,6 @@ def reduce(rank: Rank) -> HostUse | None:
         idle=_mean(at["idle_share"]), switches=_mean(at["context_switches"]), runnable=_mean(at["runnable"]),
         process_cores=None if process is None else process / 100.0,
         pipeline_cores=sum(operations.values()) if operations else None,
-        sources=(rank.source("host_cpu", "time_ns"),),
     )  # fmt: skip
 
 
@@ -166,10 +177,10 @@ def _facts_of(subject: Subject, use: HostUse) -> Iterator[Fact]:
         ("idle_share", use.idle), ("switches_per_core_s", per_core),
         ("runnable_per_core", share(use.runnable)), ("process_cores", use.process_cores), ("process_share", process),
         ("other_share", other), ("pipeline_share", share(use.pipeline_cores)),
-        ("profiler_share", share(use.profiler_cores)),
+        ("profiler_share", use.profiler_share),
         ("available_cores", None if other is None or not cores else cores * (1.0 - other)),
     ):  # fmt: skip
-        yield from fact(f"host.{name}", subject, value, *use.sources, samples=use.samples)
+        yield from fact(f"host.{name}", subject, value, samples=use.samples)
 
 
 @dataclass(frozen=True)

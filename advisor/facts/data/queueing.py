@@ -52,6 +52,8 @@ class Network:
     """Processors that other processes leave to this one."""
     own_known: bool = True
     """Whether `own_us` is the step's own time; else only a lower bound of it, and savings are upper bounds."""
+    loop_locks: bool = True
+    """Whether the loop's processor time keeps the interpreter lock from others: not where nobody waits for it."""
 
     def limits(self) -> dict[str, float]:
         """Every lower bound of the step by name, microseconds."""
@@ -63,7 +65,7 @@ class Network:
             found[PROCESSORS] = total / self.available
         python = sum(station.cpu_us for station in self.stations.values() if station.python)
         if python:
-            found[GIL] = python + min(self.loop_cpu_us, self.own_us)
+            found[GIL] = python + (min(self.loop_cpu_us, self.own_us) if self.loop_locks else 0.0)
         return found
 
     def step_after(self) -> tuple[float, str]:
@@ -200,9 +202,29 @@ def without(network: Network, op_id: int) -> Prospect:
     return _prospect(network, network.changed(op_id, None), 0)
 
 
+def on_free_processors(network: Network, processors: float, useful: float = 1.0) -> Prospect:
+    """The step if no operation waited for a processor: its work is the `useful` part of its processor time, and no more
+    of its workers than `processors` work side by side. What mostly sleeps waits for something else and stays."""
+    changed = network
+    for i, one in network.stations.items():
+        if one.cpu_us and not one.asleep:
+            servers = max(1, min(one.servers, int(processors)))
+            cpu = min(useful * one.cpu_us, one.cycle_us * servers)
+            changed = changed.changed(i, replace(one, work_us=cpu, cpu_us=cpu, servers=servers))
+    return _prospect(network, replace(changed, available=processors), 0)
+
+
 def _prospect(before: Network, after: Network, workers: int) -> Prospect:
-    """The saving is counted from what the model itself says of the step before: what the model cannot explain, no
-    change of it removes."""
-    step, limit = after.step_after()
-    start, _ = before.step_after()
-    return Prospect(workers, step, max(0.0, start - step), limit)
+    """The step that was measured, less the limit that stays.
+
+    What a step takes beyond its limit is spent handing batches over at that limit: it goes when another takes its
+    place. An operation that limits next hands over as well; the loop's own part, and what the processors or the lock
+    take, were measured with all that belongs to them.
+    """
+    start, now = before.step_after()
+    if not start:
+        return Prospect(workers, before.step_us, 0.0, now)
+    slower = before.step_us / start
+    handing = {now, *(station.name for station in after.stations.values())}
+    step, limit = max((us * (slower if name in handing else 1.0), name) for name, us in after.limits().items())
+    return Prospect(workers, min(step, before.step_us), max(0.0, before.step_us - step), limit)

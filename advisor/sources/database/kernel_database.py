@@ -19,9 +19,10 @@ import numpy as np
 from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
 from advisor.sources.coded import Coded
+from advisor.sources.connection import connect
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
-from advisor.sources.database.dbfile import connect, distinct_steps, read_texts, step_query
+from advisor.sources.database.dbfile import distinct_steps, read_texts, step_query
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described, tasks_behind
@@ -287,8 +288,16 @@ def _times(start: Ints, end: Ints) -> Block:
     }
 
 
+_WITHOUT_COLLECTIVE = """
+    SELECT COUNT(*) FROM (SELECT DISTINCT opId FROM COMMUNICATION_TASK_INFO)
+    WHERE opId NOT IN (SELECT opId FROM COMMUNICATION_OP)
+"""
+"""Every collective consists of tasks."""
+
+
 def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[Block]:
-    """Kernels without times for what other tables know of: computed tasks without a task, collectives analysed."""
+    """Kernels without times for what other tables know of: computed tasks without a task, collectives that were
+    analysed or have tasks."""
     lost = 0
     if {"globalTaskId"} <= columns_of(connection, "TASK") & columns_of(connection, "COMPUTE_TASK_INFO"):
         lost += _half_told(connection, path)
@@ -298,6 +307,8 @@ def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[Block]:
     known = 0
     if columns_of(connection, "CommAnalyzerTime"):
         known = connection.execute("SELECT COUNT(*) FROM CommAnalyzerTime").fetchone()[0]
+    if {"opId"} <= columns_of(connection, "COMMUNICATION_TASK_INFO") & plain:
+        known = max(known, rows + connection.execute(_WITHOUT_COLLECTIVE).fetchone()[0])
     lost += max(known, rows) - timed
     while lost > 0:
         count = min(lost, _ROWS)

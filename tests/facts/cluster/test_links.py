@@ -3,19 +3,22 @@
 import csv
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 from clusters import SMALL, facts_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.facts.cluster.link_gain import put_together
 from advisor.facts.cluster.links import _main_transport
+from advisor.facts.collectives.inherent import link_limit
 from advisor.facts.collectives.link_speed import Link, fit, hosts_of, machines_of
-from advisor.model import Subject
-from advisor.pipeline import Options, measure
-from benchmarks.simulator import Fault, simulate
+from advisor.model import RUN, Subject
+from advisor.pipeline import Options, advise, judge_saved, measure
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, simulate, write_profile
 
 TRAFFIC = replace(SMALL, gradient_mb_per_layer=24.0)
 
@@ -78,6 +81,55 @@ def test_card_slow_in_what_it_sends_is_one_card(tmp_path, metadata):
     gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
     assert facts.value("link.saving_us", card) == pytest.approx(gained, rel=0.2)
     assert not run.profile.ranks[0].problems
+
+
+STAGES = replace(
+    TRAFFIC, data=1, tensor=4, pipeline=2, micro_batches=4, layers=2, activation_mb=16.0, gradient_mb_per_layer=1.0
+)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "pairs"),
+    [
+        pytest.param(STAGES, [*combinations(range(4, 8), 2)], id="all links of a stage"),
+        pytest.param(STAGES, [(0, 1), (0, 2), (1, 2)], id="all links between three ranks"),
+        pytest.param(TRAFFIC, [(0, 1), (0, 2)], id="two links of a card that has others"),
+        pytest.param(replace(TRAFFIC, data=8), [(1, 5), (5, 6), (6, 2)], id="a chain of links"),
+    ],
+)
+@given(factor=st.floats(1.5, 6.0), seed=st.integers(1, 99))
+@settings(max_examples=2)
+def test_slow_links_that_share_ranks_are_one_culprit(tmp_path_factory, scenario, pairs, factor, seed):
+    """However many of the links are slow and however slow: one finding, about the ranks they join, that promises what
+    the step gains once all of them are repaired; none of the links and no card is accused by itself."""
+    healthy = replace(scenario, seed=seed)
+    slow = replace(healthy, faults=tuple(Fault("slow_link", pair, factor) for pair in pairs))
+    folder = tmp_path_factory.mktemp("links")
+    write_profile(simulate(slow), folder)
+    findings = advise([folder], load_rules(), Options(jobs=1)).findings
+    found = [f for f in findings if f.verdict == "slow-link"]
+    assert [f.subject.ranks for f in found] == [tuple(sorted({rank for pair in pairs for rank in pair}))]
+    gained = simulate(slow).step_us - simulate(healthy).step_us
+    assert found[0].saving.us == pytest.approx(gained, rel=0.2)
+
+
+@pytest.mark.parametrize("rate", [3.0, 6.0, 14.0])
+@pytest.mark.parametrize("scenario", [TRAFFIC, replace(STAGES, pipeline=1)])
+def test_links_that_are_all_slow_are_told_by_what_such_links_carry(tmp_path, scenario, rate):
+    """Below half of what HCCS carries all links are slow, none by itself, and the promise is the step with links of
+    that speed; near it nobody is accused. What bytes need at that speed is unavoidable, and no microsecond more."""
+    recorded = replace(scenario, hccs_gb_s=rate)
+    write_profile(simulate(recorded), tmp_path)
+    measured = measure([tmp_path], None, Options(jobs=1))
+    report = judge_saved(measured, load_rules())
+    found = [f for f in report.findings if f.verdict == "slow-link"]
+    assert [(f.id, f.subject.ranks) for f in found] == [("F1", (0, 1, 2, 3))] * (rate < 9)
+    if found:
+        usual = simulate(replace(scenario, hccs_gb_s=link_limit("HCCS") / 1e9)).step_us
+        assert found[0].saving.us == pytest.approx(simulate(recorded).step_us - usual, rel=0.2)
+    counts, sizes = measured.facts.of("collective.count"), measured.facts.of("collective.size_bytes")
+    moved = sum(counts[subject].value * sizes[subject].value for subject in sizes)
+    assert measured.facts.number("account.transfer_us", RUN) <= moved / link_limit("HCCS") * 1e6
 
 
 def test_queued_gradients_get_ready_evenly(tmp_path):

@@ -12,11 +12,11 @@ from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 
 def test_micro_batches_and_the_unavoidable_bubble(tmp_path):
-    """(p−1)/(m+p−1) from the receives of a step, in both spellings of point-to-point."""
+    """(p−1)/(m+p−1) of the step where only the schedule stretches it, in both spellings of point-to-point."""
     for batched in (False, True):
         facts, _ = facts_of(replace(PIPELINE, batch_send_receive=batched), tmp_path / str(batched))
         assert facts.value("pipeline.micro_batches", RUN) == 4
-        assert facts.value("pipeline.bubble_minimum_share", RUN) == pytest.approx(0.2)
+        assert facts.value("pipeline.bubble_minimum_share", RUN) == pytest.approx(0.2, rel=0.05)
 
 
 def test_heavier_stage_and_what_to_move(tmp_path):
@@ -128,10 +128,32 @@ def test_kernels_alone_do_not_tell_how_many_stages_there_are(tmp_path):
     write_profile(simulate(Scenario(data=2, pipeline=4, micro_batches=4, layers=2, steps=3)), tmp_path)
     names = ["pipeline.bubble_minimum_share", "pipeline.bubble_share", "parallelism.is_told"]
     whole = measure([tmp_path], names, Options(jobs=1)).facts
-    assert whole.number(names[0], RUN) == pytest.approx(3 / 7)
+    assert whole.number(names[0], RUN) == pytest.approx(3 / 7, rel=0.05)
     for path in list(tmp_path.rglob("*")):
         if path.is_file() and path.name != "kernel_details.csv":
             path.unlink()
     part = measure([tmp_path], names, Options(jobs=1)).facts
     assert part.value("parallelism.is_told", RUN) is False
     assert part.value(names[0], RUN) is None and part.value(names[1], RUN) is not None
+
+
+@pytest.mark.parametrize(("stages", "micro", "virtual", "in_flight"), [
+    (4, 8, 1, 1), (4, 8, 1, 2), (3, 6, 1, 1), (2, 4, 1, 1),
+    (4, 8, 1, None), (4, 8, 1, 8), (2, 4, 1, None), (4, 2, 1, None), (2, 4, 2, None), (4, 8, 2, None),
+])  # fmt: skip
+def test_an_order_that_keeps_micro_batches_back_is_one_finding(tmp_path, stages, micro, virtual, in_flight):
+    """Where the first stage holds micro-batches back, the pipeline has one root cause, which gains what the same work
+    as one forward, one backward gains; any schedule that fills the stages stays unnamed."""
+    scenario = replace(
+        PIPELINE, data=1, pipeline=stages, micro_batches=micro, virtual=virtual, in_flight=in_flight, activation_mb=1.0
+    )
+    write_profile(simulate(scenario), tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    found = [f for f in report.findings if f.verdict == "pipeline-bubble" and f.role.value == "root_cause"]
+    held = in_flight is not None and in_flight < min(stages, micro)
+    assert [f.rule for f in found if f.rule != "CLUS071"] == ["CLUS072"] * held
+    if held:
+        gain = simulate(scenario).step_us - simulate(replace(scenario, in_flight=None)).step_us
+        assert found[0].saving is not None
+        assert found[0].saving.us_per_step == pytest.approx(gain, rel=0.15)
+        assert not [r for r in found[0].remedies if r.id == "raise-micro-batches"]

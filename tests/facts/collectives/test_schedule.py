@@ -1,10 +1,14 @@
 """The pipeline's schedule, run from the stages' work, keeps its known bounds."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
+from advisor.facts.collectives.schedule import _order, guess_micro_batches, in_flight, pipeline_us
+from advisor.facts.device.course import Chain
 
 WORK = st.lists(st.floats(10, 1000), min_size=1, max_size=6)
 
@@ -38,3 +42,14 @@ def test_micro_batches_from_the_busiest_stage_s_bubble(stages, micro):
     """Where one stage has most to do, what it waits tells how many micro-batches there are."""
     work = [100.0] * (stages - 1) + [150.0]
     assert guess_micro_batches(work, [50.0] * (stages - 1) + [100.0 * (stages - 1) / micro]) == micro
+
+
+@given(st.integers(2, 6), st.integers(1, 16))
+def test_one_forward_one_backward_has_as_many_on_the_way_as_stages(stages, micro):
+    """The first stage's sends and receives tell how many micro-batches are on the way, whatever they take."""
+    names = ["hcom_send__1_0_1" if forward else "hcom_receive__2_0_1" for forward, _ in _order(0, stages, micro)]
+    starts = np.arange(len(names), dtype=float)
+    zeros = np.zeros(len(names))
+    chain = Chain("0", tuple(names), starts, zeros + 0.5, zeros, zeros, np.full(len(names), -1))
+    assert in_flight(chain) == min(stages, micro)
+    assert in_flight(replace(chain, name=(*names[:-1], ""))) is None

@@ -56,6 +56,30 @@ def rank_of(tmp_path):
     return build
 
 
+def test_tasks_without_their_collective_tell_that_it_is_missing(rank_of):
+    """Every collective consists of tasks: where its own row is gone, what it took is unknown and no idle time."""
+    tasks = "CREATE TABLE COMMUNICATION_TASK_INFO(name INTEGER, opId INTEGER); INSERT INTO {} VALUES (3,0),(3,0),(3,1);"
+    rank = rank_of(
+        SCHEMA + "ALTER TABLE COMMUNICATION_OP ADD COLUMN opId INTEGER; UPDATE COMMUNICATION_OP SET opId = 0;"
+        + tasks.format("COMMUNICATION_TASK_INFO")
+    )  # fmt: skip
+    kernels = load_kernels(rank)
+    assert kernels is not None and kernels.left_out == 1
+
+
+def test_collectives_without_a_time_are_told(rank_of):
+    """CommAnalyzerTime holds nothing else than times: a cell without one was lost."""
+    rank = rank_of(
+        SCHEMA + "CREATE TABLE CommAnalyzerTime(hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC,"
+        " elapse_time NUMERIC, transit_time NUMERIC, wait_time NUMERIC, synchronization_time NUMERIC,"
+        " idle_time NUMERIC, step TEXT, type TEXT);"
+        "INSERT INTO CommAnalyzerTime VALUES ('hcom_allReduce__586_0_1','1',1,2,1,1,0,0,'1','collective'),"
+        " ('hcom_allReduce__586_1_1','1',1,'None',1,1,0,0,'1','collective');"
+    )  # fmt: skip
+    rank.read("collectives")
+    assert any("1 of 2 operations in CommAnalyzerTime" in p.problem and p.doubted for p in rank.problems)
+
+
 def test_a_database_says_who_it_is(rank_of):
     """Rank, device and host are in the database where no other file has them."""
     rank = rank_of(SCHEMA)
