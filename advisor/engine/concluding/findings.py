@@ -112,7 +112,7 @@ def _number(value: Value | None) -> float | None:
 
 
 _EVERYWHERE = ("run", "operator_type")
-"""What these lose they lose in each micro-batch of every stage: a bound counts what the pipeline's bubble shrinks by."""
+"""What these lose they lose in each micro-batch of every stage: the bubble shrinks with it, and a bound counts that."""
 
 
 def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
