@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from advisor.authoring.cases import cases_path, facts_of, given_finding, load_cases
 from advisor.authoring.chains import bare_numbers, find_loops, find_unreached, read_otherwise
@@ -13,20 +12,19 @@ from advisor.authoring.texts import lint_texts, lint_words
 from advisor.basics.errors import RuleError
 from advisor.basics.resources import resource
 from advisor.basics.suggest import suggest
-from advisor.engine.matching.strata import asked, stratify
+from advisor.engine.matching.strata import stratify
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedies import load_remedies
 from advisor.knowledge.remedy import RemedySpec
-from advisor.knowledge.verdicts import verdict_words
-from advisor.model import Direction, Text
+from advisor.model import Direction
 from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.files.loader import with_params
 from advisor.ruleset.files.packs import shipped_packs
 from advisor.ruleset.files.reading import read_rules
+from advisor.ruleset.files.references import References, texts_of, unknown
 from advisor.ruleset.language.alternatives import expand
 from advisor.ruleset.language.conditions import All, AnyOf, Condition, Leaf, parts, push_down
 from advisor.ruleset.language.expression import Call, Expr, FactRef, Literal, Logic, Name, Param, children, walk
-from advisor.ruleset.language.scopes import IDENTITY
 from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.templates import check_template, placeholders
 from advisor.yamlfiles.document import read_document, reading_each_once
@@ -78,9 +76,8 @@ class _Known:
     def __init__(
         self, catalogue: Mapping[str, FactKind], remedies: Mapping[str, RemedySpec], rules: Sequence[Rule]
     ) -> None:
-        self.catalogue, self.remedies = catalogue, remedies
+        self.catalogue, self.references = catalogue, References(catalogue, remedies, rules)
         self.ids = {rule.id for rule in rules}
-        self.verdicts = {rule.verdict for rule in rules} | set(verdict_words())
         self.valued = {rule.verdict for rule in rules if rule.saving is not None}
         """Verdicts that come with a saving."""
         self.circular = stratify(rules).circular
@@ -96,8 +93,7 @@ class _Linter:
 
     def lint(self, cases: bool) -> list[LintError]:
         self._identity()
-        self._verdict()
-        self._references()
+        self._parents()
         self._numbers()
         self._ladder()
         self._params()
@@ -108,7 +104,8 @@ class _Linter:
             self.faults.add(("when",), "depends, through other rules, on the absence of its own verdict")
         with self.faults.at("when"):
             expand(All((*self.rule.applies, self.rule.when)))
-        return self.faults.found + (self._cases() if cases else [])
+        found = [*self.known.references.faults_of(self.rule), *self.faults.found]
+        return found + (self._cases() if cases else [])
 
     def _identity(self) -> None:
         """What keeps the rule from being loaded beside the shipped ones, or from ever saying something."""
@@ -132,38 +129,10 @@ class _Linter:
                 level = "error" if _shipped(str(self.rule.path)) else "warning"
                 self.faults.add(("when",), f"{number:g} in a condition has no name and no origin", hint, level)
 
-    def _verdict(self) -> None:
-        rule, words = self.rule, verdict_words()
-        word = words.get(rule.verdict)
-        if word is None:
-            if "/" not in rule.verdict:
-                hint = "a word of your own has a prefix: acme/…"
-                self._unknown(("verdict",), f"there is no verdict {rule.verdict!r}", rule.verdict, words, hint)
-            return
-        if rule.direction.value not in (word.direction, *word.also):
-            self.faults.add(("direction",), f"{rule.verdict} is a matter of {word.direction}")
-        if rule.subject_kind not in word.subjects:
-            kinds = " or ".join(word.subjects)
-            self.faults.add(("for",), f"{rule.verdict} is about a {kinds}, not a {rule.subject_kind}")
-
-    def _references(self) -> None:
-        rule, known = self.rule, self.known
-        for index, use in enumerate(rule.remedies):
-            spec = known.remedies.get(use.id)
-            where = ("remedies", index, "id")
-            if spec is None:
-                hint = f"write {use.id}.yaml in knowledge_base/remedies/ or in the pack's remedies/"
-                self._unknown(where, f"there is no remedy {use.id!r}", use.id, known.remedies, hint)
-            else:
-                self._remedy(where, spec, use.values)
-        for index, parent in enumerate(rule.parents):
-            if parent not in known.ids:
-                self._unknown(("parents", index), f"there is no rule {parent!r}", parent, known.ids)
-        for index, symptom in enumerate(rule.explains):
-            self._reachable(("explains", index, "verdict"), symptom.verdict)
-        for condition in asked(rule):
-            for verdict in condition.verdicts:
-                self._reachable(("when",), verdict)
+    def _parents(self) -> None:
+        for index, parent in enumerate(self.rule.parents):
+            if parent not in self.known.ids:
+                unknown(self.faults, ("parents", index), f"there is no rule {parent!r}", parent, self.known.ids)
 
     def _saving(self) -> None:
         """A cause without a saving of its own has it from its symptoms: one of them must state one."""
@@ -173,26 +142,6 @@ class _Linter:
         if not {symptom.verdict for symptom in rule.explains} & self.known.valued:
             hint = "say what removing it gives (saving: {us: …, basis: …}), or explain a symptom that does"
             self.faults.add(("id",), "what removing this cause gives can be told by nobody", hint, "warning")
-
-    def _reachable(self, where: tuple[Any, ...], verdict: str) -> None:
-        if verdict not in self.known.verdicts:
-            self._unknown(where, f"no rule reaches the verdict {verdict!r}", verdict, self.known.verdicts)
-
-    def _remedy(self, where: tuple[Any, ...], spec: RemedySpec, values: Mapping[str, Expr]) -> None:
-        """The rule gives every value its remedy asks for."""
-        asked_for: set[str] = set()
-        for template in spec.templates():
-            try:
-                asked_for |= {name.partition(".")[0] for name in placeholders(template)}
-            except RuleError:
-                continue
-        areas = {name.partition(".")[0] for name in (*self.known.catalogue, *IDENTITY)}
-        for name in sorted(asked_for - areas - set(values) - {"param"}):
-            self.faults.add(where, f"the remedy {spec.id} needs the value {name}", f"values: {{{name}: …}}")
-
-    def _unknown(self, where: tuple[Any, ...], message: str, word: str, words: Collection[str], hint: str = "") -> None:
-        near = suggest(word, list(words))
-        self.faults.add(where, message, f"did you mean {near[0]}?" if near else hint)
 
     def _ladder(self) -> None:
         ladder, before = self.rule.severity, None
@@ -232,28 +181,11 @@ class _Linter:
                 self.faults.add(("needs",), f"`when` uses {fact}, which `needs` does not name", hint)
 
     def _texts(self) -> None:
-        rule = self.rule
-        texts: list[tuple[tuple[Any, ...], Text]] = [(("title",), rule.title), (("message",), rule.message)]
-        texts += [(("doubts", i, "because"), doubt.because) for i, doubt in enumerate(rule.doubts)]
-        if rule.saving is not None:
-            texts.append((("saving", "basis"), rule.saving.basis))
-        for where, text in texts:
+        for where, text in texts_of(self.rule):
             with self.faults.at(*where):
-                english, chinese = placeholders(text.en), placeholders(text.zh)
-                if english != chinese:
-                    differ = ", ".join(sorted(english ^ chinese))
-                    self.faults.add(where, f"{differ} stands in one language only", "mention it in both")
-                for name in sorted(english | chinese):
-                    self._placeholder(where, name)
-
-    def _placeholder(self, where: tuple[Any, ...], name: str) -> None:
-        rule, catalogue = self.rule, self.known.catalogue
-        first, _, rest = name.partition(".")
-        if name in rule.let or (first == "param" and rest in rule.params) or first == "subject":
-            return
-        ref = FactRef(name)
-        with self.faults.at(*where):
-            rule.dimensions(catalogue).unit(ref)
+                differ = sorted(placeholders(text.en) ^ placeholders(text.zh))
+                if differ:
+                    self.faults.add(where, f"{', '.join(differ)} stands in one language only", "mention it in both")
 
     def _cases(self) -> list[LintError]:
         path = cases_path(self.rule.path)

@@ -35,6 +35,23 @@ def test_one_broken_file_never_loses_the_others(pack: Path) -> None:
     assert any("BAD001-x.yaml:15" in problem.file for problem in rules.problems())
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("id: sample-split", "id: sample-spilt", "there is no remedy"),
+        ("verdict: ", "verdict: un", "there is no verdict"),
+        ('message:\n  en: "', 'message:\n  en: "{{ step.nothing }} ', "there is no fact"),
+    ],
+)
+def test_a_rule_that_refers_to_nothing_is_not_judged(pack: Path, before: str, after: str, told: str) -> None:
+    """What lint refuses is never judged: a misspelt verdict would stand in the report, a remedy would be lost."""
+    source = (pack / "TEST001-exposed.yaml").read_text(encoding="utf-8")
+    assert before in source
+    (pack / "TEST001-exposed.yaml").write_text(source.replace(before, after, 1), encoding="utf-8")
+    rules = load_rules([pack], catalogue=CATALOGUE, strict=False)
+    assert told in rules.broken()["TEST001"]
+
+
 def test_strict_loading_lists_all_errors_with_lines(pack: Path) -> None:
     """An author sees everything that is wrong at once, each with file, line and a hint."""
     broken = (
@@ -116,6 +133,7 @@ def test_many_rules_load_quickly(tmp_path: Path) -> None:
     """150 rules cost a fraction of a second, so that the advisor starts at once."""
     for number in range(150):
         (tmp_path / f"R{number}-x.yaml").write_text(_SOURCE.replace("TEST001", f"R{number}"))
+    shutil.copytree(PACK / "remedies", tmp_path / "remedies")
     start = time.process_time()
     assert len(load_rules([tmp_path], catalogue=CATALOGUE).rules) == 150
     assert time.process_time() - start < 1.0

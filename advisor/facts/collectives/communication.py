@@ -223,7 +223,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     known = [r for r in found if r in times and "exposed" in times[r].phases]
     if not known or not step:
         return
-    sources = times[known[0]].sources
+    sources = times[known[0]].sources_of("exposed")
     n = len(times[known[0]].steps)
     exposed = np.array([float(np.nanmean(times[r].phases["exposed"])) for r in known])
     bubble = np.array([found[r].bubble for r in known])

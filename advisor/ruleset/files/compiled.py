@@ -29,6 +29,7 @@ from advisor.model import Confidence, Direction, Severity, Text, Verify
 from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.language import conditions, expression
 from advisor.ruleset.rule import Doubt, Explains, Ladder, RemedyUse, Rule, SavingSpec, Threshold
+from advisor.yamlfiles.document import reading_each_once
 from advisor.yamlfiles.faults import LintError
 
 log = logging.getLogger("advisor")
@@ -93,15 +94,22 @@ def _remember(key: str, made: Compiled) -> None:
         _REMEMBERED.pop(next(iter(_REMEMBERED)), None)
 
 
+@reading_each_once()
 def _read(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | None) -> Compiled:
+    """Rules that refer to what does not exist are errors like those that cannot be read: none of them is judged."""
     from advisor.facts.registry import catalogue as measured
     from advisor.knowledge.remedies import load_remedies
     from advisor.ruleset.files.reading import read_rules
+    from advisor.ruleset.files.references import References
 
-    rules, errors = read_rules(directories, measured() if catalogue is None else catalogue)
+    catalogue = measured() if catalogue is None else catalogue
+    rules, errors = read_rules(directories, catalogue)
     remedies, faults = load_remedies(directories)
-    wrong = tuple(error for error in (*errors, *faults) if error.level == "error")
-    return Compiled(tuple(rules), tuple(remedies.values()), wrong)
+    references = References(catalogue, remedies, rules)
+    lost = {rule.id: [e for e in references.faults_of(rule) if e.level == "error"] for rule in rules}
+    wrong = [error for error in (*errors, *faults) if error.level == "error"]
+    wrong += [error for found in lost.values() for error in found]
+    return Compiled(tuple(r for r in rules if not lost[r.id]), tuple(remedies.values()), tuple(wrong))
 
 
 def _key(directories: Sequence[Path]) -> str | None:
