@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from advisor.model import Fact, Problem, ProfileInfo, Remedy, Report, Saving
+from advisor.model import Evidence, Fact, Problem, ProfileInfo, Remedy, Report, Saving, Source
 
 T = TypeVar("T")
 
-_OWN = {Problem: ("lost", "doubted"), Report: ("promised",)}
+_OWN = {Problem: ("lost", "doubted"), Report: ("promised",), Source: ("table",)}
 """Fields that stay inside."""
 
 
@@ -96,9 +96,13 @@ def _steps(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "excluded_steps": excluded}
 
 
-def _undoubted(document: dict[str, Any]) -> dict[str, Any]:
-    """Facts that nothing casts doubt on say nothing of it."""
-    return document if document["doubted"] else {key: item for key, item in document.items() if key != "doubted"}
+def _where_told(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A field that is left out where it is empty: what nothing casts doubt on says nothing of it."""
+
+    def spell(document: dict[str, Any]) -> dict[str, Any]:
+        return {key: item for key, item in document.items() if item or key != name}
+
+    return spell
 
 
 def _two_texts(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -112,7 +116,8 @@ def _two_texts(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 _SPELT: dict[type, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    Fact: _undoubted,
+    Fact: _where_told("doubted"),
+    Evidence: _where_told("more_sources"),
     ProfileInfo: _steps,
     Saving: _two_texts("basis"),
     Remedy: _two_texts("risk"),

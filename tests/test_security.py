@@ -343,7 +343,7 @@ def test_views_of_a_database_are_not_run(tmp_path: Path, table: str) -> None:
 
 def test_queries_of_hostile_size_stop(tmp_path: Path) -> None:
     """A join that multiplies its rows ends with the time that a file of its size may take."""
-    from advisor.sources.database.dbfile import connect
+    from advisor.sources.connection import connect
 
     connection = sqlite3.connect(tmp_path / "a.db")
     connection.execute("CREATE TABLE t(a INTEGER)")

@@ -19,43 +19,32 @@ _IDENTITY = {
 
 
 class Origins:
-    """Completes sources from the tables that a kind of fact needs, or else from the folder that tells who took part."""
+    """Completes sources: a fact names every table at hand that its kind needs, with what the file calls its columns,
+    or else the folder that tells who took part. A family names the tables only where they differ from these."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
 
     def traced(self, item: Fact, kind: FactKind | None, tables: Sequence[str] = ()) -> Fact:
-        """The fact, with a file and columns for each of its sources. `tables` are those that its family reads."""
-        known = tuple(source for source in item.sources if source.file)
-        if known and all(source.columns for source in known):
-            return item if len(known) == len(item.sources) else replace(item, sources=known)
-        needs = (*kind.needs, *tables) if kind is not None and kind.needs else ()
-        sources = tuple(self._with_columns(source, needs) for source in known) or self._of_needs(item, needs)
-        return replace(item, sources=sources or self._of_folders(item))
+        """The fact, with a file for each of its sources. `tables` are those that its family reads."""
+        given = (source if source.file else self._of_need(item, source.table) for source in item.sources)
+        named = tuple(source for source in given if source is not None)
+        told = {source.table for source in named} | {t for s in named if not s.table for t in self._tables(s.file)}
+        needs = () if kind is None else kind.needs
+        lacking = (need for need in needs if told.isdisjoint(need.split("|")))
+        found = [*named, *(source for need in lacking if (source := self._of_need(item, need)) is not None)]
+        if not found and needs:
+            found += filter(None, [self._of_need(item, "|".join(tables))])
+        sources = tuple(dict.fromkeys(found)) or self._of_folders(item)
+        return item if sources == item.sources else replace(item, sources=sources)
 
-    def _with_columns(self, source: Source, needs: Iterable[str]) -> Source:
-        tables = () if source.columns else self._tables.get(source.file, ())
-        wanted = {table for need in needs for table in need.split("|")}
-        chosen = [table for table in tables if table in wanted] or tables
-        return replace(source, columns=source.columns or tuple(dict.fromkeys(c for t in chosen for c in _headings(t))))
-
-    @cached_property
-    def _tables(self) -> dict[str, tuple[str, ...]]:
-        """file -> tables that are read from it."""
-        found: dict[str, dict[str, None]] = {}
-        for rank in self.run.ranks:
-            for table, reference in rank.tables.items():
-                for path in reference.paths:
-                    found.setdefault(rank.relative(path), {})[table] = None
-        return {file: tuple(tables) for file, tables in found.items()}
-
-    def _of_needs(self, item: Fact, needs: Iterable[str]) -> tuple[Source, ...]:
-        """The first table at hand."""
-        for table in (table for need in needs for table in need.split("|")):
-            rank = next((rank for rank in self._ranks(item) if rank.has(table)), None)
-            if rank is not None:
-                return (Source(rank.relative(rank.tables[table].paths[0]), _headings(table)),)
-        return ()
+    def _of_need(self, item: Fact, need: str) -> Source | None:
+        """The first of these tables that is at hand, with the column of the fact's name if it has one, with those that
+        it cannot do without otherwise, or with all."""
+        for table in need.split("|"):
+            if (rank := next((rank for rank in self._ranks(item) if rank.has(table)), None)) is not None:
+                return rank.source(table, *_columns(table, item.name))
+        return None
 
     def _of_folders(self, item: Fact) -> tuple[Source, ...]:
         rank = next(iter(self._ranks(item)), None)
@@ -75,13 +64,26 @@ class Origins:
         own = sorted(self._places[rank] for rank in {*item.subject.ranks} if rank in self._places)
         return [self.run.ranks[place] for place in own] or self.run.ranks
 
+    def _tables(self, file: str) -> frozenset[str]:
+        """The tables that are read from a file."""
+        return self._by_file.get(file, frozenset())
+
+    @cached_property
+    def _by_file(self) -> dict[str, frozenset[str]]:
+        found: dict[str, set[str]] = {}
+        for rank in self.run.ranks:
+            for table, reference in rank.tables.items():
+                for path in reference.paths:
+                    found.setdefault(rank.relative(path), set()).add(table)
+        return {file: frozenset(tables) for file, tables in found.items()}
+
     @cached_property
     def _places(self) -> dict[int, int]:
         return {rank.rank: place for place, rank in enumerate(self.run.ranks)}
 
 
-def _headings(table: str) -> tuple[str, ...]:
-    """The columns a table cannot do without, as its file heads them; all where none is marked."""
+def _columns(table: str, fact: str) -> tuple[str, ...]:
     columns = TABLES[table].columns if table in TABLES else ()
-    chosen = [column for column in columns if column.required] or columns
-    return tuple((column.headings or (column.name,))[0] for column in chosen)
+    own = fact.rpartition(".")[2]
+    chosen = [c for c in columns if c.name == own] or [c for c in columns if c.required] or columns
+    return tuple(column.name for column in chosen)

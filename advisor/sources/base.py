@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from advisor.model import Parallelism, Problem, Source
+from advisor.sources.headings import headings_of, keys_of
 from advisor.sources.readers import read_tables
 from advisor.sources.reference import TableRef
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+_STEPWISE = frozenset(("steps", "step_phases", "cluster_phases"))
+"""Tables with one row a step."""
 
 
 @dataclass
@@ -94,7 +97,19 @@ class Rank:
             if frame is None or frame.empty:
                 files = {self.relative(path) for path in reference.paths}
                 self.problems = [replace(p, lost=(*p.lost, name)) if p.file in files else p for p in self.problems]
-        return found[reference.table]
+        frame = found[reference.table]
+        return frame if frame is None or reference.table not in _STEPWISE else self._each_step_once(frame, reference)
+
+    def _each_step_once(self, frame: pd.DataFrame, reference: TableRef) -> pd.DataFrame:
+        """One row for each step: of rows that bear the same one with other numbers only one can be this rank's, of this
+        run."""
+        again = frame.duplicated("step") if "step" in frame else None
+        if again is None or not again.any():
+            return frame
+        text = f"{int(again.sum())} rows bear the step of another row, with other numbers; the first of each was used"
+        self.note_path(str(reference.paths[0]), text, (reference.table,))
+        once: pd.DataFrame = frame[~again].reset_index(drop=True)
+        return once
 
     def once(self, key: Hashable, make: Callable[[], T | None]) -> T | None:
         """What `make` returns, made once and kept until the rank forgets. Where it fails it is not tried again: the
@@ -110,18 +125,19 @@ class Rank:
         self.held.clear()
 
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
-        """Where a fact from this table was read, for its evidence. `columns` are canonical names."""
-        from advisor.tables import TABLES
-
+        """Where a fact from this table was read, for its evidence. `columns` are canonical names; the source has what
+        the file calls them, and nothing of those that the file does not have."""
         reference = self.tables[table]
-        known = TABLES[table]
-        headings = tuple((known.column(c).headings or (c,))[0] for c in columns)
-        return Source(self.relative(reference.paths[0]), headings, tuple(steps))
+        written = self.once((headings_of, table), lambda: headings_of(reference)) or {}
+        names = dict.fromkeys(name for column in columns for name in written.get(column, ()))
+        return Source(self.relative(reference.paths[0]), tuple(names), tuple(steps), table=table)
 
     def source_of_info(self, entry: str, *columns: str) -> Source | None:
-        """Where an entry of `info_files` was read; None where the rank has none."""
+        """Where an entry of `info_files` was read, with those of its keys that it has; None where the rank has none."""
         path = self.info_files.get(entry)
-        return None if path is None else Source(self.relative(path), columns)
+        if path is None:
+            return None
+        return self.once((entry, columns), lambda: Source(self.relative(path), keys_of(path, columns)))
 
 
 MOST_FILES = 1000

@@ -214,7 +214,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if len(found) < 2 or step is None:
         return
     times = steady(run)
-    sources = next(iter(times.values())).sources
+    sources = next(iter(times.values())).sources_of("computing")
     n = min(len(t.steps) for t in times.values())
     split = partition(run)
     micro, p = micro_batches(run), split.pipeline or len(found)
@@ -251,9 +251,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
         yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
         if stage.flop is not None and len(flops) == len(found) and any(flops):
-            yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)), *sources)
+            yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)))
         if stage.calls is not None and len(calls) == len(found):
-            yield from fact("stage.calls_ratio", subject, stage.calls / float(np.mean(calls)), *sources)
+            yield from fact("stage.calls_ratio", subject, stage.calls / float(np.mean(calls)))
         yield from fact("stage.exposed_transfer_share", subject, stage.exposed_transfer / step, *sources, samples=n)
         if stage.bubble is not None:
             yield from fact("stage.bubble_us", subject, stage.bubble, *sources, samples=n)

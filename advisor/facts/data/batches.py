@@ -110,7 +110,7 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     if np.isfinite(sizes).any():
         # the first batch always finds an empty queue; where it is the only one, it is all there is
         known = sizes[np.isfinite(sizes)]
-        queue = measure_queue(known[1:] if mode == "iterator" and len(known) > 1 else known, room)
+        queue = measure_queue(known[1:] if mode == "iterator" and len(known) > 1 else known, room, table="batches")
     intervals = np.diff(time) if timed else np.empty(0)
     first = max(steady.start, 1)
     usable = intervals[first - 1 : steady.stop - 1]

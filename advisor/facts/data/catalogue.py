@@ -24,6 +24,12 @@ _DATA = (
     ("device_wait_us", "us", "time per batch that the sending thread rests because the device has batches enough "
      "(sink)", "WaitForAscend stage of dataset.csv", _WORK),
     ("device_wait_share", "ratio", "the same as a share of the interval between batches (sink)", "", _WORK),
+    ("pipeline_limit_us", "us", "least interval at which the pipeline delivers batches, however early it is asked",
+     "largest work ÷ workers of its operations", _WORK),
+    ("saving_free_host_us", "us", "what would be saved if other processes left the host", "modelled step now − with "
+     "work = processor time and all processors", "pipeline_cpu"),
+    ("saving_fewer_workers_us", "us", "what would be saved if no time went into switching between threads", "modelled "
+     "step now − with work = the user part of processor time, workers ≤ processors", "pipeline_cpu"),
     ("own_us", "us", "the step if data were always ready", "interval − wait, or the interval while the pipeline rests "
      "where that is shorter", _BATCH),
     ("first_wait_us", "us", "wait for the first batch: start-up of the pipeline", "", "batches"),
@@ -112,6 +118,8 @@ _OPERATION = (
      "twice as many where the step's own time was not recorded", "", _WORK),
     ("workers_trial", "count", "twice the workers of now, no more than the host has processors: where no time says "
      "how many are needed", "", "pipeline_ops"),
+    ("processors_short", "bool", "with more workers the processors would limit the step before half of what this "
+     "operation holds up is gained", "", "pipeline_cpu"),
     ("workers_capped", "bool", "more would be needed than the host has processors", "", _WORK),
     ("step_more_workers_us", "us", "the step with them", "largest remaining limit", _WORK),
     ("beside", "text", "other operations that need more workers as well, and how many",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from advisor.basics.units import show
 from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
 from advisor.facts.data.pipeline_tree import (
@@ -19,7 +20,6 @@ from advisor.facts.data.pipeline_tree import (
 )
 from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
-from advisor.model import Source
 from advisor.sources.base import Rank
 
 CLOCK_TOLERANCE = limit("clocks", "tolerance")
@@ -50,8 +50,6 @@ class DataPipeline:
     gil_wait_total_us: float | None = None
     data_queue: Queue | None = None
     sampling_interval_us: float | None = None
-    sources: tuple[Source, ...] = ()
-    op_sources: tuple[Source, ...] = ()
     untold: frozenset[int] = frozenset()
     """Operations whose place or work is not known: any of them may be the busiest."""
 
@@ -82,7 +80,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
         return None
     times = read_batches(rank)
     stages = _stage_totals(rank)
-    waits, wait_total = stages.get("IteratorConsumer/GetNextAsVector") or stages.get("Pipeline/GetNext") or (0.0, 0.0)
+    waits, wait_total = _waits_of(rank, stages)
     scale = _clock_scale(rank, times, wait_total)
     _tell_missing(rank, times, stages, waits)
     interval = _sampling_interval(rank)
@@ -106,8 +104,6 @@ def reduce(rank: Rank) -> DataPipeline | None:
         gil_wait_us=lock_time / acquisitions if acquisitions else None,
         gil_wait_total_us=lock_time if acquisitions else None,
         data_queue=_data_queue(rank), sampling_interval_us=interval,
-        sources=tuple(rank.source(t) for t in ("batches", told, "data_queue") if rank.has(t)),
-        op_sources=tuple(rank.source(t) for t in (told, "pipeline_ops", "pipeline_summary") if rank.has(t)),
         untold=untold_operations(rank),
     )  # fmt: skip
     return data if operations or times or waits or data.data_queue else None
@@ -126,6 +122,20 @@ def _stage_totals(rank: Rank) -> dict[str, tuple[float, float]]:
         before = totals.get(stage, (0.0, 0.0))
         totals[stage] = (before[0] + count, before[1] + count * float(row["avg_us"]))
     return totals
+
+
+def _waits_of(rank: Rank, stages: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """(batches that the loop asked for, its waits for them in µs). The iterator's call holds the pipeline's, so that
+    both last about as long in any clock: where they do not, one of them is no measurement, and the shorter one is used,
+    which blames the pipeline for less."""
+    calls = [stages[name] for name in ("IteratorConsumer/GetNextAsVector", "Pipeline/GetNext") if name in stages]
+    (count, total), inner = [*calls, (0.0, 0.0)][0], calls[-1][1] if calls else 0.0
+    if max(total, inner) - min(total, inner) <= max(CLOCK_MINIMUM_US, (CLOCK_TOLERANCE - 1) * min(total, inner)):
+        return count, total
+    file = rank.tables[stages_table(rank)].paths[0]
+    text = f"contradicts itself: the same calls wait for {show(total, 'us')} and for {show(inner, 'us')}"
+    rank.note(rank.relative(file), text, (stages_table(rank),))
+    return count, min(total, inner)
 
 
 def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> float:
@@ -192,4 +202,6 @@ def _sampling_interval(rank: Rank) -> float | None:
 
 def _data_queue(rank: Rank) -> Queue | None:
     frame = rank.read("data_queue")
-    return None if frame is None else measure_queue([float(s) for s in frame["queue_size"].dropna()], None)
+    if frame is None:
+        return None
+    return measure_queue([float(s) for s in frame["queue_size"].dropna()], None, table="data_queue")

@@ -15,6 +15,7 @@ from advisor.facts.data.queueing import (
     PROCESSORS,
     Network,
     Station,
+    on_free_processors,
     processes_needed,
     with_companions,
     with_parallel_source,
@@ -268,6 +269,19 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     )
 
 
+def host_prospects(one: Feeding) -> dict[str, float | None]:
+    """What it would bring if other processes left the host, or if no time went into switching between threads."""
+    host, network = one.host, one.network
+    if host is None or network is None or not network.cores or not any(s.cpu_us for s in network.stations.values()):
+        return {}
+    freed = on_free_processors(network, float(network.cores)).saving_us
+    fewer = None
+    if network.available and host.user and host.system is not None:
+        kernel = max(0.0, host.system - (host.profiler_share or 0.0))
+        fewer = on_free_processors(network, network.available, host.user / (host.user + kernel)).saving_us
+    return {"saving_free_host_us": freed, "saving_fewer_workers_us": fewer}
+
+
 def prospects(network: Network, op_id: int) -> dict[str, Any]:
     """What more workers, worker processes, or a cheaper operation would bring."""
     station = network.stations[op_id]
@@ -288,8 +302,11 @@ def prospects(network: Network, op_id: int) -> dict[str, Any]:
     cheaper = without(network, op_id)
     parallel = with_parallel_source(network, op_id)
     limits = network.limits()
+    # more workers mostly wait for a processor: what helps is less work
+    short = more.limit == PROCESSORS and more.saving_us < ENOUGH * cheaper.saving_us
     return {
         "workers_needed": needed if network.own_known else None, "workers_proposed": more.workers,
+        "processors_short": short,
         "workers_capped": network.own_known and needed > most, "beside": beside or None,
         "beyond_processors": network.cores is not None and proposed > network.cores,
         "step_more_workers_us": more.step_us, "saving_more_workers_us": more.saving_us,

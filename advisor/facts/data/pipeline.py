@@ -13,7 +13,7 @@ from typing import Any
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.data.catalogue import KINDS
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
-from advisor.facts.data.network import Feeding, feeding_of, prospects
+from advisor.facts.data.network import Feeding, feeding_of, host_prospects, prospects
 from advisor.facts.data.pauses import Pauses
 from advisor.facts.data.pipeline_tree import Operation, Queue, starvation_rise
 from advisor.facts.data.processors import HOST_USE
@@ -84,6 +84,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "gil_wait_share": data.gil_wait_total_us / wall if data.gil_wait_total_us is not None and wall else None,
         "loop_cpu_us": loop,
         "loop_cpu_share": loop / one.step_us if loop is not None and one.step_us else None,
+        "pipeline_limit_us": pipeline_limit(one), **host_prospects(one),
         "workers": sum(op.workers or 0 for op in data.operations.values()) or None,
         "busiest_share": None if one.busiest is None else one.busy_share(data.operations[one.busiest]),
         "busiest_cpu_share": None if one.busiest is None else one.cpu_share(data.operations[one.busiest]),
@@ -92,7 +93,14 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "prefetch_needed": _prefetch_needed(one), "prefetch_current": _capacity(data),
     }  # fmt: skip
     for name, value in values.items():
-        yield from fact(f"data.{name}", subject, value, *data.sources, samples=times.steady if times else data.batches)
+        yield from fact(f"data.{name}", subject, value, samples=times.steady if times else data.batches)
+
+
+def pipeline_limit(one: Feeding) -> float | None:
+    """The least interval at which the pipeline delivers batches, however early they are asked for, microseconds."""
+    if one.network is None or not one.network.stations:
+        return None
+    return max(station.cycle_us for station in one.network.stations.values())
 
 
 def _pause_values(found: Pauses | None) -> dict[str, Any]:
@@ -127,26 +135,26 @@ def run_queue_facts(middles: list[Feeding]) -> Iterator[Fact]:
     for name in ("host", "data"):
         data = next((one.data for one in middles if name in one.data.shared_queues), None)
         if data is not None:
-            yield from _queue_values(f"queue.{name}_", RUN, data.shared_queues[name], data.sources)
+            yield from _queue_values(f"queue.{name}_", RUN, data.shared_queues[name])
 
 
 def queue_facts(ranks: tuple[int, ...], one: Feeding) -> Iterator[Fact]:
     """The `queue.` facts of like ranks: of the host's queue, the device's, and each operation's output."""
     data = one.data
     for name, queue in data.shared_queues.items():
-        yield from _queue_values("queue.", Subject("queue", name, ranks), queue, data.sources)
+        yield from _queue_values("queue.", Subject("queue", name, ranks), queue)
     for op in data.operations.values():
         if op.output is not None:
-            yield from _queue_values("queue.", Subject("queue", op.name, ranks), op.output, data.op_sources[-1:])
+            yield from _queue_values("queue.", Subject("queue", op.name, ranks), op.output)
 
 
-def _queue_values(prefix: str, subject: Subject, queue: Queue, sources: tuple[Source, ...]) -> Iterator[Fact]:
+def _queue_values(prefix: str, subject: Subject, queue: Queue) -> Iterator[Fact]:
     values = {
         "empty_share": queue.empty, "used_share": queue.used, "full_share": queue.full,
         "samples": queue.samples, "capacity": queue.capacity,
     }  # fmt: skip
     for name, value in values.items():
-        yield from fact(f"{prefix}{name}", subject, value, *sources, samples=queue.samples)
+        yield from fact(f"{prefix}{name}", subject, value, Source("", table=queue.table), samples=queue.samples)
 
 
 def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[Fact]:
@@ -184,13 +192,13 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
         if network.stations[op.op_id].python:
             values |= {"python": True, "gil_wait_us": data.gil_wait_us}
     for name, value in values.items():
-        yield from fact(f"pipeline_op.{name}", subject, value, *data.op_sources, samples=data.batches or 1)
+        yield from fact(f"pipeline_op.{name}", subject, value, samples=data.batches or 1)
 
 
 FAMILIES = (
     Family(
         "data_pipeline", KINDS, measure, DATA_PIPELINE.by(reduce),
-        ("pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages", "trace"),
+        ("trace", "pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
         uses=(HOST_USE,), after=("steps", "getnext", "operators"),
     ),
 )  # fmt: skip

@@ -30,6 +30,8 @@ class Queue:
     full: float
     samples: int
     capacity: int | None
+    table: str = "pipeline_ops"
+    """Where its samples stand."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,11 @@ class Operation:
 
 
 def measure_queue(
-    sizes: Iterable[float], capacity: int | None, skip: int = 0, average: float | None = None
+    sizes: Iterable[float],
+    capacity: int | None,
+    skip: int = 0,
+    average: float | None = None,
+    table: str = "pipeline_ops",
 ) -> Queue | None:
     """A queue's use from its samples, the first `skip` (the pipeline filling) left out where enough remain."""
     values = list(sizes)
@@ -88,6 +94,7 @@ def measure_queue(
         full=sum(value >= top for value in values) / len(values) if top > 0 else 0.0,
         samples=len(values),
         capacity=capacity,
+        table=table,
     )
 
 
@@ -224,7 +231,7 @@ def _raw_operations(rank: Rank, skip: int) -> Iterator[tuple[Operation, tuple[in
     for row in summary:
         queue = None
         if row["queue_used"] is not None:
-            queue = Queue(row["queue_used"], row["queue_empty"] or 0.0, 0.0, 0, None)
+            queue = Queue(row["queue_used"], row["queue_empty"] or 0.0, 0.0, 0, None, "pipeline_summary")
         # the summary's reader keeps no tree: MindSpore numbers a linear pipeline from the consumer to the source
         below = (row["op_id"] + 1,) if row["op_id"] + 1 < len(summary) else ()
         yield Operation(row["op_id"], row["type"], row["workers"], queue), below

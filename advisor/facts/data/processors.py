@@ -33,12 +33,16 @@ class HostUse:
     runnable: float | None
     process_cores: float | None
     pipeline_cores: float | None
-    sources: tuple[Source, ...] = ()
 
     @property
     def profiler_cores(self) -> float | None:
         """Cores that the sampling itself takes, at most one (it is one thread); None where nothing tells how often."""
         return min(1.0, SAMPLE_COST_US / self.interval_us) if self.interval_us else None
+
+    @property
+    def profiler_share(self) -> float | None:
+        """The same as a part of the host."""
+        return self.profiler_cores / self.cores if self.profiler_cores is not None and self.cores else None
 
     @property
     def busy(self) -> float | None:
@@ -102,7 +106,6 @@ def reduce(rank: Rank) -> HostUse | None:
         idle=_mean(at["idle_share"]), switches=_mean(at["context_switches"]), runnable=_mean(at["runnable"]),
         process_cores=None if process is None else process / 100.0,
         pipeline_cores=sum(operations.values()) if operations else None,
-        sources=(rank.source("host_cpu", "time_ns"),),
     )  # fmt: skip
 
 
@@ -174,10 +177,10 @@ def _facts_of(subject: Subject, use: HostUse) -> Iterator[Fact]:
         ("idle_share", use.idle), ("switches_per_core_s", per_core),
         ("runnable_per_core", share(use.runnable)), ("process_cores", use.process_cores), ("process_share", process),
         ("other_share", other), ("pipeline_share", share(use.pipeline_cores)),
-        ("profiler_share", share(use.profiler_cores)),
+        ("profiler_share", use.profiler_share),
         ("available_cores", None if other is None or not cores else cores * (1.0 - other)),
     ):  # fmt: skip
-        yield from fact(f"host.{name}", subject, value, *use.sources, samples=use.samples)
+        yield from fact(f"host.{name}", subject, value, samples=use.samples)
 
 
 @dataclass(frozen=True)

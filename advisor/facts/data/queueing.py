@@ -202,6 +202,18 @@ def without(network: Network, op_id: int) -> Prospect:
     return _prospect(network, network.changed(op_id, None), 0)
 
 
+def on_free_processors(network: Network, processors: float, useful: float = 1.0) -> Prospect:
+    """The step if no operation waited for a processor: its work is the `useful` part of its processor time, and no more
+    of its workers than `processors` work side by side. What mostly sleeps waits for something else and stays."""
+    changed = network
+    for i, one in network.stations.items():
+        if one.cpu_us and not one.asleep:
+            servers = max(1, min(one.servers, int(processors)))
+            cpu = min(useful * one.cpu_us, one.cycle_us * servers)
+            changed = changed.changed(i, replace(one, work_us=cpu, cpu_us=cpu, servers=servers))
+    return _prospect(network, replace(changed, available=processors), 0)
+
+
 def _prospect(before: Network, after: Network, workers: int) -> Prospect:
     """The step that was measured, less the limit that stays.
 

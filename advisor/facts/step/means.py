@@ -17,7 +17,7 @@ from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.steps import excluded_steps, steady
 from advisor.facts.step.tables import reduce
 from advisor.facts.step.times import STEPS, StepTimes
-from advisor.model import RUN, Fact, Subject
+from advisor.model import RUN, Fact, Source, Subject
 
 _SCOPES = "run rank"
 _STEP = "steps|step_phases|cluster_phases|kernels"
@@ -90,8 +90,9 @@ def _facts_of_rank(rank: int, times: StepTimes, has_steps: bool) -> Iterator[Fac
     for name, phase in _PHASE_OF.items():
         share = times.share(phase)
         if share is not None:
-            yield from fact(f"step.{name}_share", subject, share, *sources, samples=n)
-            yield from fact(f"step.{name}_us", subject, share * mean, *sources, samples=n)
+            own = times.sources_of(phase)
+            yield from fact(f"step.{name}_share", subject, share, *own, samples=n)
+            yield from fact(f"step.{name}_us", subject, share * mean, *own, samples=n)
     yield from fact("step.preparing_us", subject, _median(times.phases.get("preparing")), *sources, samples=n)
 
 
@@ -142,21 +143,26 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if known:
             total = sum(float(t.time.sum()) for t in known)
             share = sum((t.share(phase) or 0.0) * float(t.time.sum()) for t in known) / total
-            yield from fact(f"step.{name}_share", RUN, share, *sources, samples=n)
-            yield from fact(f"step.{name}_us", RUN, share * mean, *sources, samples=n)
+            own = known[0].sources_of(phase)
+            yield from fact(f"step.{name}_share", RUN, share, *own, samples=n)
+            yield from fact(f"step.{name}_us", RUN, share * mean, *own, samples=n)
     preparing = [p for t in times.values() if (p := _median(t.phases.get("preparing"))) is not None]
     yield from fact("step.preparing_us", RUN, float(np.median(preparing)) if preparing else None, *sources, samples=n)
     yield from fact("step.computing_includes_idle", RUN, any(t.computing_has_idle for t in times.values()), *sources)
+
+
+_BATCHES = Source("", table="batches")
 
 
 def _from_data(run: Run) -> Iterator[Fact]:
     """A host-only profile has no device step: the interval between batches is the step."""
     steps = {rank: (data.step_us, data.batches) for rank, data in run.each(DATA_PIPELINE).items() if data.step_us}
     for rank, (us, batches) in steps.items():
-        yield from fact("step.time_us", Subject("rank", str(rank), (rank,)), float(us), samples=batches)
+        yield from fact("step.time_us", Subject("rank", str(rank), (rank,)), float(us), _BATCHES, samples=batches)
     if steps:
         values = [float(us) for us, _ in steps.values()]
-        yield from fact("step.time_us", RUN, float(np.median(values)), samples=min(n for _, n in steps.values()))
+        fewest = min(n for _, n in steps.values())
+        yield from fact("step.time_us", RUN, float(np.median(values)), _BATCHES, samples=fewest)
 
 
 FAMILIES = (

@@ -103,8 +103,9 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
     }
     joined = {phase: values for phase, values in joined.items() if np.isfinite(values).any()}
     return replace(
-        times, phases={**times.phases, **joined}, sources=(*times.sources, source), computing_has_idle=bool(joined)
-    )
+        times, phases={**times.phases, **joined}, sources=(*times.sources, source), added=frozenset(joined),
+        computing_has_idle=bool(joined),
+    )  # fmt: skip
 
 
 def _from_iterations(rank: Rank) -> StepTimes | None:

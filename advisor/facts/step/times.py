@@ -34,6 +34,12 @@ class StepTimes:
     """What `start_gap` rests on: kernels or preparing."""
     covers: int = 1
     """Steps that each row is the average of."""
+    added: frozenset[str] = frozenset()
+    """Phases that the last of the sources tells, the others nothing of."""
+
+    def sources_of(self, phase: str) -> tuple[Source, ...]:
+        """Where a phase was read: its own table first, then those of the step it is a part of."""
+        return (self.sources[-1], *self.sources[:-1]) if phase in self.added else self.sources
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -195,5 +195,5 @@ def _observe(scope: Scope, expr: Expr) -> tuple[Evidence, ...]:
         if fact is not None and not part.fact.startswith("subject."):
             source = fact.sources[0] if fact.sources else None
             unit = scope.catalogue[part.fact].unit
-            found.append(Evidence(part.fact, fact.value, unit, "", fact.subject, source))
+            found.append(Evidence(part.fact, fact.value, unit, "", fact.subject, source, fact.sources[1:]))
     return tuple(dict.fromkeys(found))

@@ -7,32 +7,26 @@ plain tables is ever queried, and every query stops after a time limit.
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy.typing as npt
 
 from advisor.sources.coded import Coded
+from advisor.sources.connection import connect
 from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.rowchecks import odd_rows
 from advisor.sources.metadata import as_int
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.text.textfiles import require_file, why_unreadable
+from advisor.sources.text.textfiles import why_unreadable
 from advisor.sources.topology import LARGEST_WORLD
 from advisor.tables import LONGEST_TEXT
 
-SHORTEST_LIMIT_S = 5.0
-BYTES_PER_S = 5e6
-"""Slower than any disk: a query that takes longer than this allows was made to."""
 PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-_STEPS_BETWEEN_CHECKS = 1_000_000
 MOST_IDS = 8
 """Ids of one text at most: each profiler that writes to a database gives a text one id. What stands under more was
 written over other texts."""
@@ -219,21 +213,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def connect(path: Path, limit_s: float | None = None) -> sqlite3.Connection:
-    """A connection without locks, journals or the right to write the file, on which queries end after a time.
-
-    Without `limit_s` the time grows with the file. Raises OSError where there is no file.
-    """
-    size = require_file(path)
-    uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-    connection.execute("PRAGMA trusted_schema=OFF")
-    end = time.monotonic() + (SHORTEST_LIMIT_S + size / BYTES_PER_S if limit_s is None else limit_s)
-    connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_CHECKS)
-    return connection
-
-
 @contextmanager
 def open_database(path: Path, limit_s: float | None = None) -> Iterator[Database]:
     """A database for reading. Raises sqlite3.Error where the file is no database."""
@@ -316,6 +295,7 @@ def _identify(database: Database) -> dict[str, Any]:
         found["npu"] = str(names[0][0]) if names and names[0][0] else None
     if database.has("META_DATA", "name", "value"):
         found["metadata"] = dict(database.rows(f"SELECT name, value FROM {database.name('META_DATA')} LIMIT 1000"))
+        found["metadata_file"] = database.path
     for table, column in (("CommAnalyzerMatrix", "src_rank"), ("CommAnalyzerMatrix", "dst_rank")):
         if database.has(table, column):
             value = database.rows(f"SELECT MAX(CAST({quoted(column)} AS INTEGER)) FROM {database.name(table)}")[0][0]

@@ -101,7 +101,7 @@ def add_databases(rank: Rank, paths: list[Path], metadata: Metadata, note: Note)
             entries[name] = value
     if entries:
         raw = metadata.raw.get("profiler_metadata")
-        rank.info_files.setdefault(METADATA_ENTRY, paths[0])
+        rank.info_files.setdefault(METADATA_ENTRY, identity["metadata_file"])
         add_metadata(metadata, {**entries, **(raw or {})})
     return identity
 

@@ -13,7 +13,7 @@ def trace_source(rank: Rank) -> Source | None:
     """Where the rank's timeline lies: a file of its own, or the database that holds its kernels; None without any,
     and where several devices share that database: their launches are not told apart."""
     if rank.has("trace"):
-        return Source(rank.relative(rank.tables["trace"].paths[0]), ("name", "ts", "dur"))
+        return rank.source("trace", "name", "start_us", "duration_us")
     reference = rank.tables.get("kernels")
     if reference is not None and reference.reader == "kernels.db" and "device" not in reference.options:
         return Source(rank.relative(reference.paths[0]), ("CANN_API", "TASK"))

@@ -15,6 +15,7 @@ from advisor.facts.data.queueing import (
     PROCESSORS,
     Network,
     Station,
+    on_free_processors,
     processes_needed,
     with_parallel_source,
     with_processes,
@@ -153,6 +154,27 @@ def test_what_changes_nothing_is_promised_nothing(network: Network) -> None:
     assert with_workers(network, 1, network.stations[1].workers).saving_us == pytest.approx(0.0, abs=1e-6)
     loop = replace(network, own_us=network.step_us)
     assert without(loop, 1).saving_us == pytest.approx(0.0, abs=1e-6)
+
+
+@given(networks, st.floats(0.05, 1.0), st.integers(1, 64))
+def test_free_processors_never_slow_a_pipeline(network: Network, useful: float, processors: int) -> None:
+    """Who no longer waits for a processor works as fast as before at least; the less of that time goes into switching,
+    the faster; and what is left is no less than the processor time divided by the processors."""
+    free = replace(network, available=float(processors))
+    some = on_free_processors(free, processors, useful)
+    assert 0 <= on_free_processors(free, processors).saving_us <= some.saving_us + 1e-6
+    cpu = [useful * min(s.cpu_us, s.work_us) for s in network.stations.values() if s.cpu_us and not s.asleep]
+    assert some.step_us >= min(network.step_us, sum(cpu) / processors) - 1e-3
+
+
+def test_contention_is_repaired_by_processors_not_by_workers() -> None:
+    """Eight workers that wait for a processor three quarters of their time get no more of it as eleven; alone on their
+    host they deliver four times as fast."""
+    one = {1: Station("Map(1)", 288_000, 8, 8, 63_000)}
+    network = Network(36_000, 15_000, one, cores=16, available=2.0)
+    found = prospects(network, 1)
+    assert found["processors_short"] and found["limit_more_workers"] == PROCESSORS
+    assert on_free_processors(network, 16.0).saving_us == pytest.approx(36_000 - 15_000)
 
 
 @given(networks)
