@@ -15,7 +15,8 @@ from benchmarks.mutants.cells import Rows, load, store, tabular
 
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 _TEXTS = (
-    "", "--", "N/A", "inf", "abc", "NaN", "1e999", "-1", "[", '"', "=1+1", "算子", "\u202e", "\ufffd", "a;b", "x" * 5000, "1,2,3",
+    "", "--", "N/A", "inf", "abc", "NaN", "1e999", "-1", "[", '"', "=1+1", "算子", "\u202e",
+    "\ufffd", "a;b", "x" * 5000, "1,2,3",
 )  # fmt: skip
 _CHARACTER = "算".encode()
 
