@@ -10,9 +10,10 @@ import pytest
 from advisor.sources.database.databases import read_host_api
 from advisor.sources.database.databasesteps import steps_from_tasks
 from advisor.sources.database.dbfile import open_database
-from advisor.sources.database.kernel_database import _steps, database_frames
+from advisor.sources.database.kernel_database import _steps, database_blocks
 from advisor.sources.discover import load_profile
 from advisor.sources.reference import TableRef
+from advisor.sources.streams.kernel_blocks import UNKNOWN
 from advisor.sources.streams.kernels import load_kernels
 
 SCHEMA = """
@@ -118,7 +119,7 @@ def test_descriptions_that_end_early_leave_the_time_behind_them_unknown(tmp_path
         with open_database(path) as database:
             columns = steps_from_tasks(database, notes)
         assert columns["free_us"] == [free]
-        lost = sum(frame["start_ns"].null_count() for frame in database_frames(path, notes))
+        lost = sum((block["start_ns"] == UNKNOWN).sum() for block in database_blocks(path, notes))
         assert lost == (free is None)
 
 
