@@ -111,13 +111,17 @@ def _number(value: Value | None) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
+_EVERYWHERE = ("run", "operator_type")
+"""What these lose they lose in each micro-batch of every stage: the bubble shrinks with it, and a bound counts that."""
+
+
 def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     """What the rule says is saved or at stake: never negative, never more than the step."""
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
     amount = None if amount is None else round(amount, _NANOSECONDS)
-    if amount is None or amount < 0 or (amount == 0 and not rule.saving.removes):
+    if amount is None or amount < 0 or (amount == 0 and not (rule.saving.removes or rule.saving.lost)):
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
     row = _number(facts.value("step.time_us", RUN))
@@ -126,11 +130,19 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if not step and row:  # what the tables of the device tell is of a row, which may hold several steps
         step = step_time(facts) or row
         amount *= step / row
+    if (
+        rule.direction is Direction.COMPUTATION
+        and rule.saving.kind == "upper_bound"
+        and rule.subject_kind in _EVERYWHERE
+    ):
+        amount /= 1 - (facts.number("pipeline.bubble_minimum_share", RUN) or 0.0)
     if step:
         amount = min(amount, step)
     kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
     basis = _text(rule.saving.basis, Variables(scope))
-    return Saving(amount, amount / step if step else None, basis, removes=rule.saving.removes, kind=kind)
+    lost = _number(scope.value(rule.saving.lost)) if rule.saving.lost is not None else None
+    share = amount / step if step else None
+    return Saving(amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost)
 
 
 def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
