@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources.reference import Note
 from advisor.sources.text.csvfiles import Once, is_too_wide, read_rows
-from advisor.sources.text.jsontext import decode
-from advisor.sources.text.textfiles import read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,17 +79,6 @@ def canonical_frame(table: str, rows: Iterable[dict[str, Any]], columns: Sequenc
             values = pd.to_numeric(frame[name], errors="coerce")
             frame[name] = values.where((values % 1 == 0) & (values.abs() < 2.0**62)).astype("Int64")
     return frame
-
-
-def load_json(path: Path, note: Note) -> Any:
-    """The JSON document, or None with a note: a truncated one has no part that could be trusted."""
-    try:
-        return decode(read_text(path).lstrip("\ufeff"))
-    except json.JSONDecodeError as error:
-        note(str(path), f"is not valid JSON (line {error.lineno}): truncated or still being written; it was not read")
-    except RecursionError:
-        note(str(path), "is nested too deeply to be a profiler's file and was not read")
-    return None
 
 
 def read_csv_rows(path: Path, note: Note) -> list[list[str]]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from advisor.sources.folders import file_paths, is_folder
 from advisor.sources.minddata.hostfiles import (
     canonical_frame,
-    load_json,
     read_csv_rows,
     read_records,
     to_known,
@@ -23,6 +22,7 @@ from advisor.sources.minddata.hostfiles import (
 )
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.jsontext import load_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ def read_host_stages(reference: TableRef, columns: Sequence[str] | None, note: N
     """One row per completed event, microseconds."""
     path = reference.paths[0]
     if path.suffix == ".json":
-        rows = _of_timeline(load_json(path, note))
+        rows = _of_timeline(load_json(path, note, whole=True))
     elif path.name.startswith("RuntimeProfiler"):
         rows = _of_runtime(path, note)
     else:

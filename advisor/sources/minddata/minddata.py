@@ -16,7 +16,6 @@ from advisor.sources.folders import file_paths, is_folder, plain_name
 from advisor.sources.minddata import hoststages, minddata_samples  # noqa: F401  (they register their readers)
 from advisor.sources.minddata.hostfiles import (
     canonical_frame,
-    load_json,
     operation_type,
     read_csv_rows,
     read_records,
@@ -29,6 +28,7 @@ from advisor.sources.minddata.minddata_samples import MOST_OPERATIONS
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.csvfiles import read_file
+from advisor.sources.text.jsontext import load_json
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
     best: list[dict[str, Any]] = []
     for path in reference.paths:
         if path.suffix == ".json":
-            rows = _ops_of_json(load_json(path, note), path, note)
+            rows = _ops_of_json(load_json(path, note, whole=True), path, note)
         else:
             records = read_records(path, note, *_RAW_COLUMNS)
             rows = _ops_of_csv(records)
@@ -252,7 +252,7 @@ def read_pipeline_summary(reference: TableRef, columns: Sequence[str] | None, no
     """MindSpore's own figures and verdict: a dictionary of lists, or a csv with one key per row and no header."""
     for path in reference.paths:
         if path.suffix == ".json":
-            document = load_json(path, note)
+            document = load_json(path, note, whole=True)
         else:
             document = {row[0]: row[1:] for row in read_csv_rows(path, note)}
         if not isinstance(document, dict) or not isinstance(document.get("op_ids"), list):

@@ -8,9 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.minddata.hostfiles import canonical_frame, load_json, to_known, to_number, to_whole
+from advisor.sources.minddata.hostfiles import canonical_frame, to_known, to_number, to_whole
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import lines_of, open_text, read_text
 from advisor.tables import LARGEST, LONGEST_TEXT
 
@@ -164,7 +165,7 @@ def _moment(stamp: object) -> float | None:
 @reader("minddata.host_cpu")
 def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """One row per sample. Machine shares of samples in which no processor tick passed are NA, not zero."""
-    document = load_json(reference.paths[0], note)
+    document = load_json(reference.paths[0], note, whole=True)
     if not isinstance(document, dict) or not isinstance(document.get("device_info"), dict):
         note(str(reference.paths[0]), "holds no device_info: the host's processor use is unknown")
     if not isinstance(document, dict):
@@ -213,7 +214,7 @@ def read_host_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note
 @reader("minddata.pipeline_cpu")
 def read_pipeline_cpu(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Mean processor use of each operation, percent of one core summed over its threads."""
-    document = load_json(reference.paths[0], note)
+    document = load_json(reference.paths[0], note, whole=True)
     operations = document.get("op_info") if isinstance(document, dict) else None
     rows = []
     for op in operations if isinstance(operations, list) else ():

@@ -44,8 +44,9 @@ def _keys_twice(text: str) -> list[str]:
     return found
 
 
-def load_json(path: Path, note: Note) -> Any:
-    """The decoded file, or what of it precedes the first damage; None where nothing is readable."""
+def load_json(path: Path, note: Note, *, whole: bool = False) -> Any:
+    """The decoded file, or what of it precedes the first damage; None where nothing is readable, and, where only the
+    `whole` can be trusted, where any of it is damaged."""
     file = str(path)
     try:
         if require_file(path) > LARGEST:
@@ -70,6 +71,9 @@ def load_json(path: Path, note: Note) -> Any:
         return None
     except json.JSONDecodeError as error:
         damage = error
+    if whole:
+        note(file, f"is not valid JSON (line {damage.lineno}): truncated or still being written; it was not read")
+        return None
     saved = salvage(text[: damage.pos])
     if saved is None:
         note(file, f"is no JSON: {damage.msg} in line {damage.lineno}")
