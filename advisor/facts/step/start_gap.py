@@ -55,7 +55,7 @@ def settle(
                 holds = np.full(len(gap), beside is not True)
                 if beside is not True:
                     gap[1:] = np.minimum(gap[1:], np.nan_to_num(times[rank].phases.get("idle", gap))[:-1])
-                gap[0] = min(gap[0], float(np.median(gap[1:])))
+                gap[0] = min(gap[0], _usual(gap[1:]))
                 found[rank] = own_waits(times[rank], gap, holds, "preparing")
                 if beside is None and _lacks_tail(times[rank]):
                     found[rank] = found[rank].without(found[rank].steps[-1:], "its row ends with its own last kernel")
@@ -121,7 +121,12 @@ def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:
             <= limits["computing_share"]
         ):
             return None
-    return np.where(np.isfinite(gap), gap, float(np.nanmedian(gap)))
+    return np.where(np.isfinite(gap), gap, _usual(gap))
+
+
+def _usual(gap: Floats) -> float:
+    """The median of those that are known; of two the lesser, for one of them may be the exception."""
+    return float(np.nanpercentile(gap, 50, method="lower"))
 
 
 def _places(one: StepTimes, course: Course) -> list[int]:
