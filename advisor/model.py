@@ -185,11 +185,18 @@ class Saving:
     """What a replay of the step puts right about the subject (`ruleset.rule.REMOVES`); empty: it cannot be replayed."""
     kind: str = "estimate"
     """estimate, or upper_bound: no more than this, perhaps much less."""
+    lost_us: float | None = None
+    """What the cause loses of the same step or recording, where its remedy gives back only a part."""
 
     @property
     def us(self) -> float:
         """Microseconds, of whichever it is."""
         return self.us_per_step or self.us_of_recording or 0.0
+
+    @property
+    def loses_us(self) -> float:
+        """What the cause loses: no less than its remedy gives back."""
+        return max(self.us, self.lost_us or 0.0)
 
     @property
     def share(self) -> float | None:

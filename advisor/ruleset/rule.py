@@ -83,6 +83,8 @@ class SavingSpec:
     """estimate, upper_bound, or at_stake: lost time of which no cause is known yet."""
     removes: str = ""
     """One of `REMOVES`: what a replay puts right about the finding's subject."""
+    lost: Expr | None = None
+    """What the cause loses, where that is more than its remedy gives back; `us` where absent."""
 
 
 REMOVES = ("compute", "host", "data", "late", "links", "stages", "segments")
@@ -164,7 +166,7 @@ class Rule:
         yield from self.let.values()
         yield from (ref for alternatives in self.required for ref in alternatives)
         yield from (step for _, step in self.severity.steps)
-        saving = (self.saving.us, self.saving.step) if self.saving is not None else ()
+        saving = (self.saving.us, self.saving.step, self.saving.lost) if self.saving is not None else ()
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+_STEPWISE = frozenset(("steps", "step_phases", "cluster_phases"))
+"""Tables with one row a step."""
 
 
 @dataclass
@@ -95,7 +97,19 @@ class Rank:
             if frame is None or frame.empty:
                 files = {self.relative(path) for path in reference.paths}
                 self.problems = [replace(p, lost=(*p.lost, name)) if p.file in files else p for p in self.problems]
-        return found[reference.table]
+        frame = found[reference.table]
+        return frame if frame is None or reference.table not in _STEPWISE else self._each_step_once(frame, reference)
+
+    def _each_step_once(self, frame: pd.DataFrame, reference: TableRef) -> pd.DataFrame:
+        """One row for each step: of rows that bear the same one with other numbers only one can be this rank's, of this
+        run."""
+        again = frame.duplicated("step") if "step" in frame else None
+        if again is None or not again.any():
+            return frame
+        text = f"{int(again.sum())} rows bear the step of another row, with other numbers; the first of each was used"
+        self.note_path(str(reference.paths[0]), text, (reference.table,))
+        once: pd.DataFrame = frame[~again].reset_index(drop=True)
+        return once
 
     def once(self, key: Hashable, make: Callable[[], T | None]) -> T | None:
         """What `make` returns, made once and kept until the rank forgets. Where it fails it is not tried again: the

@@ -51,9 +51,19 @@ class Coded:
         holds: Mask = np.array([*map(function, self.told)], bool)[self.codes]
         return holds
 
-    def chosen(self, places: Ints) -> Coded:
+    def chosen(self, places: Ints | Mask) -> Coded:
         """The cells at these places."""
         return Coded(self.codes[places], self.told)
+
+    def in_order(self) -> Coded:
+        """The same, with what the cells say in the order in which it is first said; what none says is left out."""
+        used, code = numbered(self.codes)
+        first = np.empty(len(used), np.int64)
+        first[code[::-1]] = np.arange(len(code))[::-1]
+        order = np.argsort(first)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return Coded(rank[code], [self.told[each] for each in used[order].tolist()])
 
     def texts(self) -> npt.NDArray[np.object_]:
         """All cells, as an array."""

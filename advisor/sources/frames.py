@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 NoneType = type(None)
 _INT64 = 1 << 63
-_ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
+ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
+"""Cells, in lower case, that say that nothing was measured."""
 _SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us", "stage_us"))
 """Columns the profiler itself computes as a difference, so that a negative value is no defect."""
 _INSTANTS = ("start_us", "end_us")
@@ -72,7 +73,7 @@ def to_float(cell: Any) -> float | None:
     except OverflowError:
         raise Unusable("not finite") from None
     except (TypeError, ValueError):
-        if isinstance(cell, str) and cell.strip().strip('"').strip().lower() in _ABSENT:
+        if isinstance(cell, str) and cell.strip().strip('"').strip().lower() in ABSENT:
             return None
         try:
             value = float(str(cell).strip().strip('"'))
@@ -98,7 +99,7 @@ def to_ns(cell: Any, scale: int) -> int | None:
     whole, _, decimals = text.partition(".")
     if scale == 1000 and whole.isdecimal() and whole.isascii() and (not decimals or decimals.isdecimal()):
         return _bounded(int(whole) * 1000 + int((decimals + "000")[:3]))
-    if text.lower() in _ABSENT:
+    if text.lower() in ABSENT:
         return None
     try:
         number = Decimal(text)

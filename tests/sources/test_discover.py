@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from advisor.sources.discover import explain_folders, load_profile
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.layouts import LAYOUTS, Layout
 from advisor.sources.metadata import hash_group, normalise_settings
+
+_STEPS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"
 
 STEPS = "Step,Computing,Communication(Not Overlapped),Free\n1,10,5,3\n"
 
@@ -280,6 +283,39 @@ def test_loops_of_links_and_locked_folders_do_not_stop_the_search(make_rank, tmp
     assert [rank.root for rank in profile.ranks] == [folder]
     if os.geteuid():
         assert "permission denied" in problems(profile)
+
+
+@pytest.mark.parametrize("second", ["1,20,5,1,6,3", "2,20,5,1,6,3"])
+def test_each_step_stands_once(make_rank, tmp_path, second):
+    """The rows of another rank, or of another run, appended: the mean of both is nobody's step."""
+    make_rank(
+        "a_ascend_pt",
+        0,
+        **{"step_trace_time.csv": f"{_STEPS}\n1,10,5,1,6,3\n{second}\n"},
+    )
+    rank = load_profile([tmp_path]).ranks[0]
+    again = second.startswith("1,")
+    assert rank.read("steps")["computing_us"].tolist() == ([10] if again else [10, 20])
+    assert [p.doubted for p in rank.problems if "bear the step" in p.problem] == [("steps",)] * again
+
+
+def test_a_closed_file_takes_none_of_its_table_with_it(make_rank, tmp_path, monkeypatch):
+    """Of a table in several files the others are read, and the closed one is named."""
+    folder = make_rank("a_ascend_pt", 0) / "ASCEND_PROFILER_OUTPUT"
+    other = folder / "step_trace_time_2.csv"
+    other.write_text("{_STEPS}\n2,20,5,1,6,3\n")
+    rank = load_profile([tmp_path]).ranks[0]
+    rank.tables["steps"] = replace(rank.tables["steps"], paths=(folder / "step_trace_time.csv", other))
+    opened = Path.open
+
+    def refuse(path, *given, **named):
+        if path == other:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *given, **named)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert rank.read("steps")["step"].tolist() == ["1"]
+    assert [Path(p.file).name for p in rank.problems if "permission denied" in p.problem] == [other.name]
 
 
 def test_doctor_learns_why_a_folder_is_or_is_not_recognised(make_rank, tmp_path):

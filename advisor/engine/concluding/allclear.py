@@ -171,7 +171,8 @@ def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:
     longest, shortest = facts.number("step.longest_us", RUN), facts.number("step.shortest_us", RUN)
     if steps is None or steps >= limit["few"]["value"] or not longest or not shortest:
         return None
-    if longest < limit["value"] * shortest:
+    alike = facts.number("utilisation.steps_ratio", RUN) or longest / shortest  # steps may differ by their input alone
+    if min(alike, longest / shortest) < limit["value"]:
         return None
     lengths = {"shortest": show(shortest, "us"), "longest": show(longest, "us"), "count": int(steps)}
     return Doubt(both("all_clear.uneven_steps", **lengths), both("all_clear.more_steps_tell"))

@@ -117,7 +117,7 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
         return None
     amount = _number(scope.value(rule.saving.us))
     amount = None if amount is None else round(amount, _NANOSECONDS)
-    if amount is None or amount < 0 or (amount == 0 and not rule.saving.removes):
+    if amount is None or amount < 0 or (amount == 0 and not (rule.saving.removes or rule.saving.lost)):
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
     row = _number(facts.value("step.time_us", RUN))
@@ -130,7 +130,9 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
         amount = min(amount, step)
     kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
     basis = _text(rule.saving.basis, Variables(scope))
-    return Saving(amount, amount / step if step else None, basis, removes=rule.saving.removes, kind=kind)
+    lost = _number(scope.value(rule.saving.lost)) if rule.saving.lost is not None else None
+    share = amount / step if step else None
+    return Saving(amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost)
 
 
 def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:

@@ -41,10 +41,15 @@ def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
 
 
 def _lost(cause: Finding) -> Saving | None:
-    """What the cause loses. Unknown of uneven stages: their work is moved, not removed, so the others wait for far more
-    than the step gains."""
+    """What the cause loses: no less than its remedy gives back. Unknown of uneven stages: their work is moved, not
+    removed, so the others wait for far more than the step gains."""
     told = cause.saving or cause.at_stake
-    return None if told is None or told.removes == "stages" else told
+    if told is None or told.removes == "stages":
+        return None
+    if told.loses_us == told.us:
+        return told
+    share = told.share * told.loses_us / told.us if told.share is not None and told.us else None
+    return replace(told, us_per_step=told.loses_us, share_of_step=share, us_of_recording=None, share_of_recording=None)
 
 
 def _part_of(saving: Saving, part: float) -> Saving:

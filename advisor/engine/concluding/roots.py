@@ -119,12 +119,12 @@ def _outweighs(cause: Finding, symptom: Finding) -> bool:
 
 
 def _stands_alone(cause: Finding, other: Finding, kind: str) -> bool:
-    """Whether the other finding is a cause that would save, or shows lost, clearly more than this one: it is no symptom
-    of it."""
+    """Whether the other finding is a cause that loses, or shows lost, clearly more than this one: it is no symptom of
+    it."""
     lost = other.saving or other.at_stake
     if kind != "cause" or cause.saving is None or lost is None:
         return False
-    return lost.us * unowned_part(weak=True) > cause.saving.us
+    return lost.loses_us * unowned_part(weak=True) > cause.saving.loses_us
 
 
 class _Symptoms:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
@@ -57,8 +58,13 @@ class Use:
     counted_us: float
     cube_us: float
     """All multiplications, convolutions and attention, those whose shapes do not tell as well."""
-    steps: int
+    by_step: Mapping[str, float]
+    """Step -> operations."""
     sources: tuple[Source, ...]
+
+    @property
+    def steps(self) -> int:
+        return max(len(self.by_step), 1)
 
 
 USE = Reduction("utilisation", Use)
@@ -76,6 +82,7 @@ def reduce(rank: Rank) -> Use | None:
     lasts = np.bincount(kernels.signature[own], kernels.duration[own], size)
     of_type: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     by_precision: dict[str, float] = defaultdict(float)
+    each = np.zeros(size)
     cube = counted = 0.0
     most = bounds_of("operator_type.flop_per_s", "flop_per_s").most or np.inf
     for index in np.flatnonzero(calls).tolist():
@@ -87,6 +94,7 @@ def reduce(rank: Rank) -> Use | None:
         # more than any card computes: these shapes mean something else
         if done > 0 and us > 0 and done / us * 1e6 <= most:
             counted += us
+            each[index] = done / n
             of_type[signature.type].append((done, us, us / n))
             precision = PRECISIONS.get((dtypes(signature.input_dtypes) or ("",))[0])
             by_precision[precision or "unknown"] += done
@@ -95,10 +103,12 @@ def reduce(rank: Rank) -> Use | None:
     cores, mhz = core_clock(rank)
     name = str(rank.info.get("npu") or "")
     known = peaks(name)
+    names = timeline.windows.names
+    by_step = np.bincount(timeline.windows.of[own], each[kernels.signature[own]], len(names))
     types = {type_: _work(rows) for type_, rows in of_type.items()}
     return Use(
         name if known or not cores else "", known or peaks_of_cores(cores, mhz), types, dict(by_precision), counted,
-        cube, max(len(timeline.windows.names), 1), (rank.source("kernels", "input_shapes", "duration_us"),),
+        cube, dict(zip(names, by_step.tolist(), strict=True)), (rank.source("kernels", "input_shapes", "duration_us"),),
     )  # fmt: skip
 
 
@@ -112,6 +122,17 @@ def _work(rows: list[tuple[float, float, float]]) -> Work:
     usual = order[int(half)][0] / order[int(half)][1]
     return Work(done, us, best * 1e6, sum(min(row[0] / best, row[1]) for row in rows),
                 sum(min(row[0] / usual, row[1]) for row in rows))  # fmt: skip
+
+
+def at_mean_work(lengths: Floats, work: Floats) -> Floats:
+    """The lengths that steps would have if each computed the mean of their work: a part of a step is fixed, the rest
+    goes with its work (least squares), no more than all of it."""
+    off = work - work.mean()
+    if not off.any():
+        return lengths
+    slope = float(off @ lengths / (off @ off))
+    evened: Floats = lengths - off * min(max(slope, 0.0), float(lengths.mean() / work.mean()))
+    return evened
 
 
 _NEEDS = "kernels"
@@ -134,6 +155,10 @@ KINDS = (
          needs=_NEEDS),
     kind("utilisation.usual_step_us", "us", "run",
          "the same, if the slower half of each type's work ran at its middle speed", needs=_NEEDS),
+    kind("utilisation.steps_ratio", "ratio", "run", "longest step ÷ shortest, had each computed the same (S81)",
+         formula="lengths − what least squares of length on operations tells of more or fewer operations; median of "
+                 "the ranks",
+         needs=_NEEDS),
     kind("operator_type.flop_per_s", "flop_per_s", "operator_type", "operations per second of its kernels",
          needs=_NEEDS),
     kind("operator_type.best_flop_per_s", "flop_per_s", "operator_type", "the same of its fastest shapes",
@@ -153,6 +178,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     row_us, step_us = facts.number("step.time_us", RUN), step_time(facts)
     rows = row_us / step_us if row_us and step_us else 1.0  # a recording of several steps may stand in one row
     covers = {rank: times.covers for rank, times in steady(run).items()}
+    yield from fact("utilisation.steps_ratio", RUN, _steps_ratio(run, found), *next(iter(found.values())).sources)
     per_step = {rank: use.steps * covers.get(rank, 1) * rows for rank, use in found.items()}
     sources = next(iter(found.values())).sources
     yield from _type_facts(found, sources)
@@ -179,6 +205,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("utilisation.model_flops_share", RUN, float(np.median(shares)), *sources)
         half = [use.peaks["half"] for use in found.values() if "half" in use.peaks]
         yield from fact("utilisation.peak_flop_per_s", RUN, float(np.median(half)) if half else None, *sources)
+
+
+def _steps_ratio(run: Run, found: Mapping[int, Use]) -> float | None:
+    ratios = []
+    for rank, times in steady(run).items():
+        use = found.get(rank)
+        if use is None or times.covers > 1 or not set(times.steps) <= set(use.by_step) or len(times.steps) < 2:
+            continue
+        evened = at_mean_work(times.time, np.array([use.by_step[step] for step in times.steps]))
+        ratios.append(float(evened.max() / evened.min()) if evened.min() > 0 else np.inf)
+    return float(np.median(ratios)) if ratios else None
 
 
 def _peak_seconds(use: Use) -> float | None:

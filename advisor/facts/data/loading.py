@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from advisor.basics.units import show
 from advisor.facts.base import Reduction
 from advisor.facts.data.batches import BatchTimes, read_batches
 from advisor.facts.data.pipeline_tree import (
@@ -79,7 +80,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
         return None
     times = read_batches(rank)
     stages = _stage_totals(rank)
-    waits, wait_total = stages.get("IteratorConsumer/GetNextAsVector") or stages.get("Pipeline/GetNext") or (0.0, 0.0)
+    waits, wait_total = _waits_of(rank, stages)
     scale = _clock_scale(rank, times, wait_total)
     _tell_missing(rank, times, stages, waits)
     interval = _sampling_interval(rank)
@@ -121,6 +122,20 @@ def _stage_totals(rank: Rank) -> dict[str, tuple[float, float]]:
         before = totals.get(stage, (0.0, 0.0))
         totals[stage] = (before[0] + count, before[1] + count * float(row["avg_us"]))
     return totals
+
+
+def _waits_of(rank: Rank, stages: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """(batches that the loop asked for, its waits for them in µs). The iterator's call holds the pipeline's, so that
+    both last about as long in any clock: where they do not, one of them is no measurement, and the shorter one is used,
+    which blames the pipeline for less."""
+    calls = [stages[name] for name in ("IteratorConsumer/GetNextAsVector", "Pipeline/GetNext") if name in stages]
+    (count, total), inner = [*calls, (0.0, 0.0)][0], calls[-1][1] if calls else 0.0
+    if max(total, inner) - min(total, inner) <= max(CLOCK_MINIMUM_US, (CLOCK_TOLERANCE - 1) * min(total, inner)):
+        return count, total
+    file = rank.tables[stages_table(rank)].paths[0]
+    text = f"contradicts itself: the same calls wait for {show(total, 'us')} and for {show(inner, 'us')}"
+    rank.note(rank.relative(file), text, (stages_table(rank),))
+    return count, min(total, inner)
 
 
 def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> float:

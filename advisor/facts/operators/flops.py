@@ -1,4 +1,5 @@
-"""Floating-point operations of a call, from the shapes of its tensors: multiplications, convolutions, attention.
+"""Floating-point operations of a call, from the shapes of its tensors: multiplications, convolutions, attention; and
+where the same work takes longer (S56).
 
 What a model needs, not what padding adds. Calls whose shapes leave a doubt have none: packed sequences, blocked
 layouts, convolutions in groups.
@@ -6,10 +7,13 @@ layouts, convolutions in groups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
-from advisor.facts.operators.kinds import is_attention, is_cube, shapes
-from advisor.facts.operators.work import matmul
+from advisor.facts.operators.kinds import is_attention, is_cube, moved_bytes, shapes
+from advisor.facts.operators.work import BALANCE, LAUNCH_US, SIZE_CLASS, matmul
+from advisor.knowledge.thresholds import shared_thresholds
 from advisor.sources.streams.kernels import Signature
 
 WIDEST_HEAD = 256
@@ -57,3 +61,55 @@ def _convolution(signature: Signature) -> int:
         if weights[1] == data[1] and weights[0] == result[1] and data[0] == result[0]:
             return 2 * prod(result) * prod(weights[1:])
     return 0
+
+
+def work(signature: Signature) -> float:
+    """Units of work of one call: bytes moved, or floating-point operations ÷ `BALANCE` where these are more (a small
+    multiplication reads longer than it computes); 0 where unknown, as of attention: masks take from it."""
+    moved = float(moved_bytes(signature))
+    if is_attention(signature.type) or not is_cube(signature):
+        return 0.0 if is_attention(signature.type) or "Conv" in signature.type else moved
+    done = flop(signature)
+    return max(moved, done / BALANCE) if done else 0.0
+
+
+@dataclass(frozen=True)
+class SlowCase:
+    """A shape or data type at which an operator is slower, per unit of work, than at another of similar size."""
+
+    shape: str
+    dtype: str
+    calls: int
+    ratio: float
+    excess_us: float
+    """What it takes longer, with all other cases of the type that are slow."""
+    reference: str
+
+
+def slow_case(signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float]) -> SlowCase | None:
+    """The case that costs most among the signatures of one type, with what all slow ones of it cost; times are
+    microseconds over the profile. Two that read the same are one case: what makes them differ is not told by their
+    inputs, nor is how much there is to do."""
+    rows = [
+        (s, n, t, t / n / w, w)
+        for s, n, t in zip(signatures, counts, totals, strict=True)
+        if n > 0 and t / n >= LAUNCH_US and (w := work(s)) > 0
+    ]
+    limit: float = shared_thresholds()["slow_case"]["value"]
+    found = []
+    for s, n, t, rate, size in rows:
+        peers = [
+            (other_rate, other)
+            for other, _, _, other_rate, other_size in rows
+            if (other.input_shapes, other.input_dtypes) != (s.input_shapes, s.input_dtypes)
+            and 1 / SIZE_CLASS <= other_size / size <= SIZE_CLASS
+        ]
+        best, reference = min(peers, key=lambda peer: peer[0], default=(rate, s))
+        if rate >= limit * best:
+            other_text = f"{reference.input_shapes} {reference.input_dtypes}"
+            excess = t * (1 - best / rate)
+            found.append(SlowCase(s.input_shapes, s.input_dtypes, int(n), rate / best, excess, other_text))
+    if not found:
+        return None
+    worst = max(found, key=lambda case: case.excess_us)
+    return replace(worst, excess_us=sum(case.excess_us for case in found))

@@ -10,7 +10,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.numbering import distinct, numbered
 from advisor.facts.device.kernel_time import Timeline, sums
-from advisor.facts.operators.kinds import is_fetch, is_reduction, is_update, is_vector
+from advisor.facts.operators.kinds import elements, is_fetch, is_reduction, is_update, is_vector, shapes
 from advisor.facts.operators.work import LAUNCH_US
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels, operator_name
@@ -113,8 +113,9 @@ def tail_us(timeline: Timeline, update: Mask) -> Floats:
 
 
 def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask) -> SmallRuns:
-    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them. A row
-    ends with a kernel that reduces: what follows needs all of its result. The update has a remedy of its own."""
+    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them, of
+    which each takes what the one before gives. A row ends with a kernel that reduces: what follows needs all of its
+    result. The update has a remedy of its own."""
     kernels, windows = timeline.kernels, timeline.windows
     steps = len(windows.names)
     fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
@@ -131,6 +132,7 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask
         & (windows.of[before] == windows.of[here])
         & ((kernels.start[here] - kernels.end[before]) < LAUNCH_US * 1000)
     )  # fmt: skip
+    chained[1:][chained[1:]] = _feeds(kernels, before[chained[1:]], here[chained[1:]])
     first = np.flatnonzero(small[order] & ~chained)
     if not first.size:
         return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
@@ -151,6 +153,20 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask
         sums(step, length.astype(np.float64), steps), sums(step, span, steps),
         sums(step, span * (1 - 1 / np.maximum(length, 1)), steps), example, int(first.size),
     )  # fmt: skip
+
+
+def _feeds(kernels: Kernels, before: Ints, here: Ints) -> Mask:
+    """Whether each kernel may take what the one before gives: a tensor of as many elements, however it is viewed. Where
+    shapes are not told it may."""
+    size = len(kernels.signatures)
+    pairs, at = np.unique(kernels.signature[before] * size + kernels.signature[here], return_inverse=True)
+    told = np.ones(pairs.size, bool)
+    for place, pair in enumerate(pairs.tolist()):
+        given = shapes(kernels.signatures[pair // size].output_shapes)
+        taken = shapes(kernels.signatures[pair % size].input_shapes)
+        told[place] = not given or not taken or not {*map(elements, given)}.isdisjoint(map(elements, taken))
+    found: Mask = told[at]
+    return found
 
 
 def dynamic_share(kernels: Kernels, main: Mask) -> float | None:

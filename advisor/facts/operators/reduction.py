@@ -12,6 +12,7 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.units import NBSP
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Timeline, alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.operators.flops import SlowCase, slow_case
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
     dtypes,
@@ -37,11 +38,9 @@ from advisor.facts.operators.updates import find_updates, passes
 from advisor.facts.operators.work import (
     FULL,
     MatMul,
-    SlowCase,
     UnalignedRows,
     float32_ratio,
     matmul,
-    slow_case,
     unaligned,
 )
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of

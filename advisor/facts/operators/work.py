@@ -1,4 +1,4 @@
-"""How much work a call is, what padding adds to it, and where the same work takes longer (S56, S57, S68)."""
+"""Multiplications by their shapes: how much work they are, and what padding and data types add to it (S57, S68)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from advisor.facts.operators.kinds import dtypes, elements, is_attention, is_cube, moved_bytes, rows, shapes
+from advisor.facts.operators.kinds import dtypes, elements, is_cube, moved_bytes, rows, shapes
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Signature
 
@@ -136,18 +136,6 @@ def _busy(weighted: Sequence[tuple[float, float, Signature, str]]) -> float:
     return sum(us * mac for us, mac, _, _ in weighted) / sum(us for us, _, _, _ in weighted)
 
 
-def work(signature: Signature) -> float:
-    """Units of work of one call: bytes moved, or floating-point operations ÷ `BALANCE` where these are more (a small
-    multiplication reads longer than it computes); 0 where unknown. Shapes don't tell the work of convolutions."""
-    if "Conv" in signature.type:
-        return 0.0
-    product = matmul(signature)
-    moved = float(moved_bytes(signature))
-    if product is not None:
-        return max(moved, product.balanced)
-    return 0.0 if is_cube(signature) or is_attention(signature.type) else moved
-
-
 FULL, HALF = ("FLOAT", "FLOAT32"), ("FLOAT16", "BF16", "BFLOAT16")
 
 
@@ -170,44 +158,3 @@ def float32_ratio(
             full += t
             half += t * min(nearest[1] / rate, 1.0)
     return (full, half) if full else None
-
-
-@dataclass(frozen=True)
-class SlowCase:
-    """A shape or data type at which an operator is slower, per unit of work, than at another of similar size."""
-
-    shape: str
-    dtype: str
-    calls: int
-    ratio: float
-    excess_us: float
-    reference: str
-
-
-def slow_case(signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float]) -> SlowCase | None:
-    """The case that costs most among the signatures of one type; times are microseconds over the profile. Two that
-    read the same are one case: what makes them differ is not told by their inputs, nor is how much there is to do."""
-    rows = [
-        (s, n, t, t / n / w)
-        for s, n, t in zip(signatures, counts, totals, strict=True)
-        if n > 0 and t / n >= LAUNCH_US and (w := work(s)) > 0
-    ]
-    worst: SlowCase | None = None
-    for s, n, t, rate in rows:
-        size = work(s)
-        peers = [
-            (other_rate, other)
-            for other, _, _, other_rate in rows
-            if (other.input_shapes, other.input_dtypes) != (s.input_shapes, s.input_dtypes)
-            and 1 / SIZE_CLASS <= work(other) / size <= SIZE_CLASS
-        ]
-        if not peers:
-            continue
-        best, reference = min(peers, key=lambda peer: peer[0])
-        if rate <= best:
-            continue
-        excess = t * (1 - best / rate)
-        if worst is None or excess > worst.excess_us:
-            other_text = f"{reference.input_shapes} {reference.input_dtypes}"
-            worst = SlowCase(s.input_shapes, s.input_dtypes, int(n), rate / best, excess, other_text)
-    return worst

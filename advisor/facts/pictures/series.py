@@ -9,7 +9,7 @@ Plain lists, numbers and words only. A picture whose data were not measured is a
     pipeline        {nodes: [{id, type, name, workers, busy, us}], edges: [{source, target, use, empty, capacity}]}
     operator_types  see operator_tree.py    link_matrix     see link_matrix.py
     lateness        [{rank, us}]
-    stages          [{stage, ranks, compute_us, bubble_us}]
+    stages          [{stage, ranks, compute_us, bubble_us, communication_us, idle_us}]
     memory          [{rank, capacity_bytes, time_us: [], reserved_bytes: [], allocated_bytes: []}]
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -194,10 +194,20 @@ def _stages(run: Run, facts: FactSet) -> list[dict[str, Any]]:
         compute = facts.number("stage.computing_us", subject)
         if compute is not None and subject.id.isdigit():
             bubble = facts.number("stage.bubble_us", subject)
-            rows.append(
-                {"stage": int(subject.id), "ranks": list(subject.ranks), "compute_us": compute, "bubble_us": bubble}
+            exposed, idle = (
+                _median(facts, f"step.{part}_us", subject.ranks) for part in ("exposed_communication", "idle")
             )
+            rows.append({
+                "stage": int(subject.id), "ranks": list(subject.ranks), "compute_us": compute, "bubble_us": bubble,
+                "communication_us": None if exposed is None else max(exposed - (bubble or 0.0), 0.0), "idle_us": idle,
+            })  # fmt: skip
     return sorted(rows, key=lambda row: row["stage"])
+
+
+def _median(facts: FactSet, name: str, ranks: Sequence[int]) -> float | None:
+    told = [facts.number(name, Subject("rank", str(rank), (rank,))) for rank in ranks]
+    known = [value for value in told if value is not None]
+    return float(np.median(known)) if known else None
 
 
 def _memory(run: Run, facts: FactSet) -> list[dict[str, Any]]:

@@ -145,6 +145,9 @@ class SavingModel(Model):
         "ranks from one collective to the next",
     )
     step: Expression | None = Field(None, description="length of that step; the run's step.time_us where absent")
+    lost: Expression | None = Field(
+        None, description="microseconds that the cause loses, where its remedy gives back only a part; us where absent"
+    )
     basis: TextModel
 
 

@@ -179,7 +179,11 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
     for column, heading in _TIMES.items():
         cells = found[heading]
         data[column] = cells[keep] if isinstance(cells, np.ndarray) else [cells[i] for i in keep.tolist()]
-    return frame("collectives", data, reference, columns, note, dict.fromkeys(_TIMES, US_PER_MS))
+    timed = frame("collectives", data, reference, columns, note, dict.fromkeys(_TIMES, US_PER_MS))
+    if timed is not None and "elapsed_us" in timed and (untold := int(timed["elapsed_us"].isna().sum())):
+        text = f"{untold} of {len(timed)} operations in CommAnalyzerTime have no usable time"
+        note(str(reference.paths[0]), text, ("collectives",))
+    return timed
 
 
 def _operations(

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from advisor.basics.numbering import numbered
 from advisor.sources.database.cells import columns_of
 from advisor.sources.database.pages import NOTHING, Cells, read_blocks
 from advisor.tables import TABLES
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _ROWS = 100_000
 
@@ -70,16 +67,14 @@ def _has_counters(connection: sqlite3.Connection) -> bool:
     return {"globalTaskId", "name", "value"} <= columns_of(connection, "TASK_PMU_INFO")
 
 
-def pipes_of(measured: Measured, tasks: Ints) -> dict[str, pl.Series]:
+def pipes_of(measured: Measured, tasks: Ints) -> dict[str, Floats]:
     """The columns of the counters for these tasks."""
-    import polars as pl
-
-    found: dict[str, pl.Series] = {}
+    found: dict[str, Floats] = {}
     sought: Ints | None = None
     for name, values in measured.items():
         if values.tasks is not sought:
             sought, places = values.tasks, values.places(tasks)
-        found[name] = pl.Series(values.at(places)).fill_nan(None) * TABLES["kernels"].column(name).scale
+        found[name] = values.at(places) * TABLES["kernels"].column(name).scale
     return found
 
 

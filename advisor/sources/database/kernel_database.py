@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
+from advisor.sources.coded import Coded
 from advisor.sources.connection import connect
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
@@ -26,11 +27,8 @@ from advisor.sources.database.kernel_counters import Measured, measured_at_once,
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described, tasks_behind
 from advisor.sources.reference import Note
-from advisor.sources.streams.kernel_blocks import MARK
+from advisor.sources.streams.kernel_blocks import MARK, UNKNOWN, Block
 from advisor.tables import TABLES
-
-if TYPE_CHECKING:
-    import polars as pl
 
 log = logging.getLogger("advisor")
 
@@ -45,18 +43,18 @@ _TEXTS = {
 _COUNTS = {"block_num": ("blockNum", "blockDim"), "mix_block_num": ("mixBlockNum", "mixBlockDim")}
 
 
-def database_frames(path: Path, note: Note, device: str | None = None) -> Iterator[pl.DataFrame]:
-    """Canonical frames of at most 100,000 kernels from one database, of one device where several share it. Raises
-    sqlite3.DatabaseError where it is damaged, possibly after some frames: they are then no fair sample of the rest."""
+def database_blocks(path: Path, note: Note, device: str | None = None) -> Iterator[Block]:
+    """Blocks of at most 100,000 kernels from one database, of one device where several share it. Raises
+    sqlite3.DatabaseError where it is damaged, possibly after some blocks: they are then no fair sample of the rest."""
     connection = connect(path)
     try:
         strings = Texts(texts_of(connection))
         steps = _steps(connection, path, note)
         found = False
         computed, talked = _computed(connection, path, strings, device), _collectives(connection, path, strings, device)
-        for frame in chain(computed, talked, _lost(connection, path) if device is None else ()):
+        for block in chain(computed, talked, _lost(connection, path) if device is None else ()):
             found = True
-            yield _with_steps(frame, steps)
+            yield _with_steps(block, steps)
         if strings.lost:
             note(str(path), f"{strings.lost} names, types or shapes of kernels have no text in STRING_IDS; left out")
         if not found:
@@ -74,33 +72,31 @@ class Texts(dict[Any, str]):
         super().__init__(known)
         self._shown = _Shown(self)
 
-    def each(self, values: Sequence[Any]) -> list[str | None]:
+    def each(self, values: Sequence[Any]) -> Coded:
         """The texts behind ids; a text stands for itself."""
-        known: dict[Any, str | None] = {}
+        known: dict[Any, str] = {}
         for value in dict.fromkeys(values):
             found = value if value is None or isinstance(value, str) else self.get(value)
             if found is None and value is not None:
                 self.lost += values.count(value)
             known[value] = _text(found)
-        return [known[value] for value in values]
+        return Coded.of([known[value] for value in values])
 
-    def behind(self, ids: Ints) -> pl.Series:
+    def behind(self, ids: Ints) -> Coded:
         """The same of ids in an array."""
-        import polars as pl
-
         different, place = numbered(ids)
         lost = [value for value in different.tolist() if value not in self and value != NOTHING]
         self.lost += int(np.isin(ids, lost).sum()) if lost else 0
-        return pl.Series([*map(self._shown.__getitem__, different.tolist())], dtype=pl.String).gather(place)
+        return Coded(place, [*map(self._shown.__getitem__, different.tolist())])
 
 
-class _Shown(dict[Any, "str | None"]):
+class _Shown(dict[Any, str]):
     """Texts by id as kernels show them; most are asked for block after block."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
 
-    def __missing__(self, identity: Any) -> str | None:
+    def __missing__(self, identity: Any) -> str:
         text = self[identity] = _text(self._texts.get(identity))
         return text
 
@@ -146,16 +142,15 @@ def _on_device(connection: sqlite3.Connection, steps: list[_Step]) -> list[_Step
     return [(name, begin, end) for (name, _, _), begin, end in zip(steps, begins, ends, strict=True)]
 
 
-def _with_steps(frame: pl.DataFrame, steps: list[_Step]) -> pl.DataFrame:
+def _with_steps(block: Block, steps: list[_Step]) -> Block:
     """Gives each kernel the step in whose window it starts; those outside all windows belong to the last step."""
-    import polars as pl
-
-    if not steps or frame.is_empty():
-        return frame
-    starts = np.array([start for _, start, _ in steps])
-    at = np.searchsorted(starts, frame["start_ns"].to_numpy(), side="right") - 1
-    names = pl.Series("step", [name for name, _, _ in steps])
-    return frame.with_columns(names.gather(np.maximum(at, 0)))
+    start: Ints = block["start_ns"]
+    if not steps or not start.size:
+        return block
+    at = np.searchsorted(np.array([start for _, start, _ in steps]), start, side="right") - 1
+    return block | {
+        "step": Coded(np.where(start == UNKNOWN, len(steps) - 1, np.maximum(at, 0)), [n for n, _, _ in steps])
+    }
 
 
 def _pick(available: set[str], names: tuple[str, ...]) -> str | None:
@@ -178,7 +173,7 @@ def devices_of(path: Path) -> set[str]:
     return {str(value) for (value,) in rows if isinstance(value, int)}
 
 
-def _computed(connection: sqlite3.Connection, path: Path, strings: Texts, device: str | None) -> Iterator[pl.DataFrame]:
+def _computed(connection: sqlite3.Connection, path: Path, strings: Texts, device: str | None) -> Iterator[Block]:
     task, info = columns_of(connection, "TASK"), columns_of(connection, "COMPUTE_TASK_INFO")
     if not {"startNs", "endNs", "globalTaskId"} <= task or "globalTaskId" not in info:
         return
@@ -191,7 +186,7 @@ def _computed(connection: sqlite3.Connection, path: Path, strings: Texts, device
         log.debug("%s is read row by row: %s", path, reason)
         yield from _row_by_row(connection, strings, texts, counts, "streamId" in task, device)
     else:
-        yield from _plain_frames(tasks, texts, counts, measured, strings)
+        yield from _plain_blocks(tasks, texts, counts, measured, strings)
 
 
 def _joined_tasks(
@@ -228,22 +223,19 @@ def _own_columns(
     return found
 
 
-def _plain_frames(
+def _plain_blocks(
     tasks: Columns, texts: dict[str, str], counts: dict[str, str], measured: Measured, strings: Texts
-) -> Iterator[pl.DataFrame]:
-    import polars as pl
-
+) -> Iterator[Block]:
     for place in range(0, len(tasks["t.startNs"]), _ROWS):
         part = {name: cells[place : place + _ROWS] for name, cells in tasks.items()}
-        data = _times(part["t.startNs"], part["t.endNs"])
+        block = _times(part["t.startNs"], part["t.endNs"])
         if "t.streamId" in part:
-            stream = pl.Series(part["t.streamId"])
-            data["stream"] = stream.set(stream == NOTHING, None).cast(pl.String)
-        data.update((name, strings.behind(part[f"c.{column}"])) for name, column in texts.items())
+            streams, stream = numbered(part["t.streamId"])
+            block["stream"] = Coded(stream, ["" if number == NOTHING else str(number) for number in streams.tolist()])
+        block.update((name, strings.behind(part[f"c.{column}"])) for name, column in texts.items())
         for name, column in counts.items():
-            data[name] = pl.Series(part[f"c.{column}"]).fill_nan(None) * TABLES["kernels"].column(name).scale
-        data.update(pipes_of(measured, part["t.globalTaskId"]))
-        yield pl.DataFrame(data)
+            block[name] = part[f"c.{column}"] * TABLES["kernels"].column(name).scale
+        yield block | pipes_of(measured, part["t.globalTaskId"])
 
 
 def _row_by_row(
@@ -253,7 +245,7 @@ def _row_by_row(
     counts: dict[str, str],
     streams: bool,
     device: str | None,
-) -> Iterator[pl.DataFrame]:
+) -> Iterator[Block]:
     """The same through SQLite, for columns that hold anything."""
     select = ["t.startNs", "t.endNs", "t.streamId" if streams else "NULL", "t.globalTaskId"]
     select += [f"c.{column}" for column in (*texts.values(), *counts.values())]
@@ -264,47 +256,48 @@ def _row_by_row(
     measured = measured_by_rows(connection, strings)
     cursor = connection.execute(query)
     while rows := cursor.fetchmany(_ROWS):
-        frame = _frame(rows, ("task", *texts, *counts), set(texts), strings)
-        tasks = frame["task"].to_numpy()
-        yield frame.drop("task").with_columns(**pipes_of(measured, tasks))
+        block = _block(rows, ("task", *texts, *counts), set(texts), strings)
+        yield block | pipes_of(measured, block.pop("task"))
 
 
 def _only(device: str | None, table: str = "") -> str:
     return "" if device is None else f"WHERE {table}deviceId = {int(device)} "
 
 
-def _frame(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: Texts) -> pl.DataFrame:
+def _block(rows: list[tuple[Any, ...]], names: tuple[str, ...], texts: set[str], strings: Texts) -> Block:
     """Kernels from rows of start, end, stream and these columns; `task` is kept as a number."""
-    import polars as pl
-
     start, end, stream, *rest = zip(*rows, strict=True)
-    data = _times(*(np.array([t if is_time(t) else -1 for t in times], np.int64) for times in (start, end)))
-    known = {s: None if s is None else str(s) for s in dict.fromkeys(stream)}
-    data["stream"] = pl.Series([known[s] for s in stream], dtype=pl.String)
+    block = _times(*(np.array([t if is_time(t) else -1 for t in times], np.int64) for times in (start, end)))
+    block["stream"] = Coded.of(["" if number is None else str(number) for number in stream])
     for name, values in zip(names, rest, strict=True):
         if name in texts:
-            data[name] = pl.Series(strings.each(values), dtype=pl.String)
+            block[name] = strings.each(values)
         elif name == "task":
-            data[name] = pl.Series([v if isinstance(v, int) else -1 for v in values], dtype=pl.Int64)
+            block[name] = np.array([v if isinstance(v, int) else -1 for v in values], np.int64)
         else:
-            scale = TABLES["kernels"].column(name).scale
-            numbers = [float(v) if isinstance(v, (int, float)) else None for v in values]
-            data[name] = pl.Series(numbers, dtype=pl.Float64) * scale
-    return pl.DataFrame(data)
+            numbers = [float(v) if isinstance(v, (int, float)) else np.nan for v in values]
+            block[name] = np.array(numbers) * TABLES["kernels"].column(name).scale
+    return block
 
 
-def _times(start: Ints, end: Ints) -> dict[str, pl.Series]:
-    import polars as pl
-
+def _times(start: Ints, end: Ints) -> Block:
     begins, known = are_times(start), are_times(start) & are_times(end)
     return {
-        "start_ns": pl.Series(np.where(begins, start, 0)).set(pl.Series(~begins), None),
-        "duration_us": pl.Series(np.where(known, (end - start) / 1000, np.nan)).fill_nan(None),
+        "start_ns": np.where(begins, start, UNKNOWN),
+        "duration_us": np.where(known, (end - start) / 1000, np.nan),
     }
 
 
-def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[pl.DataFrame]:
-    """A frame without times for what other tables know of: computed tasks without a task, collectives analysed."""
+_WITHOUT_COLLECTIVE = """
+    SELECT COUNT(*) FROM (SELECT DISTINCT opId FROM COMMUNICATION_TASK_INFO)
+    WHERE opId NOT IN (SELECT opId FROM COMMUNICATION_OP)
+"""
+"""Every collective consists of tasks."""
+
+
+def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[Block]:
+    """Kernels without times for what other tables know of: computed tasks without a task, collectives that were
+    analysed or have tasks."""
     lost = 0
     if {"globalTaskId"} <= columns_of(connection, "TASK") & columns_of(connection, "COMPUTE_TASK_INFO"):
         lost += _half_told(connection, path)
@@ -314,11 +307,13 @@ def _lost(connection: sqlite3.Connection, path: Path) -> Iterator[pl.DataFrame]:
     known = 0
     if columns_of(connection, "CommAnalyzerTime"):
         known = connection.execute("SELECT COUNT(*) FROM CommAnalyzerTime").fetchone()[0]
+    if {"opId"} <= columns_of(connection, "COMMUNICATION_TASK_INFO") & plain:
+        known = max(known, rows + connection.execute(_WITHOUT_COLLECTIVE).fetchone()[0])
     lost += max(known, rows) - timed
     while lost > 0:
         count = min(lost, _ROWS)
         lost -= count
-        yield _frame([(None, None, None)] * count, (), set(), Texts())
+        yield _block([(None, None, None)] * count, (), set(), Texts())
 
 
 def _half_told(connection: sqlite3.Connection, path: Path) -> int:
@@ -339,14 +334,12 @@ def _half_told(connection: sqlite3.Connection, path: Path) -> int:
     return int((~np.isin(told, held) & (told != NOTHING)).sum()) + behind
 
 
-def _text(value: object) -> str | None:
+def _text(value: object) -> str:
     text = str(value).strip(' \t"').replace(MARK, " ") if value is not None else ""
-    return None if text in ("", "N/A") else text
+    return "" if text == "N/A" else text
 
 
-def _collectives(
-    connection: sqlite3.Connection, path: Path, strings: Texts, device: str | None
-) -> Iterator[pl.DataFrame]:
+def _collectives(connection: sqlite3.Connection, path: Path, strings: Texts, device: str | None) -> Iterator[Block]:
     available = columns_of(connection, "COMMUNICATION_OP")
     if not {"startNs", "endNs", *(["deviceId"] if device else [])} <= available:
         return
@@ -366,24 +359,18 @@ def _collectives(
         yield _talking(_times(part["startNs"], part["endNs"]) | texts)
 
 
-def _talking(data: dict[str, pl.Series]) -> pl.DataFrame:
+def _talking(block: Block) -> Block:
     """Collectives as kernels, of which no stream is told."""
-    import polars as pl
-
-    absent = [pl.lit(None, pl.String).alias(name) for name in ("stream", "name", "type") if name not in data]
-    return pl.DataFrame(data).with_columns(*absent, pl.lit("COMMUNICATION").alias("core"))
+    return block | {"core": Coded(np.zeros(len(block["start_ns"]), np.int64), ["COMMUNICATION"])}
 
 
 def _collectives_by_rows(
     connection: sqlite3.Connection, strings: Texts, device: str | None, available: set[str]
-) -> Iterator[pl.DataFrame]:
+) -> Iterator[Block]:
     """The same through SQLite, for columns that hold anything."""
     name, kind = (column if column in available else "NULL" for column in ("opName", "opType"))
     cursor = connection.execute(
         f"SELECT startNs, endNs, NULL, {name}, {kind} FROM COMMUNICATION_OP {_only(device)}ORDER BY startNs"
     )
-    import polars as pl
-
     while rows := cursor.fetchmany(_ROWS):
-        frame = _frame(rows, ("name", "type"), {"name", "type"}, strings)
-        yield frame.with_columns(pl.lit("COMMUNICATION").alias("core"))
+        yield _talking(_block(rows, ("name", "type"), {"name", "type"}, strings))

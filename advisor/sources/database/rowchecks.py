@@ -14,9 +14,9 @@ _WHOLE_NUMBERS: dict[str, frozenset[str]] = {
         "globaltaskid", "name", "optype", "tasktype", "inputshapes", "inputdatatypes", "outputshapes", "outputdatatypes"
     }),
     "communication_op": frozenset({"opname", "groupname", "ranksize", "connectionid"}),
-    "cann_api": frozenset({"name", "type", "connectionid"}),
+    "cann_api": frozenset({"name", "type", "connectionid", "startns", "endns"}),
 }  # fmt: skip
-"""Columns of numbers that lead to other tables, texts among them; of times the readers tell."""
+"""Columns of numbers that lead to other tables, texts among them, and the times of which no reader tells."""
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 

@@ -224,9 +224,17 @@ def _steps_of(
     if frame is None:
         return None, {}, notes
     rows: dict[int, list[int]] = {}
+    nobody = 0
     for place, (kind, index) in enumerate(zip(frame["kind"], frame["index"], strict=True)):
-        if str(kind).lower() == "rank" and (rank := as_int(index)) is not None:
+        if str(kind).lower() != "rank":
+            continue
+        rank = as_int(index)
+        if rank is None or rank < 0:
+            nobody += 1
+        else:
             rows.setdefault(rank, []).append(place)
+    if nobody:
+        notes(str(path), f"{nobody} rows are of a rank that is none; left out", (steps.name,))
     return frame.drop(columns=["kind", "index"]), rows, notes
 
 

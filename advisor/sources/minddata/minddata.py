@@ -284,6 +284,10 @@ def _at(document: dict[str, Any], key: str, index: int) -> Any:
     return values[index] if isinstance(values, (list, tuple)) and index < len(values) else None
 
 
+_NAMED = re.compile(r"[A-Za-z]\w+")
+"""How the name of an operation begins: with that of a class."""
+
+
 @reader("minddata.dataset_stages")
 def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """dataset.csv: occurrences and average time of every stage of every operation; rows without either are told."""
@@ -295,5 +299,8 @@ def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note
     usable = frame["count"].notna() & frame["avg_us"].notna() & (frame["count"] >= 0) & (frame["avg_us"] >= 0)
     if not usable.all():
         note(str(path), "rows without a number of occurrences or a time were left out", (table.name,))
+    named = frame["operation"].str.match(_NAMED).fillna(False).astype(bool)
+    if not named.all():
+        note(str(path), f"{int((~named).sum())} rows name no operation", (table.name,))
     records = frame[usable].astype(object).where(frame[usable].notna(), None).to_dict("records")
     return canonical_frame("dataset_stages", records, columns) if records else None

@@ -83,7 +83,7 @@ def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
     known, unreadable = {}, 0
     for name, kind, cell in zip(names, types, info, strict=True):
         try:
-            described = json.loads(cell) if cell else {}
+            described = json.loads(cell or "")
         except (ValueError, RecursionError):
             described, unreadable = {}, unreadable + 1
         known[name] = (kind, *describe_inputs(described if isinstance(described, dict) else {}))

@@ -8,10 +8,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from advisor.sources.frames import ABSENT
 from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import detect_encoding, ends_inside_character
 from advisor.tables import MOST_COLUMNS, TABLES
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+Block = dict[str, Any]
+"""Canonical column of kernels -> its cells: `start_ns` whole numbers, UNKNOWN where it is not told, other numbers
+Floats, NaN where they are not told, texts `Coded`, empty where they are not told."""
+UNKNOWN = -1
 BLOCK = 1 << 22
 """Bytes parsed at once: bounds memory; larger blocks are no faster."""
 LONG_LINE = 1 << 20
@@ -122,6 +127,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
     if not positions:
         raise _Untrusted
     width = line.count(b",") + 1
+    headings = [heading.strip() for heading in line.decode("utf-8", "replace").split(",")]
     handed = False
     bad_starts = holes = wide = waits = 0
     for column, shown, effect in _VITAL:
@@ -155,6 +161,11 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             note(str(path), "a part of it is no CSV and was left out")
             yield _without_times(block.count(b"\n"))
             continue
+        if not handed:
+            for name, odd in _odd_cells(block, frame, positions, width).items():
+                column, seen = headings[positions[name]], len(frame)
+                text = f"{odd} of the first {seen} values of {column} are not numbers; left out"
+                note(str(path), text, ("kernels",))
         handed = True
         if "start_ns" in frame.columns:
             bad_starts += frame["start_ns"].null_count()
@@ -163,8 +174,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
     if not handed:
         note(str(path), "has a heading but no rows")
     if handed and not waits and "wait_us" in positions:
-        heading = line.decode("utf-8", "replace").split(",")[positions["wait_us"]].strip()
-        note(str(path), f"holds no number in the column {heading}")
+        note(str(path), f"holds no number in the column {headings[positions['wait_us']]}")
     if holes:
         note(str(path), f"{holes} lines hold zero bytes, as where a block never reached the disk; they were left out")
     if wide:
@@ -280,21 +290,10 @@ def _parse(data: bytes, positions: Mapping[str, int], width: int) -> pl.DataFram
 
     order = sorted((name for name in positions if name in _WANTED), key=positions.__getitem__)
     numbers = [name for name in order if name in _NUMBERS]
-
-    def read(floats: Sequence[str]) -> pl.DataFrame:
-        kinds = {positions[name]: pl.Float64 for name in floats}
-        frame = pl.read_csv(
-            data, has_header=False, columns=[positions[name] for name in order],
-            schema={str(i): kinds.get(i, pl.String) for i in range(width)}, ignore_errors=True,
-            truncate_ragged_lines=True, encoding="utf8-lossy", raise_if_empty=False,
-        )  # fmt: skip
-        frame.columns = order
-        return frame
-
     try:
-        frame = read(numbers)
+        frame = _read(data, {name: positions[name] for name in order}, width, numbers)
         if frame["duration_us"].null_count():  # blanks, tabs or quotes around numbers, or no numbers
-            frame = read(()).with_columns(
+            frame = _read(data, {name: positions[name] for name in order}, width).with_columns(
                 pl.col(name).str.strip_chars(' \t"').cast(pl.Float64, strict=False) for name in numbers
             )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
@@ -303,6 +302,34 @@ def _parse(data: bytes, positions: Mapping[str, int], width: int) -> pl.DataFram
     if "start_ns" in order:
         columns.append(_nanoseconds(frame))
     return frame.with_columns(columns)
+
+
+def _read(data: bytes, positions: Mapping[str, int], width: int, floats: Sequence[str] = ()) -> pl.DataFrame:
+    """These columns of a block: numbers, null where a cell holds none, and all others as texts."""
+    import polars as pl
+
+    kinds = {positions[name]: pl.Float64 for name in floats}
+    frame = pl.read_csv(
+        data, has_header=False, columns=[*positions.values()],
+        schema={str(i): kinds.get(i, pl.String) for i in range(width)}, ignore_errors=True,
+        truncate_ragged_lines=True, encoding="utf8-lossy", raise_if_empty=False,
+    )  # fmt: skip
+    frame.columns = [*positions]
+    return frame
+
+
+def _odd_cells(data: bytes, frame: pl.DataFrame, positions: Mapping[str, int], width: int) -> dict[str, int]:
+    """Column of numbers -> how many of its cells hold neither a number nor a word for nothing."""
+    import polars as pl
+
+    lacking = {name: positions[name] for name in frame.columns if name in _NUMBERS and frame[name].null_count()}
+    if not lacking:
+        return {}
+    cells = pl.all().str.strip_chars(' \t"')
+    odd = cells.cast(pl.Float64, strict=False).is_null() & ~cells.str.to_lowercase().is_in([*ABSENT])
+    ordered = dict(sorted(lacking.items(), key=lambda item: item[1]))
+    found = _read(data, ordered, width).select(odd.sum()).row(0, named=True)
+    return {name: count for name, count in found.items() if count}
 
 
 def _nanoseconds(frame: pl.DataFrame) -> pl.Series:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,14 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.sources.base import Rank
-from advisor.sources.database.kernel_database import database_frames
+from advisor.sources.coded import Coded
+from advisor.sources.database.kernel_database import database_blocks
 from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE, text_frames
+from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE, UNKNOWN, Block, text_frames
 from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.streams.tasks import orders_streams, task_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_UNKNOWN = -1
 _NEVER = np.iinfo(np.int64).max
 LARGEST_RATIO = 100.0
 """Counters of several cores may add up to more than one; nothing measured adds up to this."""
@@ -119,15 +120,9 @@ class _Texts(dict[str, int]):
         code = self[text] = self.index.setdefault(_clean(text), len(self.index))
         return code
 
-    def encode(self, series: pl.Series) -> npt.NDArray[np.int32]:
-        """Index of each text. Where many are alike, only the different ones are looked up."""
-        import polars as pl
-
-        unique = series.unique(maintain_order=True)
-        if len(unique) * 4 > len(series):
-            return np.array([*map(self.__getitem__, series.to_list())], np.int32)
-        codes = series.cast(pl.Enum(unique)).to_physical().to_numpy()
-        numbers: npt.NDArray[np.int32] = np.array([*map(self.__getitem__, unique.to_list())], np.int32)[codes]
+    def encode(self, column: Coded) -> npt.NDArray[np.int32]:
+        """Index of each text."""
+        numbers: npt.NDArray[np.int32] = np.array([*map(self.__getitem__, column.told)], np.int32)[column.codes]
         return numbers
 
 
@@ -151,42 +146,29 @@ class _Collector:
         self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
         self.unusable = self.impossible = 0
 
-    def add(self, frame: pl.DataFrame) -> None:
-        """Adds the rows of one frame; rows without a finite, non-negative duration or with an impossible step are
-        counted and left out."""
-        import polars as pl
-
-        told = set(frame.columns)
-
-        def column(name: str, unknown: object) -> pl.Expr:
-            return pl.col(name).fill_null(unknown) if name in told else pl.lit(unknown).alias(name)
-
-        usable = pl.col("duration_us").is_between(0, LARGEST)
-        if "step" in told and frame["step"].dtype == pl.String:
-            usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
-        rows = len(frame)
-        pipes = [pipe for pipe in PIPES if pipe in told]
-        cores = CORE_TIMES if told.issuperset(CORE_TIMES) else ()
-        frame = frame.filter(usable).select(  # one call for all: each costs 100 us
-            "duration_us", column("start_ns", _UNKNOWN).cast(pl.Int64),
-            pl.concat_str([column(name, "") for name in SIGNATURE], separator=MARK).alias("signature"),
-            *(column(name, "") for name in ("name", "step", "stream")),
-            *(column(name, np.nan) for name in ("block_num", "wait_us", *pipes, *cores)),
-        )  # fmt: skip
-        self.unusable += rows - len(frame)
-        if frame.is_empty():
+    def add(self, block: Block, unusable: int = 0) -> None:
+        """Adds the kernels of a block, whose kinds are in the column `signature`. Those without a finite, non-negative
+        duration or with an impossible step are left out and counted with those left out before."""
+        self.unusable += unusable
+        duration = block["duration_us"]
+        if not duration.size:
             return
-        signature = self.signatures.encode(frame["signature"])
-        duration = frame["duration_us"].to_numpy()
+        signature = self.signatures.encode(block["signature"])
+        nothing = Coded(np.zeros(duration.size, np.int64), [""])
+        unknown = np.full(duration.size, np.nan)
         self.parts.append((
-            frame["start_ns"].to_numpy(), duration, signature, self.names.encode(frame["name"]),
-            self.steps.encode(frame["step"]), self.streams.encode(frame["stream"]),
-            _measured(frame["block_num"].to_numpy()), _measured(frame["wait_us"].to_numpy()),
+            block.get("start_ns", np.full(duration.size, UNKNOWN)), duration, signature,
+            *(texts.encode(block.get(name, nothing))
+              for name, texts in (("name", self.names), ("step", self.steps), ("stream", self.streams))),
+            *(_measured(block.get(name, unknown)) for name in ("block_num", "wait_us")),
         ))  # fmt: skip
         size = len(self.signatures.index)
-        part = _parts_of_time(duration, *(frame[name].to_numpy() for name in cores)) if cores else None
-        for pipe in pipes:
-            ratio = frame[pipe].to_numpy()
+        cores = [block[name] for name in CORE_TIMES if name in block]
+        part = _parts_of_time(duration, *cores) if len(cores) == len(CORE_TIMES) else None
+        for pipe in PIPES:
+            if pipe not in block:
+                continue
+            ratio = block[pipe]
             known = np.isfinite(ratio) & (ratio >= 0) & (ratio <= LARGEST_RATIO)
             self.impossible += int((np.isfinite(ratio) & ~known).sum())
             if part is not None:
@@ -229,7 +211,7 @@ class _Collector:
         half = _halves(cores[signature[order]], start[order], duration[order], name[order], stream[order])
         order = order[~half] if half.any() else order
         start, duration = start[order], duration[order]
-        end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), _UNKNOWN)
+        end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), UNKNOWN)
         size = len(self.signatures.index)
         return Kernels(
             start, end, duration, signature[order], name[order], step[order], stream[order], block[order], wait[order],
@@ -239,6 +221,57 @@ class _Collector:
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},
             self.unusable, int(again.sum()),
         )  # fmt: skip
+
+
+def _of_columns(columns: Block) -> tuple[Block, int]:
+    """(the usable kernels of a block with their signatures, how many are not usable)."""
+    duration = columns["duration_us"]
+    usable = (duration >= 0) & (duration <= LARGEST)
+    if "step" in columns:
+        usable &= columns["step"].where(lambda name: len(name.encode()) <= LONGEST_STEP)
+    chosen = np.flatnonzero(usable)
+    nothing = Coded(np.zeros(duration.size, np.int64), [""])
+    told = (columns.get(name, nothing) for name in SIGNATURE)
+    columns["signature"] = reduce(lambda left, right: left.beside(right, lambda *both: MARK.join(both)), told)
+    kept = {
+        name: cells.chosen(chosen).in_order() if isinstance(cells, Coded) else cells[chosen]
+        for name, cells in columns.items() if name not in SIGNATURE
+    }  # fmt: skip
+    return kept, duration.size - chosen.size
+
+
+def _of_frame(frame: pl.DataFrame) -> tuple[Block, int]:
+    """The same of a canonical frame."""
+    import polars as pl
+
+    told = set(frame.columns)
+
+    def column(name: str, unknown: object) -> pl.Expr:
+        return pl.col(name).fill_null(unknown) if name in told else pl.lit(unknown).alias(name)
+
+    usable = pl.col("duration_us").is_between(0, LARGEST)
+    if "step" in told and frame["step"].dtype == pl.String:
+        usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
+    numbers = [name for name in ("block_num", "wait_us", *PIPES, *CORE_TIMES) if name in told]
+    kept = frame.filter(usable).select(  # one call for all: each costs 100 us
+        "duration_us", column("start_ns", UNKNOWN).cast(pl.Int64),
+        pl.concat_str([column(name, "") for name in SIGNATURE], separator=MARK).alias("signature"),
+        *(column(name, "") for name in ("name", "step", "stream")), *(column(name, np.nan) for name in numbers),
+    )  # fmt: skip
+    block: Block = {name: kept[name].to_numpy() for name in ("start_ns", "duration_us", *numbers)}
+    return block | {name: _coded(kept[name]) for name in ("signature", "name", "step", "stream")}, len(frame) - len(
+        kept
+    )
+
+
+def _coded(texts: pl.Series) -> Coded:
+    """Texts as numbers. Where few are alike, each is looked up."""
+    import polars as pl
+
+    unique = texts.unique(maintain_order=True)
+    if len(unique) * 4 > len(texts):
+        return Coded(np.arange(len(texts)), texts.to_list())
+    return Coded(texts.cast(pl.Enum(unique)).to_physical().to_numpy(), unique.to_list())
 
 
 _VECTOR_PIPES = frozenset(("vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio"))
@@ -307,11 +340,16 @@ _FRAMES = {
 def _frames(reference: TableRef, path: Path, note: Note) -> Iterable[pl.DataFrame]:
     if reference.reader == "kernels.tasks":
         return task_frames(path, note, reference.options.get("device"))
-    if reference.reader == "kernels.db":
-        return database_frames(path, note, reference.options.get("device"))
     if reader := _FRAMES.get(reference.reader):
         return reader(path, note)
     return text_frames(path, note, reference.options.get("device"))
+
+
+def _blocks(reference: TableRef, path: Path, note: Note) -> Iterable[tuple[Block, int]]:
+    """(usable kernels, how many are not) of a file, a block at a time."""
+    if reference.reader == "kernels.db":
+        return map(_of_columns, database_blocks(path, note, reference.options.get("device")))
+    return map(_of_frame, _frames(reference, path, note))
 
 
 def load_kernels(rank: Rank) -> Kernels | None:
@@ -327,8 +365,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         before, first = collector.unusable, len(collector.parts)
         try:
             require_file(path)
-            for frame in _frames(reference, path, note):
-                collector.add(frame)
+            for block, unusable in _blocks(reference, path, note):
+                collector.add(block, unusable)
             collector.end_file(first)
         except OSError as error:
             note(str(path), why_unreadable(error))
@@ -401,35 +439,45 @@ def read_csv_kernels(reference: TableRef, columns: Sequence[str] | None, note: N
 @reader("kernels.opprof")
 def read_one_operator(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same of one operator that was measured alone."""
-    return _table(columns, (part for path in reference.paths for part in operator_frames(path, note)))
+    return _table(columns, _cells_of_frames(operator_frames(path, note) for path in reference.paths))
 
 
 @reader("kernels.tasks")
 def read_tasks(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same of a table of tasks."""
     device = reference.options.get("device")
-    return _table(columns, (part for path in reference.paths for part in task_frames(path, note, device)))
+    return _table(columns, _cells_of_frames(task_frames(path, note, device) for path in reference.paths))
 
 
 @reader("kernels.timelines")
 def read_timeline_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same from the timelines of single iterations."""
-    return _table(columns, (part for path in reference.paths for part in timeline_frames(path, note)))
+    return _table(columns, _cells_of_frames(timeline_frames(path, note) for path in reference.paths))
 
 
 @reader("kernels.db")
 def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The same from the databases."""
     device = reference.options.get("device")
-    return _table(columns, (part for path in reference.paths for part in database_frames(path, note, device)))
+    blocks = (block for path in reference.paths for block in database_blocks(path, note, device))
+    return _table(columns, ({name: _cells(cells) for name, cells in block.items()} for block in blocks))
 
 
-def _table(columns: Sequence[str] | None, parts: Iterable[pl.DataFrame]) -> pd.DataFrame | None:
+def _cells_of_frames(files: Iterable[Iterable[pl.DataFrame]]) -> Iterator[dict[str, list[Any]]]:
+    return (frame.to_dict(as_series=False) for frames in files for frame in frames)
+
+
+def _cells(column: Coded | Ints | Floats) -> list[Any]:
+    """The cells of a block's column; None where it does not tell."""
+    if isinstance(column, Coded):
+        return [text or None for text in column]
+    unknown = np.isnan(column) if column.dtype.kind == "f" else column == UNKNOWN
+    return [None if lost else cell for cell, lost in zip(column.tolist(), unknown.tolist(), strict=True)]
+
+
+def _table(columns: Sequence[str] | None, parts: Iterable[dict[str, list[Any]]]) -> pd.DataFrame | None:
     import pandas as pd
 
     names = [name for name in TABLES["kernels"].names if columns is None or name in columns]
-    frames = [
-        pd.DataFrame({name: part[name].to_list() if name in part.columns else [None] * len(part) for name in names})
-        for part in parts
-    ]
+    frames = [pd.DataFrame({n: part.get(n, [None] * len(part["duration_us"])) for n in names}) for part in parts]
     return pd.concat(frames, ignore_index=True) if frames else None

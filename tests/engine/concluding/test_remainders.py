@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -49,6 +50,20 @@ def facts(exposed: float, idle: float) -> FactSet:
     ):  # fmt: skip
         found.add(Fact(name, RUN, value, (), 5))
     return found
+
+
+@given(st.floats(0.05, 0.9), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_what_a_remedy_cannot_repair_is_not_unknown(lost: float, gives: float, loses: float) -> None:
+    """A cause accounts for all it loses, whatever part of that its first remedy gives back: nothing of it is said to
+    have no known cause, and no more than it loses is taken from the symptom."""
+    whole = cause("HOST", lost * gives)
+    known = told(lost * gives)
+    limited = replace(whole, saving=replace(known, lost_us=loses * lost * STEP_US))
+    same = judged(symptom(lost), cause("HOST", lost * max(gives, loses)))["COMM"]
+    assume(abs(1 - max(gives, loses) - unexplained_part()) > 1e-6 and gives > 1e-3)
+    done = judged(symptom(lost), limited)["COMM"]
+    assert (done.role, done.because) == (same.role, same.because)
+    assert (done.at_stake.us if done.at_stake else 0.0) == pytest.approx(same.at_stake.us if same.at_stake else 0.0)
 
 
 @given(st.floats(0.01, 0.9), st.lists(st.floats(0.01, 0.9), min_size=1, max_size=2), st.sampled_from(Severity))

@@ -6,10 +6,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from clusters import SMALL, facts_of
+from hypothesis import given
+from hypothesis import strategies as st
 
-from advisor.facts.account.utilisation import USE
+from advisor.facts.account.utilisation import USE, at_mean_work
 from advisor.knowledge.cards import peaks, peaks_of_cores
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, measure
@@ -74,3 +77,20 @@ def test_no_rate_where_shapes_tell_little(tmp_path: Path) -> None:
     facts = measure([tmp_path], names, Options(jobs=1)).facts
     assert facts.number("utilisation.counted_share", RUN) == pytest.approx(100 / 9100)
     assert facts.value("utilisation.flop_per_s", RUN) is None and facts.value("utilisation.best_step_us", RUN) is None
+
+
+@given(
+    st.lists(st.floats(1e9, 1e12), min_size=2, max_size=12), st.floats(100, 1e5), st.floats(0, 1e-7), st.floats(1, 3),
+)  # fmt: skip
+def test_steps_that_differ_by_their_work_alone_are_alike_at_the_same_work(work, fixed, per_flop, odd):
+    """A fixed part and one in proportion explain every length; a step that takes longer for the same work stays odd."""
+    work = np.array(work)
+    assert at_mean_work(fixed + per_flop * work, work) == pytest.approx(
+        np.full(len(work), fixed + per_flop * work.mean())
+    )
+    same, lengths = np.full(len(work), work[0]), np.full(len(work), fixed)
+    lengths[0] *= odd
+    assert at_mean_work(lengths, same) == pytest.approx(lengths)
+    nearly = same * np.linspace(1.0, 1.0001, len(same))  # chance correlation with a hair of work explains a hair
+    evened = at_mean_work(lengths, nearly)
+    assert np.abs(evened - lengths).max() <= 2e-4 * lengths.mean()

@@ -117,6 +117,31 @@ def test_a_wrong_clock_is_noticed_and_corrected(tmp_path: Path) -> None:
     assert any("clock" in problem.problem for problem in rank.problems)
 
 
+@pytest.mark.parametrize(("outer", "told"), [(20_100, False), (30_000, False), (20_000_000, True), (20, True)])
+def test_two_times_of_the_same_calls_agree(tmp_path: Path, outer: int, told: bool) -> None:
+    """The iterator's call holds the pipeline's: one that is a thousand times the other is told, and scales nothing."""
+    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
+    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\nPipeline,GetNext,100,20000,{}\r\n"
+        f"IteratorConsumer,GetNextAsVector,100,{outer},\r\n"
+    )
+    _, _, rank = facts_of(tmp_path)
+    assert bool([p for p in rank.problems if "the same calls wait" in p.problem and p.doubted]) is told
+
+
+def test_rows_of_no_operation_are_told(tmp_path: Path) -> None:
+    """A column of names that holds numbers loses the busiest operation without any trace."""
+    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
+    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\nPipeline,GetNext,100,20000,{}\r\n"
+        "-1,__next__,100,20000,\r\n"
+    )
+    _, _, rank = facts_of(tmp_path)
+    assert any("1 rows name no operation" in p.problem and p.doubted for p in rank.problems)
+
+
 def test_a_time_of_no_calls_is_told(tmp_path: Path) -> None:
     """An operation that never ran takes no time: its count was lost, and what it took is unknown."""
     write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
+from advisor.facts.operators.flops import slow_case, work
 from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_reduction, is_update, shapes
 from advisor.facts.operators.operators import explain_difference, time_by_type
-from advisor.facts.operators.work import MatMul, float32_ratio, matmul, slow_case, unaligned, unaligned_rows, work
+from advisor.facts.operators.work import LAUNCH_US, SIZE_CLASS, MatMul, float32_ratio, matmul, unaligned, unaligned_rows
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -90,6 +91,40 @@ def test_a_slow_shape_is_found_per_unit_of_work_only() -> None:
     found = slow_case([small, odd], [10, 10], [1000.0, 3000.0])
     assert found is not None and found.shape == odd.input_shapes and found.ratio == pytest.approx(3.0, rel=0.01)
     assert found.excess_us == pytest.approx(2000.0, rel=0.01)
+
+
+def convolution(images: int, channels: int, side: int, kernel: int) -> Signature:
+    data, weights = f"{images},{channels},{side},{side}", f"{channels},{channels},{kernel},{kernel}"
+    return Signature(
+        "Conv2D", "AI_CORE", "dynamic", f"{data};{weights}", "FLOAT16;FLOAT16", "NCHW;NCHW", data, "FLOAT16"
+    )
+
+
+@given(
+    st.lists(st.builds(convolution, st.just(64), st.sampled_from([128, 256, 512]), st.sampled_from([14, 28]),
+                       st.sampled_from([1, 3])), min_size=3, max_size=6, unique=True),
+    st.integers(0, 5), st.floats(2.5, 20), st.floats(1e-4, 1e-2),
+)  # fmt: skip
+def test_a_convolution_is_slow_with_a_shape_by_what_it_computes(
+    shapes: list[Signature], place: int, times: float, pace: float
+) -> None:
+    """Time in proportion to the work tells of no shape, however different these are; a shape that takes longer is named
+    with what that costs wherever another of its size tells."""
+    lasts = [work(shape) * pace for shape in shapes]
+    assert slow_case(shapes, [1] * len(shapes), lasts) is None
+    place %= len(shapes)
+    normal, lasts[place] = lasts[place], lasts[place] * times
+    found = slow_case(shapes, [1] * len(shapes), lasts)
+    if found is not None:
+        assert found.shape == shapes[place].input_shapes
+        assert (found.ratio, found.excess_us) == (pytest.approx(times), pytest.approx(lasts[place] - normal))
+    else:
+        alone = [other for other in shapes if other is not shapes[place]]
+        sizes = [work(other) / work(shapes[place]) for other in alone]
+        assert normal * times < LAUNCH_US or not any(
+            1 / SIZE_CLASS <= size <= SIZE_CLASS and work(other) * pace >= LAUNCH_US
+            for size, other in zip(sizes, alone, strict=True)
+        )
 
 
 def test_half_precision_calls_show_what_float32_costs() -> None:

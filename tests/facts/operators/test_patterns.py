@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pytest
+
 from advisor.model import RUN, Subject
 from advisor.pipeline import measure
 
@@ -51,3 +53,18 @@ def test_without_shapes_only_calls_of_one_name_are_alike(tmp_path):
     calls = [("aclnnAdd", "N/A", 4.0, "")] * 20 + [("aclnnApplyAdamWV2", "N/A", 80.0, "")] * 2
     facts = measure([profile(tmp_path, calls)], None).facts
     assert facts.value("operator.slowest_us", Subject("operator", "aclnnApplyAdamWV2")) is None
+
+
+@pytest.mark.parametrize(("given", "fusible"), [("512,64", True), ("64,512", True), ("1000,64", False), ("", True)])
+def test_a_chain_hands_on_what_the_next_one_takes(tmp_path, given, fusible):
+    """Kernels in a row are fused where one takes what the one before gives, in whatever view; equal kernels that each
+    fill a table of their own have nothing to hand on."""
+    folder = profile(tmp_path, [("aclnnAny", "ScatterLike", 10.0, "512,64")] * 8)
+    table = next(folder.rglob("kernel_details.csv"))
+    rows = list(csv.reader(table.read_text().splitlines()))
+    for row in rows[1:]:
+        row[9] = given or "N/A"
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    count = measure([folder], ["operators.fusible_count"]).facts.value("operators.fusible_count", RUN)
+    assert bool(count) == fusible

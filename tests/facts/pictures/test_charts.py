@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from clusters import PIPELINE, facts_of
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.meetings import Model
@@ -200,3 +202,13 @@ def test_real_profiles_have_their_pictures(case, wanted):
     for timeline in made.get("timeline", []):
         for lane in timeline["lanes"]:
             assert all(a >= 0 and a + us <= timeline["duration_us"] * 1.001 + 1 for a, us in lane["spans"])
+
+
+def test_bars_of_stages_add_up_to_the_step(tmp_path):
+    """A stage's bar shows all of its step, collectives and idle time as well: stages of one step are of one height."""
+    facts, run = facts_of(replace(PIPELINE, pipeline=4, micro_batches=4), tmp_path)
+    bars = charts(run, facts)["stages"]
+    assert len(bars) == 4
+    for bar in bars:
+        whole = sum(bar[key] or 0.0 for key in ("compute_us", "bubble_us", "communication_us", "idle_us"))
+        assert whole == pytest.approx(facts.value("step.time_us", RUN), rel=0.02)

@@ -10,9 +10,10 @@ import pytest
 from advisor.sources.database.databases import read_host_api
 from advisor.sources.database.databasesteps import steps_from_tasks
 from advisor.sources.database.dbfile import open_database
-from advisor.sources.database.kernel_database import _steps, database_frames
+from advisor.sources.database.kernel_database import _steps, database_blocks
 from advisor.sources.discover import load_profile
 from advisor.sources.reference import TableRef
+from advisor.sources.streams.kernel_blocks import UNKNOWN
 from advisor.sources.streams.kernels import load_kernels
 
 SCHEMA = """
@@ -55,6 +56,30 @@ def rank_of(tmp_path):
     return build
 
 
+def test_tasks_without_their_collective_tell_that_it_is_missing(rank_of):
+    """Every collective consists of tasks: where its own row is gone, what it took is unknown and no idle time."""
+    tasks = "CREATE TABLE COMMUNICATION_TASK_INFO(name INTEGER, opId INTEGER); INSERT INTO {} VALUES (3,0),(3,0),(3,1);"
+    rank = rank_of(
+        SCHEMA + "ALTER TABLE COMMUNICATION_OP ADD COLUMN opId INTEGER; UPDATE COMMUNICATION_OP SET opId = 0;"
+        + tasks.format("COMMUNICATION_TASK_INFO")
+    )  # fmt: skip
+    kernels = load_kernels(rank)
+    assert kernels is not None and kernels.left_out == 1
+
+
+def test_collectives_without_a_time_are_told(rank_of):
+    """CommAnalyzerTime holds nothing else than times: a cell without one was lost."""
+    rank = rank_of(
+        SCHEMA + "CREATE TABLE CommAnalyzerTime(hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC,"
+        " elapse_time NUMERIC, transit_time NUMERIC, wait_time NUMERIC, synchronization_time NUMERIC,"
+        " idle_time NUMERIC, step TEXT, type TEXT);"
+        "INSERT INTO CommAnalyzerTime VALUES ('hcom_allReduce__586_0_1','1',1,2,1,1,0,0,'1','collective'),"
+        " ('hcom_allReduce__586_1_1','1',1,'None',1,1,0,0,'1','collective');"
+    )  # fmt: skip
+    rank.read("collectives")
+    assert any("1 of 2 operations in CommAnalyzerTime" in p.problem and p.doubted for p in rank.problems)
+
+
 def test_a_database_says_who_it_is(rank_of):
     """Rank, device and host are in the database where no other file has them."""
     rank = rank_of(SCHEMA)
@@ -94,7 +119,7 @@ def test_descriptions_that_end_early_leave_the_time_behind_them_unknown(tmp_path
         with open_database(path) as database:
             columns = steps_from_tasks(database, notes)
         assert columns["free_us"] == [free]
-        lost = sum(frame["start_ns"].null_count() for frame in database_frames(path, notes))
+        lost = sum((block["start_ns"] == UNKNOWN).sum() for block in database_blocks(path, notes))
         assert lost == (free is None)
 
 

@@ -110,6 +110,16 @@ def test_a_damaged_cell_of_one_rank_leaves_the_others_certain(cluster):
     assert [rank.problems[-1].doubted for rank in profile.ranks] == [(), (), ("steps",), ()]
 
 
+def test_rows_of_no_rank_are_told(cluster):
+    """A rank whose number was damaged is gone from every comparison: that is no smaller job."""
+    path = cluster / "cluster_step_trace_time.csv"
+    path.write_text(path.read_text().replace("7,rank,2,", "7,rank,-2,"))
+    profile = load_profile([cluster])
+    for rank in profile.ranks:
+        rank.read("steps")
+        assert any("1 rows are of a rank that is none" in p.problem for p in rank.problems)
+
+
 @pytest.mark.parametrize("simplified", [False, True])
 def test_the_analysers_database_tells_what_its_files_tell(cluster, tmp_path, simplified):
     """Newer analyses leave one database in place of the files, with or without the ranks of each group in each row."""

@@ -64,6 +64,15 @@ def test_unusable_durations_are_left_out_and_told(tmp_path: Path, bad: str) -> N
     assert any("1 kernels without a usable duration" in p.problem for p in rank.problems)
 
 
+@pytest.mark.parametrize(("cell", "told"), [("N/A", False), ("", False), ("-", False), ("1,5", True), ("12ms", True)])
+def test_cells_of_numbers_that_hold_something_else_are_told(tmp_path: Path, cell: str, told: bool) -> None:
+    """Commas lose half of a column, and the rest would pass for all of it. A word for nothing is no loss."""
+    damaged = row().replace(",300.5,0,", f',300.5,"{cell}",')
+    found, rank = load(tmp_path, row(), damaged)
+    assert len(found) == 2
+    assert any("1 of the first 2 values of Wait Time(us) are not numbers" in p.problem for p in rank.problems) is told
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_blank_lines_are_no_kernels(tmp_path: Path, end: str) -> None:
     """An editor or a merge of files leaves them; nothing is missing."""

@@ -138,24 +138,25 @@ def draw_stages(data: Series, report: Report) -> Iterator[Figure]:
     if len(data) < 2:
         return
     found = showing(report, ("stage.", "pipeline."), ("stage", "run"))
-    factor, unit = scale([entry["compute_us"] + (entry["bubble_us"] or 0) for entry in data], "us")
+    parts = (("computing", "compute_us"), ("bubble", "bubble_us"), ("exposed_communication", "communication_us"),
+             ("idle", "idle_us"))  # fmt: skip
+    drawn = [(part, key) for part, key in parts if any(entry.get(key) for entry in data)]
+    factor, unit = scale([sum(entry.get(key) or 0.0 for _, key in drawn) for entry in data], "us")
     labels = [str(entry["stage"]) for entry in data]
-    series = [
-        (f"p-{part}", [(entry[key] or 0.0) * factor for entry in data])
-        for part, key in (("computing", "compute_us"), ("bubble", "bubble_us"))
-    ]
+    series = [(f"p-{part}", [(entry.get(key) or 0.0) * factor for entry in data]) for part, key in drawn]
     marks = marks_of(found, {label: index for index, label in enumerate(labels)}, "stage")
     drawing = bars.columns(bars.Bars(labels, series, unit, both("kinds.stage"), marks), caption("stages"))
     rows = tuple(
         (
             str(entry["stage"]),
-            or_dash(entry["compute_us"], "us"),
-            or_dash(entry["bubble_us"], "us"),
+            *(or_dash(entry.get(key), "us") for _, key in drawn),
             str(len(entry["ranks"])),
         )
         for entry in data
     )
-    head = (both("kinds.stage"), both("phases.computing"), both("phases.bubble"), both("report.ranks"))
-    legend = (("p-computing", both("phases.computing")), ("p-bubble", both("phases.bubble")))
+    words = {part: both("figures.other_communication" if part == "exposed_communication" else f"phases.{part}")
+             for part, _ in drawn}  # fmt: skip
+    head = (both("kinds.stage"), *words.values(), both("report.ranks"))
+    legend = tuple((f"p-{part}", word) for part, word in words.items())
     note = both("figures.stages_note")
     yield Figure("stages", both("figures.stages"), head, rows, drawing, note, legend, None, ids(found))
