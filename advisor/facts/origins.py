@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from itertools import chain
 from advisor.facts.base import FactKind, Run
 from advisor.model import Fact, Source
 from advisor.sources.base import Rank
+from advisor.sources.headings import Beginning, beginning_of, headings_of
 from advisor.tables import TABLES
 
 _IDENTITY = {
@@ -25,6 +27,10 @@ class Origins:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._beginnings: dict[str, Beginning] = {}
+        """A file's name without numbers -> what one such file tells of its columns."""
+        self._headings: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+        """Table and such a name -> what the file calls the table's columns."""
 
     def traced(self, item: Fact, kind: FactKind | None, tables: Sequence[str] = ()) -> Fact:
         """The fact, with a file for each of its sources. `tables` are those that its family reads."""
@@ -38,8 +44,22 @@ class Origins:
         found = [*(source for need in lacking if (source := self._of_need(item, need)) is not None), *named]
         if not found and needs:
             found += filter(None, [self._of_need(item, "|".join(tables))])
-        sources = tuple(dict.fromkeys(found)) or self._of_folders(item)
+        sources = tuple(dict.fromkeys(map(self._written, found))) or self._of_folders(item)
         return item if sources == item.sources else replace(item, sources=sources)
+
+    def _written(self, source: Source) -> Source:
+        """The source with what its file calls the columns, and nothing of those that the file does not have."""
+        rank = self._read_from(source.file).get(source.table)
+        if rank is None or not source.columns:
+            return source
+        path = rank.tables[source.table].paths[0]
+        alike = re.sub(r"[0-9]+", "", path.name)
+        if alike not in self._beginnings:
+            self._beginnings[alike] = beginning_of(path)
+        if (source.table, alike) not in self._headings:
+            self._headings[source.table, alike] = headings_of(source.table, self._beginnings[alike])
+        found = self._headings[source.table, alike]
+        return replace(source, columns=tuple(dict.fromkeys(name for c in source.columns for name in found.get(c, ()))))
 
     def _of_need(self, item: Fact, need: str, columns: Sequence[str] = ()) -> Source | None:
         """The first of these tables that is at hand, with these columns, or those that the fact is named after if it
