@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from advisor.basics.units import show
@@ -49,9 +50,18 @@ def for_missing(report: Report, form: str, lang: str, framework: str | None = No
     if barred:
         remarks.append(word(lang, "collect.cannot", form=form, meanings=_meanings(barred, lang)))
     remarks += [word(lang, "collect.other", evidence=m.evidence, setting=m.setting) for m in _others(report)]
+    if absent := _absent(report.profile.ranks, report.profile.world_size):
+        remarks.append(word(lang, "collect.absent", world=report.profile.world_size, ranks=absent))
     if not wanted and not remarks:
         remarks.append(word(lang, "collect.nothing"))
     return Collection("\n".join(texts), tuple(remarks))
+
+
+def _absent(ranks: Sequence[int], world: int | None) -> str:
+    """The ranks of the run that have no profile, in short: "0, 2-7"; empty where none is known to be missing."""
+    edges = [-1, *sorted(rank for rank in set(ranks) if rank < (world or 0)), world or 0]
+    runs = [(before + 1, after - 1) for before, after in pairwise(edges) if after - before > 1]
+    return ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs)
 
 
 def _others(report: Report) -> Iterator[MissingEvidence]:

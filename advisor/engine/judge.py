@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
-from advisor.engine.concluding.gathered import members_of
+from advisor.engine.concluding.gathered import members_of, stages_of
 from advisor.engine.concluding.joint import Joint, tell_jointly
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import summarise
@@ -111,6 +111,7 @@ def decide(
             frozenset(rule.id for rule in rules.rules if rule.general),
             {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
             together,
+            stages_of(facts),
         ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},

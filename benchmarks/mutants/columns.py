@@ -15,7 +15,8 @@ from benchmarks.mutants.cells import Rows, load, store, tabular
 
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 _TEXTS = (
-    "", "abc", "NaN", "1e999", "-1", "[", '"', "=1+1", "算子", "\u202e", "\ufffd", "a;b", "x" * 5000, "1,2,3",
+    "", "--", "N/A", "inf", "abc", "NaN", "1e999", "-1", "[", '"', "=1+1", "算子", "\u202e",
+    "\ufffd", "a;b", "x" * 5000, "1,2,3",
 )  # fmt: skip
 _CHARACTER = "算".encode()
 
@@ -57,6 +58,17 @@ def _(rows: Rows, draw: Random) -> str | None:
     for row, cell in zip(body, [body[-1][column], *(row[column] for row in body[:-1])], strict=True):
         row[column] = cell
     return f"{rows[0][column]} one row further"
+
+
+@tabular("shifted_cells", LESS)
+def _(rows: Rows, draw: Random) -> str | None:
+    """A cell lost and the others moved up, in rows that are as wide as before."""
+    if len(rows[0]) < 3:
+        return None
+    column, every = draw.randrange(len(rows[0]) - 1), draw.choice((1, 2, 7))
+    for row in rows[1 + draw.randrange(every) :: every]:
+        row[column:] = [*row[column + 1 :], ""]
+    return f"{rows[0][column]} lost and the cells behind it moved up in one row of {every}"
 
 
 @tabular("exchanged_columns", OTHER)

@@ -57,6 +57,18 @@ def _(connection: sqlite3.Connection, path: Path, draw: Random) -> str | None:
     return f"{table} empty"
 
 
+@sqlite("numbers_as_texts", LESS)
+def _(connection: sqlite3.Connection, path: Path, draw: Random) -> str | None:
+    """A tool that copied the table wrote all of it as texts."""
+    table = draw.choice(_tables(connection))
+    columns = _columns(connection, table)
+    connection.execute(f'ALTER TABLE "{table}" RENAME TO "copied"')
+    connection.execute(f'CREATE TABLE "{table}" ({", ".join(f"{name!r} TEXT" for name in columns)})')
+    connection.execute(f'INSERT INTO "{table}" SELECT * FROM "copied"')
+    connection.execute('DROP TABLE "copied"')
+    return f"all numbers of {table} as texts"
+
+
 @sqlite("delete_rows", LESS)
 def _(connection: sqlite3.Connection, path: Path, draw: Random) -> str | None:
     table = draw.choice(_tables(connection))

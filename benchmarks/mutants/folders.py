@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import threading
 import time
@@ -164,6 +165,26 @@ def rank_twice(root: Path, draw: Random) -> str | None:
     chosen = draw.choice(ranks)
     shutil.copytree(chosen, root / f"backup_{chosen.name}")
     return f"{chosen.name} twice"
+
+
+@mutation("folder.nothing_written", LESS, whole=True)
+def nothing_written(root: Path, draw: Random) -> str | None:
+    """The files of a rank were created, and the disk was full: in place of what it had, or beside it a little later."""
+    ranks = _ranks(root)
+    if not ranks:
+        return None
+    chosen, later = draw.choice(ranks), draw.random() < 0.5
+    if later:
+        name = re.sub(r"\d{14,17}", lambda at: str(int(at[0]) + 10**5), chosen.name)
+        if name == chosen.name:
+            return None
+        shutil.copytree(chosen, root / name)
+        chosen = root / name
+    for path in chosen.rglob("*"):
+        if path.is_file() and not (later and path.name.startswith("profiler_")):
+            path.unlink()
+            path.touch()
+    return f"all files of {chosen.name} of no length{', beside the ones before' if later else ''}"
 
 
 @mutation("folder.loop", SAME, whole=True)

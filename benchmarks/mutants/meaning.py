@@ -162,6 +162,21 @@ def _change(value: Any, key: str, factor: float, add: float) -> int:
     return count
 
 
+def _other_steps(folder: Path, draw: Random) -> str | None:
+    """The communication of steps that nothing else of the rank has."""
+    files = _files(folder, COLLECTIVES)
+    if not files:
+        return None
+    path, by = draw.choice(files), draw.randrange(100, 1000)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document, dict) or not any(re.search(r"\d", name) for name in document):
+        return None
+    later = {re.sub(r"\d+", lambda at: str(int(at[0]) + by), name): steps for name, steps in document.items()}
+    replace_file(path, json.dumps(later).encode())
+    return f"{COLLECTIVES}: its steps {by} later"
+
+
+mutation("meaning.communication_of_other_steps", MEANING, whole=True)(_other_steps)
 EXPOSED, FREE = "Communication(Not Overlapped)", "Free"
 _rows("exposed_unit", STEPS, _scaled(EXPOSED, 1000))
 _rows("exposed_unit_everywhere", STEPS, _scaled(EXPOSED, 1000), every=True)

@@ -132,6 +132,19 @@ def twice(path: Path, draw: Random) -> str | None:
     return "two documents in one file"
 
 
+@mutation("json.same_keys", LESS, ".json")
+def same_keys(path: Path, draw: Random) -> str | None:
+    """A key twice in one object, the second time with another number: readers disagree on which of them counts."""
+    data = _load(path)
+    found = [(c, k) for c, k in _places(data) if isinstance(c, dict) and type(c[k]) in (int, float)] if data else []
+    if not found:
+        return None
+    container, key = draw.choice(found)
+    container[f"{key}\ue000"] = container[key] * 10 + 1
+    replace_file(path, json.dumps(data, ensure_ascii=False).replace("\ue000", "").encode())
+    return f"{key!r} twice in one object"
+
+
 @mutation("json.huge_number", LESS, ".json")
 def huge_number(path: Path, draw: Random) -> str | None:
     data = _load(path)

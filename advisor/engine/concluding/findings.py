@@ -111,6 +111,10 @@ def _number(value: Value | None) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
+_EVERYWHERE = ("run", "operator_type")
+"""What these lose they lose in each micro-batch of every stage: the bubble shrinks with it, and a bound counts that."""
+
+
 def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     """What the rule says is saved or at stake: never negative, never more than the step."""
     if rule.saving is None:
@@ -126,6 +130,12 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if not step and row:  # what the tables of the device tell is of a row, which may hold several steps
         step = step_time(facts) or row
         amount *= step / row
+    if (
+        rule.direction is Direction.COMPUTATION
+        and rule.saving.kind == "upper_bound"
+        and rule.subject_kind in _EVERYWHERE
+    ):
+        amount /= 1 - (facts.number("pipeline.bubble_minimum_share", RUN) or 0.0)
     if step:
         amount = min(amount, step)
     kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.basics.units import rank_list, show
+from advisor.facts.base import FactSet
 from advisor.knowledge.words import both
 from advisor.model import Evidence, Finding, Saving, Subject, Text
 
@@ -13,13 +14,34 @@ MOST_NAMED = 6
 """Subjects that the message names; the evidence has all."""
 
 
-def gathered_in_one(findings: Sequence[Finding], together: Collection[str]) -> list[Finding]:
+def stages_of(facts: FactSet) -> dict[int, str]:
+    """rank -> the ranks that do the same work at the same time, by their word."""
+    return {subject.ranks[0]: str(fact.value) for subject, fact in facts.of("rank.peer_group").items()}
+
+
+def at_once(weighed: Iterable[tuple[Subject, float]], stages: Mapping[int, str]) -> float:
+    """What these subjects lose in all, microseconds a step. Ranks of one stage lose it at the same time, and the most
+    of them counts; stages wait for each other in turn. What is of no rank, or of many in one figure, adds up."""
+    rest, losses = 0.0, dict[str, dict[int, float]]()
+    for subject, us in weighed:
+        if subject.kind != "rank" or len(subject.ranks) != 1:
+            rest += us
+            continue
+        (rank,) = subject.ranks
+        ranks = losses.setdefault(stages.get(rank, ""), {})
+        ranks[rank] = ranks.get(rank, 0.0) + us
+    return rest + sum(max(ranks.values()) for ranks in losses.values())
+
+
+def gathered_in_one(
+    findings: Sequence[Finding], together: Collection[str], stages: Mapping[int, str] | None = None
+) -> list[Finding]:
     """Findings of one of these rules as one, about the subject of most weight; the others in the order given."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for place, finding in enumerate(findings):
         key = origin_of(finding) if finding.rule in together else (str(place),)
         groups.setdefault(key, []).append(finding)
-    return [group[0] if len(group) == 1 else _one(group) for group in groups.values()]
+    return [group[0] if len(group) == 1 else _one(group, stages or {}) for group in groups.values()]
 
 
 Origin = tuple[str, str, str]
@@ -42,7 +64,7 @@ def members_of(findings: Sequence[Finding], together: Collection[str]) -> Member
     return found
 
 
-def _one(group: Sequence[Finding]) -> Finding:
+def _one(group: Sequence[Finding], stages: Mapping[int, str]) -> Finding:
     first, *others = sorted(group, key=lambda f: (-f.weight_us, -f.severity.rank, f.subject))
     evidence: dict[Evidence, None] = {}
     for finding in (first, *others):
@@ -55,8 +77,8 @@ def _one(group: Sequence[Finding]) -> Finding:
         severity=max((f.severity for f in group), key=lambda s: s.rank),
         confidence=min((f.confidence for f in group), key=lambda c: c.rank),
         evidence=tuple(evidence),
-        saving=_sum([f.saving for f in (first, *others) if f.saving]),
-        at_stake=_sum([f.at_stake for f in (first, *others) if f.at_stake]),
+        saving=_sum([(f.subject, f.saving) for f in (first, *others) if f.saving], stages),
+        at_stake=_sum([(f.subject, f.at_stake) for f in (first, *others) if f.at_stake], stages),
         doubts=tuple(dict.fromkeys(doubt for f in (first, *others) for doubt in f.doubts)),
     )
 
@@ -78,12 +100,13 @@ def _listed(others: Sequence[Finding]) -> Text:
     return both("summary.also_more", first=text, count=rest) if rest else text
 
 
-def _sum(savings: Sequence[Saving]) -> Saving | None:
+def _sum(told: Sequence[tuple[Subject, Saving]], stages: Mapping[int, str]) -> Saving | None:
     """All of them together: what one setting gives. An upper bound where any of them is one."""
-    if not savings:
+    if not told:
         return None
-    us = sum(saving.us for saving in savings)
-    shares = [saving.share for saving in savings]
-    kind = "upper_bound" if any(saving.kind == "upper_bound" for saving in savings) else savings[0].kind
-    share = None if None in shares else min(sum(share for share in shares if share is not None), 1.0)
-    return replace(savings[0], us_per_step=us, share_of_step=share, kind=kind)
+    first = told[0][1]
+    us = at_once([(subject, saving.us) for subject, saving in told], stages)
+    kind = "upper_bound" if any(saving.kind == "upper_bound" for _, saving in told) else first.kind
+    shares = [(subject, saving.share) for subject, saving in told if saving.share is not None]
+    share = min(at_once(shares, stages), 1.0) if len(shares) == len(told) else None
+    return replace(first, us_per_step=us, share_of_step=share, kind=kind)

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from advisor.basics.errors import UsageError
+from advisor.engine.concluding.gathered import at_once, stages_of
 from advisor.facts.account.spending import USEFUL, spend
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
 from advisor.knowledge.savings import pools, usual_error
-from advisor.model import RUN, Direction, Finding, Report, Role, Saving, WhatIf
+from advisor.model import RUN, Direction, Finding, Report, Role, Saving, Subject, WhatIf
 
 MOST = 6
 """Causes of which every subset is replayed."""
@@ -123,7 +124,7 @@ class Gains:
     """What sets of findings give together, microseconds a step."""
 
     def __init__(self, facts: FactSet, step_us: float, replay: Replay | None) -> None:
-        self.step_us, self.replay = step_us, replay
+        self.step_us, self.replay, self.stages = step_us, replay, stages_of(facts)
         self.pools = {name: _size(facts, lists, step_us) for name, lists in pools().items()}
         spent = spend(facts)
         self.lost_us = step_us if spent is None else step_us - spent[USEFUL]
@@ -152,10 +153,10 @@ class Gains:
         return max(min(part, whole - taken_us), 0.0)
 
     def _added(self, findings: Sequence[Finding]) -> float:
-        sums: dict[str, float] = {}
+        weighed: dict[str, list[tuple[Subject, float]]] = {}
         for finding in findings:
-            pool = finding.direction.value
-            sums[pool] = sums.get(pool, 0.0) + finding.weight_us
+            weighed.setdefault(finding.direction.value, []).append((finding.subject, finding.weight_us))
+        sums = {pool: at_once(each, self.stages) for pool, each in weighed.items()}
         # one finding alone may know of more than its part of the median rank's step shows
         alone = {name: max((f.weight_us for f in findings if f.direction.value == name), default=0.0) for name in sums}
         return sum(min(us, max(self.pools.get(name, self.step_us), alone[name])) for name, us in sums.items())

@@ -32,6 +32,7 @@ def merge(
     general: Collection[str] = (),
     origins: Mapping[Subject, tuple[int, ...]] | None = None,
     together: Collection[str] = (),
+    stages: Mapping[int, str] | None = None,
 ) -> list[Finding]:
     """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
     `general` rule says stands only where no other rule says more.
@@ -39,7 +40,7 @@ def merge(
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
     `origins` has the ranks that are late from one thing; uneven stages are always of one, and so is whatever a rule of
-    `together` finds.
+    `together` finds. `stages` tells which ranks lose time at once (`at_once`).
     """
     alike = origins or {}
     gathered = {
@@ -59,12 +60,12 @@ def merge(
             finding = replace(finding, subject=replace(finding.subject, ranks=alike[finding.subject]))
             key = (finding.verdict, "rank", finding.subject.ranks)
         elif key in gathered:  # another witness of the same, with no replay of its own
-            whole = finding.subject.ranks == gathered[key]
+            whole = len(finding.subject.ranks) > 1 and finding.subject.ranks == gathered[key]
             key = (finding.verdict, "rank", gathered[key])
             leading |= {(finding.rule, key)} if whole else set()
         groups.setdefault(key, []).append(finding)
     merged = [_merged(group, general, {rule for rule, of in leading if of == key}) for key, group in groups.items()]
-    return gathered_in_one(merged, together)
+    return gathered_in_one(merged, together, stages)
 
 
 def _removes(finding: Finding) -> str:

@@ -41,7 +41,7 @@ class Lateness:
     noise_us: float | None
     speed: float | None = None
     recurrence: float = 1.0
-    """The same of the steps after the first recorded one, which may live on what was prepared before it."""
+    """What it is late on average over the steps, of what it usually is: below 1 where some steps are spared."""
     in_turn: float | None = None
     """How likely one of its peers were late in as many steps if all took turns; None where steps are not told apart."""
     work_idle_us: float = 0.0
@@ -108,13 +108,12 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     above = own - others_median(own)
     enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
     steadily = _part(above > enough, above)
-    again = _part((above > enough)[:, 1:], above[:, 1:]) if above.shape[1] > 2 else steadily
     noise = spread(over)
     return {
         balance.ranks[r]: Lateness(
             balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
             float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
-            speeds.get(balance.ranks[r]), float(again[i]), _in_turn(above, i, float(over[i])),
+            speeds.get(balance.ranks[r]), _recurrence(above[i], float(over[i])), _in_turn(above, i, float(over[i])),
         )
         for i, r in enumerate(rows)
         if np.isfinite(over[i])
@@ -143,6 +142,18 @@ def _with_work(run: Run, balance: Accounts, peers: dict[int, Lateness]) -> dict[
 def _part(shown: Mask, of: Floats) -> Floats:
     """Share of each row's known steps in which it is so."""
     return np.asarray(shown.sum(axis=1) / np.maximum(np.isfinite(of).sum(axis=1), 1))
+
+
+def _recurrence(above: Floats, usual: float) -> float:
+    """What a rank is late on average over the steps ÷ what it usually is, 1 at most. A first recorded step that alone
+    is spared lives on what was prepared before it, and does not count."""
+    known = above[np.isfinite(above)]
+    late = known > max(usual, 0.0) / 2
+    if len(known) > 2 and not late[0] and late[1:].all():
+        return 1.0
+    if usual <= 0 or not len(known) or late.all():
+        return float(late.mean()) if len(known) else 0.0
+    return min(float(known[late].sum()) / (len(known) * usual), 1.0)
 
 
 def _in_turn(above: Floats, row: int, usual: float) -> float | None:
@@ -182,11 +193,11 @@ def _alone(balance: Accounts, row: int, speed: float | None, above: dict[str, Fl
     entry = Lateness(balance.ranks[row], parts, own, None, 0.0, None, speed, across=True)
     if own <= 0:
         return entry
-    late = above[entry.cause][row] > parts[entry.cause] / 2
+    usual, late = parts[entry.cause], above[entry.cause]
+    steady = float((late[row] > usual / 2).mean())
     return replace(
-        entry, steadiness=float(late.mean()), recurrence=float((late[1:] if len(late) > 2 else late).mean()),
-        in_turn=_in_turn(above[entry.cause], row, parts[entry.cause]),
-    )  # fmt: skip
+        entry, steadiness=steady, recurrence=_recurrence(late[row], usual), in_turn=_in_turn(late, row, usual)
+    )
 
 
 def _slower(run: Run, balance: Accounts) -> Floats:

@@ -85,6 +85,8 @@ KINDS = (
          needs=_NEEDS),
     kind("link.reached_bytes_per_s", "bytes_per_s", "link", "what large messages reach on all links of the transport",
          formula="median of size ÷ time", needs=_NEEDS),
+    kind("link.packet_bytes", "bytes", "link", "size of the packets in which their large messages move",
+         formula="median over operations of size ÷ packets", needs="transports"),
     kind("link.all_of", "text", "link", "the transport of which these are all links", needs=_NEEDS),
     kind("link.limit_saving_us", "us", "link", "what the step gains where all of them carry what such links do",
          formula="replay of the step, as for single links", needs=_NEEDS),
@@ -261,6 +263,14 @@ def _evenly_slow(links: Mapping[Key, Link]) -> list[Link] | None:
     return [replace(link, ratio=ratio * min(link.ratio or 1.0, 1.0)) for link in mine]
 
 
+def _packet_bytes(run: Run) -> float | None:
+    """Size of the packets in which large messages move, the middle of all; None where it is not told."""
+    found = [ex.packet_bytes[ex.size_bytes >= large_message()] for ex in run.each(EXCHANGES).values()
+             if ex.packet_bytes.size == ex.size_bytes.size]  # fmt: skip
+    sizes = np.concatenate(found) if found else np.empty(0)
+    return float(np.nanmedian(sizes)) if np.isfinite(sizes).any() else None
+
+
 def _facts_of_all(run: Run, links: list[Link], step: float | None) -> Iterator[Fact]:
     """How fast the links of one transport are altogether."""
     subject, sources = _subject_of(links), links[0].sources
@@ -270,6 +280,7 @@ def _facts_of_all(run: Run, links: list[Link], step: float | None) -> Iterator[F
     yield from fact("link.limit_ratio", subject, ratio, *sources, samples=n)
     yield from fact("link.limit_bytes_per_s", subject, link_limit(links[0].transport), *sources)
     yield from fact("link.reached_bytes_per_s", subject, float(np.median(sizes / times)) * 1e6, *sources, samples=n)
+    yield from fact("link.packet_bytes", subject, _packet_bytes(run), *sources)
     yield from fact("link.all_of", subject, links[0].transport, *sources)
     gain = link_gain(run, links, True) if ratio < slow_link() else 0.0
     yield from fact("link.limit_saving_us", subject, gain, *sources, samples=n)

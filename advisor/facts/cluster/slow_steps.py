@@ -191,7 +191,8 @@ _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("step.usual_us", "us", "run", "duration of the steps that are not slow",
          formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
-    kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least",
+    kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least, "
+         "or four of which a slow one takes twice as long",
          formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
                  "deviations above the usual ones, and clearly farther from them than those from each other",
          needs=_NEEDS),
@@ -241,10 +242,9 @@ def listing(names: tuple[str, ...], most: int = 6) -> str:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the slow steps, and of the ranks that cause most of them."""
     balance = accounts(run)
-    if balance is None or len(balance.steps) < FEWEST:
+    found, n = find(run), 0 if balance is None else len(balance.steps)
+    if balance is None or (found is None and n < FEWEST):
         return
-    found = find(run)
-    n = len(balance.steps)
     sources = balance.sources.get(balance.ranks[0], ())
     if found is None:
         usual = float(np.median(np.nanmedian(balance.time, axis=0)))

@@ -26,6 +26,7 @@ from advisor.facts.collectives.workmates import ARRIVALS, measure_arrivals
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject
 
 
@@ -84,7 +85,8 @@ KINDS = (
          "exposed transfer between operators of the sharded model, that between experts left out, per step (S22, S23)",
          needs=_COLLECTIVE),
     kind("communication.weights_us", "us", "run",
-         "exposed transfer of weights that data-parallel ranks gather before they use them, per step",
+         "exposed transfer of weights that data-parallel ranks gather before they use them, per step; only where they "
+         "scatter the gradients of as many",
          needs=_COLLECTIVE),
     kind("communication.weights_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.context_us", "us", "run",
@@ -252,7 +254,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if "tensor" in needed:
         share = sharded * needed["tensor"] / step
         yield from fact("communication.sharding_needed_share", RUN, share, *sources, samples=n)
-    if weights > 0:
+    if weights > 0 and _gathers_weights(run):
         yield from fact("communication.weights_us", RUN, weights, *sources, samples=n)
         yield from fact("communication.weights_share", RUN, weights / step, *sources, samples=n)
     if context > 0:
@@ -264,6 +266,18 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
         if "expert" in needed:
             share = experts * needed["expert"] / step
             yield from fact("communication.expert_needed_share", RUN, share, *sources, samples=n)
+
+
+def _gathers_weights(run: Run) -> bool:
+    """Whether what data-parallel ranks gather are weights: whoever holds a part of each weight reduces just that part
+    of its gradient, so as much is scattered in a step as is gathered. Other gathers are somebody's own exchange."""
+    layout, moved = partition(run), dict[str, float]()
+    for joint in joints(run):
+        if joint.kind in ("allgather", "reducescatter") and layout.role_of(joint.group) == "data":
+            size = float(np.nansum(joint.size_bytes)) / len(joint.ranks) * joint.per_step
+            moved[joint.kind] = moved.get(joint.kind, 0.0) + size
+    told = "reducescatter" in moved and "allgather" in moved
+    return told and moved["allgather"] >= limit("gradients", "gathered_part") * moved["reducescatter"]
 
 
 def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -> float | None:

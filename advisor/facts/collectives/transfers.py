@@ -64,8 +64,8 @@ KINDS = (
         "transfer.reduce_share",
         "ratio",
         "run rank",
-        "part of the tasks inside collectives that only reduces (S26)",
-        formula="Σ Reduce_TBE ÷ Σ all tasks of the timeline's planes",
+        "part of the time in which collectives copy or reduce that only reduces (S26)",
+        formula="time with Reduce_TBE alone ÷ time with any task but waiting, of all planes on the time axis",
         needs="transports trace",
     ),
     kind(
@@ -114,11 +114,9 @@ def reduce(rank: Rank) -> Transfers | None:
 
 
 def _reducing(rank: Rank) -> float | None:
-    """Part of the tasks inside collectives that only reduces; Reduce_Inline moves data as well and does not count."""
+    """Part of the time in which collectives copy or reduce that only reduces."""
     trace = load_trace(rank) if rank.has("trace") else None
-    if trace is None or not sum(trace.tasks.values()):
-        return None
-    return sum(us for name, us in trace.tasks.items() if name.startswith("Reduce_TBE")) / sum(trace.tasks.values())
+    return None if trace is None or not trace.moving_us else trace.reducing_us / trace.moving_us
 
 
 def _alignment(frame: Any) -> tuple[float, float, float | None]:

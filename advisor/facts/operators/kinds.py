@@ -21,7 +21,7 @@ _FUSED_EXCHANGE = re.compile(
 _ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash", re.IGNORECASE)
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
-_BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*)$", re.IGNORECASE)
+_BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*|(Inplace)?Masked_?Fill\w*)$", re.IGNORECASE)
 _GATE = re.compile(r"^(aclnn)?(SiLU|Swish|Sigmoid|(Fast)?Gelu)(V\d+)?$", re.IGNORECASE)
 _FUSED_GATE = re.compile(r"SwiGlu|GeGlu|ReGlu|SwigluQuant|GluJvp", re.IGNORECASE)
 _HALVING = re.compile(r"^(aclnn)?(Split(V|D|VD|WithSize)?|Chunk|(Strided)?Slice(D|V\d+)?)$", re.IGNORECASE)
@@ -115,7 +115,7 @@ def is_softmax(kind: str) -> bool:
 
 
 def is_between_products(kind: str) -> bool:
-    """Whether a fused attention does the type's work on the way: softmax and dropout, forward and backward."""
+    """Whether a fused attention does the type's work on the way: mask, softmax and dropout, forward and backward."""
     return bool(_BESIDE.search(kind)) and not _NO_ATTENTION.search(kind)
 
 

@@ -195,7 +195,7 @@ def reduce(rank: Rank) -> Recording | None:
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
     serves = min(filter(told_by("inference"), names), default="")
-    whole = every is not None and (not cut or listed) and not told.get("alone")
+    whole = every is not None and (listed or (not cut and any(every.names))) and not told.get("alone")
     named = whole or (every is None and bool(names))
     exchanges = any(map(told_by("gradient_exchange"), names))
     return Recording(trains=trains, serves=serves, exchanges=exchanges, named=named, **told)  # type: ignore[arg-type]
@@ -360,7 +360,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     serves = next((one.serves for one in found if one.serves), "")
     limits = section("benchmark")
     again = first.type_count >= section("repetition")["executions"] or (
-        first.types == 1 and first.kernels > 0 and not first.framed
+        first.types == 1 and first.kernels > 0 and first.named and not first.framed
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
     alone = alone and not is_collective(first.type)  # a table of collectives is a part of a program's

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import compute_more, fell_behind, same_steps
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_overlap
+from advisor.facts.recording.windows import NAMELESS
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.sources.base import Rank
 
@@ -136,6 +138,10 @@ def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) ->
     place = {step: i for i, step in enumerate(exchange.steps)}
     both = [(row, place[step]) for row, step in enumerate(steps.steps) if step in place]
     if not both:
+        frame: Any = rank.read("steps")
+        named = {str(step) for step in frame["step"]}
+        if not named & place.keys() and not (named | place.keys()) & {*NAMELESS}:
+            _contradict(rank, "no step of the one is in the other", "collectives", "steps")
         return
     rows = [row for row, _ in both]
     told = float(np.nansum(exposed[rows])) + (0.0 if hidden is None else float(np.nansum(hidden[rows])))

@@ -11,7 +11,11 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.knowledge.measuring import limit
 
 FEWEST = int(limit("slow_steps", "fewest"))
-"""Fewer steps do not show which of them are usual."""
+"""Fewer steps do not show which of them are usual, unless the slow ones are far off."""
+FEW = int(limit("slow_steps", "few"))
+"""Fewer than these show nothing at all."""
+FAR = limit("slow_steps", "far")
+"""How many times as long as the usual ones the slow steps of a short recording take."""
 APART = limit("slow_steps", "apart")
 """Robust standard deviations of the usual steps that lie between them and the slow ones."""
 FLOOR = limit("slow_steps", "floor")
@@ -31,7 +35,7 @@ TOLERATED = limit("slow_steps", "tolerated")
 def split(times: Floats) -> Mask | None:
     """Which steps are slow; None where they form one group."""
     n = len(times)
-    if n < FEWEST or not np.isfinite(times).all():
+    if n < FEW or not np.isfinite(times).all():
         return None
     order = np.sort(times)
     sums, squares = np.cumsum(order), np.cumsum(order**2)
@@ -43,7 +47,7 @@ def split(times: Floats) -> Mask | None:
     noise = max(1.4826 * float(np.median(np.abs(usual - middle))), FLOOR * middle)
     alone = max(LONELY / len(slow), 1.0) * (1 + LONELY / len(usual))
     near = slow[0] - middle < APART * noise or slow[0] - usual[-1] < alone * (usual[-1] - usual[0])
-    if near:
+    if near or (n < FEWEST and slow[0] < FAR * middle):
         return None
     mask: Mask = times > order[at - 1]
     most = MOST_SLOW if pattern_of(mask)[0] in ("since", "until") else MOST_SCATTERED

@@ -71,17 +71,22 @@ def _lines(repaired: Repaired, lang: str) -> Iterator[str]:
 
 
 def ladder(report: Report, lang: str) -> list[tuple[str, str, str]]:
-    """Repairing in the best order: (finding and those before it, the step then, what is gained in all)."""
+    """Repairing in the best order: (finding and those before it, the step then, what is gained in all), as far as the
+    next one still gains something; empty where that is one alone."""
     told = report.whatif
-    if told is None or len(told.causes) < 2:
+    if told is None:
         return []
     now = told.step_time_us[""]
-    rows = []
+    rows: list[tuple[str, str, str]] = []
+    before = now
     for count in range(1, len(told.causes) + 1):
         then = told.step_time_us[",".join(told.causes[:count])]
+        if then >= before:
+            break
+        before = then
         name = told.causes[count - 1]
         rows.append((name if count == 1 else f"+ {name}", show(then, "us", MEASURED), f"−{show(now - then, 'us')}"))
-    return rows
+    return rows if len(rows) > 1 else []
 
 
 SMALL = 0.005

@@ -148,7 +148,11 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
         note(str(path), f"{lost} of {len(rows)} operations have samples of their queue that cannot be used")
     lost = sum(row["unlinked"] for row in rows)
     if lost:
-        note(str(path), f"{lost} of {len(rows)} operations have children that are no operations' numbers", _OPERATIONS)
+        note(
+            str(path),
+            f"{lost} of {len(rows)} operations have parents or children that are no operations' numbers",
+            _OPERATIONS,
+        )
     fed = Counter(child for row in rows for child in row["children"])
     if len(rows) > 1 and not fed and not any(row["parent"] is not None for row in rows):
         note(str(path), "tells of no operation which others it draws from: no tree", _OPERATIONS)
@@ -202,6 +206,8 @@ def _ops_of_csv(records: list[dict[str, str]]) -> list[dict[str, Any]]:
             record.get("output_queue_length"), to_known(record.get("sample_interval")),
             _number(record.get("parent_id")), record.get("children_id"),
         )  # fmt: skip
+        parent = (record.get("parent_id") or "").strip()
+        row["unlinked"] |= bool(parent) and _number(parent) is None
         if row["queue_sizes"]:
             row["queue_average"] = to_known(record.get("output_queue_average_size"))
         rows.append(row)

@@ -386,11 +386,25 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     if kernels is not None and collector.unusable > len(kernels):
         note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
         return None
+    if kernels is not None and (moved := _shapeless(kernels)):
+        text = f"{moved} kernels have something else than a shape in a column of shapes: cells were moved"
+        note(str(reference.paths[0]), text)
     if kernels is not None and kernels.repeated:
         used = "each was used once" if once else "all of them count"
         text = f"{kernels.repeated} kernels appear a second time with the same start, length and name; {used}"
         note(str(reference.paths[0]), text)
     return kernels
+
+
+_LETTERS = re.compile(r"[A-Za-z_]{3,}")
+"""A word, as the names of types and formats are: no shape holds one, save N/A."""
+
+
+def _shapeless(kernels: Kernels) -> int:
+    """Kernels whose shapes hold words: the cells of their rows stand in the wrong columns. Exporters that do not quote
+    the commas of a shape write such rows themselves: what stands before them in the row is right."""
+    odd = [bool(_LETTERS.search(s.input_shapes + s.output_shapes)) for s in kernels.signatures]
+    return int(np.array(odd, bool)[kernels.signature].sum())
 
 
 _STACK = re.compile(r"\r?\n|File \"|\.py[:(][0-9]")

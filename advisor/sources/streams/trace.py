@@ -20,8 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
+from advisor.basics.intervals import measure, union
 from advisor.sources.reference import Note
 from advisor.sources.streams.hardware_lanes import COLLECTIVES, HARDWARE, device_of
+from advisor.sources.streams.tasks import orders_streams
 from advisor.sources.streams.trace_events import (
     CLOCK,
     ITERATION,
@@ -89,8 +91,10 @@ class Trace:
     """(time, MHz) of the AI Core."""
     events: int = 0
     cut: bool = False
-    tasks: dict[str, float] = field(default_factory=dict)
-    """Tasks inside collectives by name (Memcpy, Reduce_TBE, Notify_Wait, …): microseconds over all planes."""
+    moving_us: float = 0.0
+    """Time in which any plane of a collective copies or reduces (Memcpy, Reduce_TBE, …; not Notify_Wait) …"""
+    reducing_us: float = 0.0
+    """… and that in which reduction is all that happens. Reduce_Inline moves data as well and does not count."""
     hardware: bool = False
     """Whether the device's own tasks are in it …"""
     device_tasks: int = 0
@@ -156,6 +160,9 @@ class _Process:
         self.total = np.zeros(0)
         self.longest = np.zeros(0)
         self.rare = np.zeros(0, bool)
+        self.tasks_by_code = np.zeros(0, np.int64)
+        self.inside: list[tuple[Ints, Ints, Ints]] = []
+        """Start, end and kind (see `_task`) of the tasks inside collectives."""
         self.parts: list[tuple[Ints, Ints, list[str]]] = []
         self.tasks = 0
         """Complete events that are counted and not looked at: the device's own."""
@@ -181,10 +188,13 @@ class _Process:
             self.total, self.longest = np.concatenate((self.total, more)), np.concatenate((self.longest, more))
         if self.code.fresh:
             self.rare = np.concatenate((self.rare, np.array([*map(is_rare, self.code.fresh)])))
+            self.tasks_by_code = np.concatenate((self.tasks_by_code, np.array([*map(_task, self.code.fresh)])))
             self.code.fresh.clear()
         np.add.at(self.count, codes, 1)
         np.add.at(self.total, codes, durations)
         np.maximum.at(self.longest, codes, durations)
+        if self.title in COLLECTIVES:
+            self._keep_tasks(events, durations, codes)
         if self.title != "Overlap Analysis":
             long = np.flatnonzero((durations >= LONG_US) | self.rare[codes])
             events, durations = [events[i] for i in long.tolist()], durations[long]
@@ -192,6 +202,12 @@ class _Process:
             start = nanoseconds([*map(_TS, events)])
             self.untimed += int((start < 0).sum())
             self.parts.append((start, start + np.rint(durations * 1000).astype(np.int64), [*map(_NAME, events)]))
+
+    def _keep_tasks(self, events: Sequence[Event], durations: Floats, codes: Ints) -> None:
+        kinds = self.tasks_by_code[codes]
+        kept = np.flatnonzero(kinds)
+        start = nanoseconds([events[i].ts for i in kept.tolist()]) if kept.size else np.zeros(0, np.int64)
+        self.inside.append((start, start + np.rint(durations[kept] * 1000).astype(np.int64), kinds[kept]))
 
     def activities(self) -> Iterator[tuple[str, Activity]]:
         """What was seen under each short name."""
@@ -286,7 +302,7 @@ class _Collector:
         activities: dict[tuple[str, str], Activity] = {}
         host: list[tuple[Ints, Ints, list[str]]] = []
         lanes: dict[str, list[tuple[Ints, Ints]]] = {}
-        tasks: dict[str, float] = {}
+        inside: list[tuple[Ints, Ints, Ints]] = []
         device_tasks = 0
         others = {place for pid, place in self.place.items() if self._is_another_s(pid)}
         for place, process in enumerate(self.processes):
@@ -294,10 +310,7 @@ class _Collector:
                 continue
             if process.title == HARDWARE:
                 device_tasks += process.tasks + int(process.count.sum())
-            if process.title in COLLECTIVES:
-                for name, seen in process.activities():
-                    if "__" not in name:
-                        tasks[name] = tasks.get(name, 0.0) + seen.total_us
+            inside += process.inside
             if process.title == "Overlap Analysis":
                 for start, end, names in process.parts:
                     titles = np.array(names, object)
@@ -323,9 +336,31 @@ class _Collector:
             sorted(set(steps), key=lambda step: step[1]), launched, started, activities, spans,
             _joined(lanes.get("Computing", [])), _joined(lanes.get("Communication", [])),
             (np.array([t for t, _ in frequency], np.int64), np.array([f for _, f in frequency], np.float64)),
-            self.events, cut, tasks, device_tasks=device_tasks,
+            self.events, cut, *_moving(inside), device_tasks=device_tasks,
             iterations=sorted(set(self.iterations), key=lambda one: one[2:]),
         )  # fmt: skip
+
+
+_MOVES, _REDUCES = 1, 2
+
+
+def _task(name: str) -> int:
+    """What a task inside a collective does; 0 of one that waits, and of the collective itself."""
+    if "__" in name or orders_streams(name):
+        return 0
+    return _REDUCES if name.startswith("Reduce_TBE") else _MOVES
+
+
+def _moving(inside: Sequence[tuple[Ints, Ints, Ints]]) -> tuple[float, float]:
+    """Microseconds in which the tasks inside collectives work, and those in which they only reduce, on the time axis:
+    planes work side by side, and a sum over them would count a copy on seven links seven times."""
+    if not inside:
+        return 0.0, 0.0
+    start, end, kind = (np.concatenate(column) for column in zip(*inside, strict=True))
+    every, rest = (
+        measure(union(start[kept], end[kept])) / 1000 for kept in (start >= 0, (start >= 0) & (kind == _MOVES))
+    )
+    return every, every - rest
 
 
 _DEVICE = frozenset((

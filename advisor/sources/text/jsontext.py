@@ -15,6 +15,8 @@ from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import LARGEST, read_text, require_file, why_unreadable
 
 _DEEPEST = 200
+_LOOKED_THROUGH = 1 << 22
+"""Characters of a document whose keys are looked at once more: larger ones are lists of measurements."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _CLOSER = {"{": "}", "[": "]"}
 
@@ -27,6 +29,19 @@ def decode(text: str) -> Any:
         raise
     except ValueError:
         return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf)
+
+
+def _keys_twice(text: str) -> list[str]:
+    """Keys that one object of a document bears more than once: readers disagree on which of them counts."""
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        if len({key for key, _ in pairs}) < len(pairs):
+            keys = [key for key, _ in pairs]
+            found.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+
+    json.loads(text, object_pairs_hook=look, parse_int=float)
+    return found
 
 
 def load_json(path: Path, note: Note) -> Any:
@@ -45,6 +60,8 @@ def load_json(path: Path, note: Note) -> Any:
         return None
     try:
         data = decode(text)
+        if len(text) < _LOOKED_THROUGH and (again := _keys_twice(text)):
+            note(file, f"has the key {again[0][:40]!r} twice in one object; the last one was used")
         if data is None:
             note(file, "holds nothing but null")
         return data

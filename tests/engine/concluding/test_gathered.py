@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.engine.concluding.gathered import members_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.engine.concluding.gathered import at_once, members_of
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.model import Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
 
@@ -44,6 +48,18 @@ def test_ranks_of_one_origin_are_one_finding_about_all_of_them():
     (one,) = merge(each, together={"R1"})
     assert one.subject.ranks == tuple(range(8))
     assert one.message.en == "0 computes. The same holds for ranks 1-7."
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.floats(1, 1000)), min_size=1, max_size=12))
+def test_ranks_of_one_stage_lose_time_at_once(told):
+    """Eight ranks that stall alike cost each stage one stall, however many replicas it has; stages come in turn."""
+    stages = {rank: f"stage {rank // 2}" for rank in range(8)}
+    weighed = [(Subject("rank", str(rank), (rank,)), us) for rank, us in told]
+    whole = at_once(weighed, stages)
+    assert max(us for _, us in told) <= whole <= sum(us for _, us in told) + 1e-6
+    per_rank = [sum(us for other, us in told if other == rank) for rank in range(8)]
+    assert whole == pytest.approx(sum(max(per_rank[i : i + 2]) for i in range(0, 8, 2)))
+    assert at_once([(Subject("run", "run"), 5.0), *weighed], stages) == pytest.approx(whole + 5.0)
 
 
 def test_of_many_the_heaviest_are_named():

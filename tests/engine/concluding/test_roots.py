@@ -81,6 +81,16 @@ def test_who_tells_all_late_ranks_in_one_finding_speaks_for_them():
     assert [(f.rule, f.subject.ranks) for f in merged] == [("HOST", (2, 3))]
 
 
+def test_of_a_single_late_rank_the_surest_finding_speaks():
+    """Its clock drops as well: that it computes longer than its peers is surer, and says what the others wait for."""
+    late = replace(
+        finding("RANK", "v", subject=Subject("rank", "2", (2,))), saving=Saving(5.0, None, T, removes="late")
+    )
+    clock = finding("CLOCK", "v", confidence="medium", subject=Subject("rank", "2", (2,)), saving=8.0)
+    for findings in ([late, clock], [clock, late]):
+        assert [f.rule for f in merge(findings, origins={late.subject: (2,)})] == ["RANK"]
+
+
 @given(st.permutations(range(5)))
 def test_the_order_in_which_findings_are_reached_is_irrelevant(order):
     """The same findings give the same report, however they came about."""

@@ -106,3 +106,19 @@ def test_a_rank_that_lacks_a_size_is_not_compared(tmp_path):
     file.write_text(json.dumps(content))
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert len(facts.of("rank.transfer_bytes")) == 1 and not facts.of("rank.transfer_ratio")
+
+
+def test_gathers_are_of_weights_only_where_their_gradients_are_scattered(tmp_path):
+    """Sharded parameters are gathered, and the gradients of as many are scattered; where these are reduced in full,
+    what is gathered is something else and nobody is told to prefetch weights."""
+    sharded = replace(SMALL, sharded=True)
+    facts, _ = facts_of(sharded, tmp_path / "sharded")
+    assert facts.number("communication.weights_us", RUN) > 0
+    write_profile(simulate(sharded), tmp_path / "whole")
+    for file in (tmp_path / "whole").rglob("*"):
+        if file.is_file():
+            text = file.read_text().replace("reduceScatter", "allReduce").replace("ReduceScatter", "AllReduce")
+            file.write_text(text)
+    whole = measure([tmp_path / "whole"], None, Options(jobs=1)).facts
+    assert whole.number("communication.exposed_transfer_us", RUN) > 0
+    assert whole.number("communication.weights_us", RUN) is None

@@ -348,6 +348,7 @@ def test_a_type_whose_core_is_lost_is_no_vector_operator(tmp_path: Path) -> None
     ("types", "told"),
     [
         ({"BatchMatMul": 40, "SoftmaxV2": 20, "DropOutDoMask": 20, "Transpose": 60}, "SoftmaxV2, DropOutDoMask"),
+        ({"BatchMatMul": 40, "SoftmaxV2": 20, "MaskedFill": 20, "SwiGlu": 9}, "SoftmaxV2, MaskedFill"),
         ({"BatchMatMul": 40, "SoftmaxV2": 20, "FlashAttentionScore": 2}, None),
         ({"MatMul": 40, "SoftmaxV2": 20}, None),
         ({"BatchMatMul": 20, "SoftmaxV2": 20}, None),

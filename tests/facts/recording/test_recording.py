@@ -82,6 +82,14 @@ def test_one_kernel_again_and_again_is_a_benchmark(tmp_path, rules):
     assert not {f.verdict for f in report.findings} & {"device-idle-gaps", "host-dispatch-bound", "too-few-samples"}
 
 
+def test_one_kernel_without_a_name_is_no_benchmark(tmp_path):
+    """A table without its names was reduced: what is left of it may have been any part of a program."""
+    path = write(tmp_path, loop(["custom_kernel"], 1)) / "kernel_details.csv"
+    assert facts_of(tmp_path).value("recording.kind", RUN) == "kernel_benchmark"
+    path.write_text(path.read_text().replace("aclnncustom_kernel_custom_kernel", ""))
+    assert facts_of(tmp_path).value("recording.kind", RUN) != "kernel_benchmark"
+
+
 def test_kernels_that_lost_their_names_are_not_one_kernel(tmp_path):
     """Nothing tells that what has neither name nor type is the same thing again and again."""
     path = write(tmp_path, loop(["custom_kernel"], 40)) / "kernel_details.csv"

@@ -58,6 +58,12 @@ def _exchange(folder: Path, file: str) -> None:
     paths[2].write_bytes(one)
 
 
+def _of_other_steps(folder: Path) -> None:
+    path = min(folder.rglob("communication.json"))
+    steps = json.loads(path.read_text())
+    path.write_text(json.dumps({f"{name}000": held for name, held in steps.items()}))
+
+
 CORRUPTIONS: dict[str, Callable[[Path], None]] = {
     "exposed communication in another unit": lambda folder: _scale(folder, STEPS, EXPOSED, 1000),
     "one rank's computation in another unit": lambda folder: _scale(folder, STEPS, "Computing", 1000, 1),
@@ -65,6 +71,7 @@ CORRUPTIONS: dict[str, Callable[[Path], None]] = {
     "kernels in another unit": lambda folder: _scale(folder, KERNELS, "Duration(us)", 1000),
     "host interfaces in another unit": lambda folder: _scale(folder, "api_statistic.csv", "Time(us)", 1000),
     "step tables of two ranks exchanged": lambda folder: _exchange(folder, STEPS),
+    "communication of other steps": _of_other_steps,
 }
 
 

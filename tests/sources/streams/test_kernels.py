@@ -73,6 +73,15 @@ def test_cells_of_numbers_that_hold_something_else_are_told(tmp_path: Path, cell
     assert any("1 of the first 2 values of Wait Time(us) are not numbers" in p.problem for p in rank.problems) is told
 
 
+def test_rows_whose_cells_were_moved_are_told(tmp_path: Path) -> None:
+    """Types stand in the column of shapes then; nothing of that kernel's shapes is known."""
+    moved = row().replace('"""32,64;64,128""",', "")
+    _, rank = load(tmp_path, row(us="12.5"), moved + ",")
+    assert [p.problem for p in rank.problems] == [
+        "1 kernels have something else than a shape in a column of shapes: cells were moved"
+    ]
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_blank_lines_are_no_kernels(tmp_path: Path, end: str) -> None:
     """An editor or a merge of files leaves them; nothing is missing."""

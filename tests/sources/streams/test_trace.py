@@ -233,3 +233,26 @@ def test_a_start_that_is_none_is_told_and_left_out(tmp_path: Path, start: str) -
     trace, notes = load(tmp_path / "trace_view.json", f"[{json.dumps(META)[1:-1]},{','.join(events)}]".encode())
     assert trace is not None and not trace.host.start.size and not trace.launched.size
     assert any(note.startswith("2 of its") and "no usable start" in note for note in notes), notes
+
+
+@given(planes=st.integers(1, 8), copied=st.integers(10, 500), reduced=st.integers(0, 500), waited=st.integers(0, 900))
+@settings(max_examples=20)
+def test_the_share_of_reduction_does_not_depend_on_the_number_of_planes(
+    tmp_path_factory: pytest.TempPathFactory, planes: int, copied: int, reduced: int, waited: int
+) -> None:
+    """Copies run side by side on the links: what they take is the time in which any runs, however many there are, and
+    waiting for a late rank is no part of it."""
+    events = [{"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "HCCL"}}]
+
+    def add(name: str, plane: int, start: int, lasts: int) -> None:
+        events.append({"ph": "X", "name": name, "pid": 7, "tid": plane, "ts": f"{10_000 + start}", "dur": lasts})
+
+    add("hcom_allReduce__586_0_1", 99, 0, waited + copied + reduced)
+    add("Notify_Wait", 0, 0, waited)
+    for plane in range(planes):
+        add("Memcpy", plane, waited, copied)
+    add("Reduce_TBE", 0, waited + copied, reduced)
+    trace, _ = load(tmp_path_factory.mktemp("planes") / "trace_view.json", json.dumps(events).encode())
+    assert trace is not None
+    assert trace.reducing_us == pytest.approx(reduced)
+    assert trace.moving_us == pytest.approx(copied + reduced)

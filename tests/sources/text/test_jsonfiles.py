@@ -243,3 +243,12 @@ def test_parts_of_an_operation_that_are_no_objects_are_told(notes, part):
     data["step5"]["collective"][name] = {**OPERATION, part: 10**400}
     communication_frames(data, "f", notes)
     assert "entries that are not" in notes.text
+
+
+@pytest.mark.parametrize(("text", "told"), [('{"a": 1, "b": {"a": 2}}', False), ('{"b": [{"a": 1, "a": 2}]}', True)])
+def test_a_key_twice_in_one_object_is_told(tmp_path, notes, text, told):
+    """Readers disagree on which of them counts: what another program shows of this file is not what is judged."""
+    path = tmp_path / "file.json"
+    path.write_text(text)
+    assert load_json(path, notes) == json.loads(text)
+    assert ("has the key 'a' twice in one object" in notes.text) is told
