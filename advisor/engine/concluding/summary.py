@@ -8,7 +8,7 @@ from functools import partial, reduce
 
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
-from advisor.facts.account.spending import step_time
+from advisor.facts.account.spending import spend, step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.savings import is_certain, leading, unowned_part
 from advisor.knowledge.words import both, words
@@ -73,7 +73,7 @@ def _of_the_step(
     summary = partial(Summary, step_time_us=step_us, breakdown=breakdown, host_breakdown={} if breakdown else host)
     benchmark = facts.value("recording.kind", RUN) == "kernel_benchmark"
     loss = None if benchmark else leading_loss(facts)  # the pauses between its launches are the benchmark's own
-    if top is not None and not (loss is not None and _outweighs(loss, top, findings)):
+    if top is not None and not (loss is not None and _outweighs(loss, top, findings, facts)):
         return summary(top.direction.value, _headline(top, step_us, findings))
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
@@ -134,7 +134,7 @@ def _computes(breakdown: Mapping[str, float], doubt: Doubt | None) -> Text | Non
     return _sentences(said, both("summary.surely_low", finding=about))
 
 
-def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
+def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding], facts: FactSet) -> bool:
     """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it. A
     likely cause that costs enough to be named stands back only behind far more, where the finding that shows the loss
     weighs little itself."""
@@ -146,14 +146,17 @@ def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding]) -> bool:
     likely = top.confidence != Confidence.LOW and share >= terms()["named"]["value"]
     weak = likely and all(finding.severity.rank < Severity.MEDIUM.rank for finding in shown)
     part = unowned_part(weak=weak, certain=is_certain(top)) if top.saving is not None else 1.0
-    return bool(shown) and all(f.role != Role.SYMPTOM and part * _without_owner(f, loss) > share for f in shown)
+    return bool(shown) and all(f.role != Role.SYMPTOM and part * _without_owner(f, loss, facts) > share for f in shown)
 
 
-def _without_owner(finding: Finding, loss: Loss) -> float:
-    """The part of the loss that no cause accounts for, as a share of the step."""
-    if finding.at_stake is None or finding.at_stake.share is None:
-        return loss.share
-    return min(finding.at_stake.share, loss.share)
+def _without_owner(finding: Finding, loss: Loss, facts: FactSet) -> float:
+    """The part of the loss that no cause accounts for, as a share of the step: not what transfers need at the links'
+    usual speed."""
+    if finding.at_stake is not None and finding.at_stake.share is not None:
+        return min(finding.at_stake.share, loss.share)
+    spent, step_us = spend(facts), step_time(facts)
+    needed = spent["transfer"] / step_us if spent and step_us and loss.direction == "communication" else 0.0
+    return max(loss.share - needed, 0.0)
 
 
 def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) -> Text:

@@ -277,7 +277,7 @@ def extra_work(run: Run, rank: int, others: Sequence[int], most: int = 3) -> tup
         return 0.0, ()
     calls: dict[tuple[str, str], float] = {
         key: float(np.median([p.speed.get(key, (0.0, 0.0))[0] for p in peers]))
-        for key in {*own.speed, *(key for p in peers for key in p.speed)}
+        for key in dict.fromkeys([*own.speed, *(key for p in peers for key in p.speed)])
     }
     totals: dict[str, float] = {}
     largest: dict[str, tuple[float, str]] = {}

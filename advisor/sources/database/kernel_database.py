@@ -27,7 +27,8 @@ from advisor.sources.database.kernel_counters import Measured, measured_at_once,
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described, tasks_behind
 from advisor.sources.reference import Note
-from advisor.sources.streams.kernel_blocks import MARK, UNKNOWN, Block
+from advisor.sources.streams.kernel_blocks import MARK
+from advisor.sources.streams.kernel_cells import UNKNOWN, Block
 from advisor.tables import TABLES
 
 log = logging.getLogger("advisor")

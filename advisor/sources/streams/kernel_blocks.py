@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-Block = dict[str, Any]
-"""Canonical column of kernels -> its cells: `start_ns` whole numbers, UNKNOWN where it is not told, other numbers
-Floats, NaN where they are not told, texts `Coded`, empty where they are not told."""
-UNKNOWN = -1
 BLOCK = 1 << 22
 """Bytes parsed at once: bounds memory; larger blocks are no faster."""
 LONG_LINE = 1 << 20

@@ -12,7 +12,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +22,12 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.sources.base import Rank
 from advisor.sources.coded import Coded
 from advisor.sources.database.kernel_database import database_blocks
-from advisor.sources.frames import LONGEST_STEP
 from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE, UNKNOWN, Block, text_frames
+from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, text_frames
+from advisor.sources.streams.kernel_cells import UNKNOWN, Block, cells_of, usable_columns, usable_rows
 from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.streams.tasks import orders_streams, task_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
@@ -223,57 +222,6 @@ class _Collector:
         )  # fmt: skip
 
 
-def _of_columns(columns: Block) -> tuple[Block, int]:
-    """(the usable kernels of a block with their signatures, how many are not usable)."""
-    duration = columns["duration_us"]
-    usable = (duration >= 0) & (duration <= LARGEST)
-    if "step" in columns:
-        usable &= columns["step"].where(lambda name: len(name.encode()) <= LONGEST_STEP)
-    chosen = np.flatnonzero(usable)
-    nothing = Coded(np.zeros(duration.size, np.int64), [""])
-    told = (columns.get(name, nothing) for name in SIGNATURE)
-    columns["signature"] = reduce(lambda left, right: left.beside(right, lambda *both: MARK.join(both)), told)
-    kept = {
-        name: cells.chosen(chosen).in_order() if isinstance(cells, Coded) else cells[chosen]
-        for name, cells in columns.items() if name not in SIGNATURE
-    }  # fmt: skip
-    return kept, duration.size - chosen.size
-
-
-def _of_frame(frame: pl.DataFrame) -> tuple[Block, int]:
-    """The same of a canonical frame."""
-    import polars as pl
-
-    told = set(frame.columns)
-
-    def column(name: str, unknown: object) -> pl.Expr:
-        return pl.col(name).fill_null(unknown) if name in told else pl.lit(unknown).alias(name)
-
-    usable = pl.col("duration_us").is_between(0, LARGEST)
-    if "step" in told and frame["step"].dtype == pl.String:
-        usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
-    numbers = [name for name in ("block_num", "wait_us", *PIPES, *CORE_TIMES) if name in told]
-    kept = frame.filter(usable).select(  # one call for all: each costs 100 us
-        "duration_us", column("start_ns", UNKNOWN).cast(pl.Int64),
-        pl.concat_str([column(name, "") for name in SIGNATURE], separator=MARK).alias("signature"),
-        *(column(name, "") for name in ("name", "step", "stream")), *(column(name, np.nan) for name in numbers),
-    )  # fmt: skip
-    block: Block = {name: kept[name].to_numpy() for name in ("start_ns", "duration_us", *numbers)}
-    return block | {name: _coded(kept[name]) for name in ("signature", "name", "step", "stream")}, len(frame) - len(
-        kept
-    )
-
-
-def _coded(texts: pl.Series) -> Coded:
-    """Texts as numbers. Where few are alike, each is looked up."""
-    import polars as pl
-
-    unique = texts.unique(maintain_order=True)
-    if len(unique) * 4 > len(texts):
-        return Coded(np.arange(len(texts)), texts.to_list())
-    return Coded(texts.cast(pl.Enum(unique)).to_physical().to_numpy(), unique.to_list())
-
-
 _VECTOR_PIPES = frozenset(("vec_ratio", "aiv_scalar_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio"))
 
 
@@ -348,8 +296,8 @@ def _frames(reference: TableRef, path: Path, note: Note) -> Iterable[pl.DataFram
 def _blocks(reference: TableRef, path: Path, note: Note) -> Iterable[tuple[Block, int]]:
     """(usable kernels, how many are not) of a file, a block at a time."""
     if reference.reader == "kernels.db":
-        return map(_of_columns, database_blocks(path, note, reference.options.get("device")))
-    return map(_of_frame, _frames(reference, path, note))
+        return map(usable_columns, database_blocks(path, note, reference.options.get("device")))
+    return map(usable_rows, _frames(reference, path, note))
 
 
 def load_kernels(rank: Rank) -> Kernels | None:
@@ -474,19 +422,11 @@ def read_database_kernels(reference: TableRef, columns: Sequence[str] | None, no
     """The same from the databases."""
     device = reference.options.get("device")
     blocks = (block for path in reference.paths for block in database_blocks(path, note, device))
-    return _table(columns, ({name: _cells(cells) for name, cells in block.items()} for block in blocks))
+    return _table(columns, ({name: cells_of(cells) for name, cells in block.items()} for block in blocks))
 
 
 def _cells_of_frames(files: Iterable[Iterable[pl.DataFrame]]) -> Iterator[dict[str, list[Any]]]:
     return (frame.to_dict(as_series=False) for frames in files for frame in frames)
-
-
-def _cells(column: Coded | Ints | Floats) -> list[Any]:
-    """The cells of a block's column; None where it does not tell."""
-    if isinstance(column, Coded):
-        return [text or None for text in column]
-    unknown = np.isnan(column) if column.dtype.kind == "f" else column == UNKNOWN
-    return [None if lost else cell for cell, lost in zip(column.tolist(), unknown.tolist(), strict=True)]
 
 
 def _table(columns: Sequence[str] | None, parts: Iterable[dict[str, list[Any]]]) -> pd.DataFrame | None:

@@ -13,7 +13,7 @@ from advisor.sources.database.dbfile import open_database
 from advisor.sources.database.kernel_database import _steps, database_blocks
 from advisor.sources.discover import load_profile
 from advisor.sources.reference import TableRef
-from advisor.sources.streams.kernel_blocks import UNKNOWN
+from advisor.sources.streams.kernel_cells import UNKNOWN
 from advisor.sources.streams.kernels import load_kernels
 
 SCHEMA = """

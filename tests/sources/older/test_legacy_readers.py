@@ -154,6 +154,13 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
     assert {problem.file for problem in rank.problems} == {"aicore_intermediate_0_detail.csv", "framework_raw_0.csv"}
 
 
+def test_aicpu_operators_without_a_name_are_told(tmp_path: Path) -> None:
+    """Where a cell was lost a number stands in the column of names, and that operator no longer counts as itself."""
+    table = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end\n"
+    _, notes = read("aicpu", tmp_path / "a.csv", f"{table}1,GetNext,1,2,3,4,5\nGetNext,1,2,3,4,5,\n")
+    assert any("1 of 2 operators have no name" in note for note in map(str, notes))
+
+
 def test_aicpu_text_and_csv_say_the_same(tmp_path: Path) -> None:
     """Before the CSV there was a text table with rules and a total line."""
     text = (
