@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from advisor.model import Parallelism, Problem, Source
-from advisor.sources.headings import headings_of, keys_of
+from advisor.sources.headings import beginning_of, keys_of
 from advisor.sources.readers import read_tables
 from advisor.sources.reference import TableRef
 
@@ -125,19 +125,24 @@ class Rank:
         self.held.clear()
 
     def source(self, table: str, *columns: str, steps: Iterable[str] = ()) -> Source:
-        """Where a fact from this table was read, for its evidence. `columns` are canonical names; the source has what
-        the file calls them, and nothing of those that the file does not have."""
-        reference = self.tables[table]
-        written = self.once((headings_of, table), lambda: headings_of(reference)) or {}
-        names = dict.fromkeys(name for column in columns for name in written.get(column, ()))
-        return Source(self.relative(reference.paths[0]), tuple(names), tuple(steps), table=table)
+        """Where a fact from this table was read, for its evidence. `columns` are canonical names; `facts/origins.py`
+        puts what the file calls them in their place."""
+        return Source(self.relative(self.tables[table].paths[0]), columns, tuple(steps), table=table)
+
+    def headings(self, table: str, *columns: str) -> tuple[str, ...]:
+        """What users know columns of a table by, for words about a file."""
+        from advisor.tables import TABLES
+
+        known = TABLES[table]
+        return tuple((known.column(name).headings or (name,))[0] for name in columns)
 
     def source_of_info(self, entry: str, *columns: str) -> Source | None:
         """Where an entry of `info_files` was read, with those of its keys that it has; None where the rank has none."""
         path = self.info_files.get(entry)
         if path is None:
             return None
-        return self.once((entry, columns), lambda: Source(self.relative(path), keys_of(path, columns)))
+        beginning = self.once((beginning_of, path), lambda: beginning_of(path)) or ()
+        return Source(self.relative(path), keys_of(beginning, columns))
 
 
 MOST_FILES = 1000

@@ -9,49 +9,56 @@ from contextlib import closing
 from pathlib import Path
 
 from advisor.sources.connection import connect
-from advisor.sources.reference import TableRef, nothing
+from advisor.sources.reference import nothing
 from advisor.sources.text.csvfiles import match_columns, read_rows
-from advisor.sources.text.textfiles import read_text
+from advisor.sources.text.textfiles import decoded
 from advisor.tables import TABLES
 
 _METADATA = "META_DATA"
 """The table in which databases hold what is a file of its own elsewhere."""
 _AROUND = "\ufeff \t\"'"
-_SEARCHED = 1 << 18
+_SEARCHED = 1 << 16
 """Bytes of a JSON file in which its keys are sought: every entry has the same ones."""
 
 
-def headings_of(reference: TableRef) -> dict[str, tuple[str, ...]]:
-    """Canonical column -> headings of the CSV file, keys of the JSON text or columns of the database that hold it;
-    columns that the table's first file does not have are left out."""
-    path, columns = reference.paths[0], TABLES[reference.table].columns
-    names = {column.name: dict.fromkeys((*column.keys, *column.headings, column.name)) for column in columns}
-    try:
-        written = _written(path, {name for known in names.values() for name in known})
-        heading = next(read_rows(path, nothing), []) if path.suffix.lower() == ".csv" else []
-    except (OSError, ValueError, csv.Error, sqlite3.Error):
-        return {}
-    matched = {name: (match.heading,) for name, match in match_columns(columns, heading).items()}
-    found = {name: tuple(each for each in known if each in written) for name, known in names.items()}
-    return {name: told for name, told in (found | matched).items() if told}
+Beginning = tuple[str, ...] | str
+"""The heading row of a CSV file, the tables and columns of a database, or the text in which keys are sought."""
 
 
-def keys_of(path: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the entries that a file of settings has; of a database the table in which it holds them."""
+def beginning_of(path: Path) -> Beginning:
+    """What a file tells of its columns; nothing where it cannot be read."""
     try:
-        written = _written(path, (*names, _METADATA))
+        if path.suffix.lower() == ".db":
+            with closing(connect(path)) as connection:
+                found = connection.execute("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c")
+                return tuple(dict.fromkeys(name for row in found for name in row))
+        if path.suffix.lower() == ".csv":
+            return tuple(next(read_rows(path, nothing), ()))
+        with path.open("rb") as stream:
+            return decoded(stream.read(_SEARCHED))
     except (OSError, ValueError, csv.Error, sqlite3.Error):
         return ()
+
+
+def headings_of(table: str, beginning: Beginning) -> dict[str, tuple[str, ...]]:
+    """Canonical column -> headings, keys or columns of the file that hold it; columns that it does not have are left
+    out."""
+    columns = TABLES[table].columns
+    names = {column.name: dict.fromkeys((*column.keys, *column.headings, column.name)) for column in columns}
+    written = _written(beginning, {name for known in names.values() for name in known})
+    matched = {} if isinstance(beginning, str) else match_columns(columns, beginning)
+    found = {name: tuple(each for each in known if each in written) for name, known in names.items()}
+    found |= {name: (match.heading,) for name, match in matched.items()}
+    return {name: told for name, told in found.items() if told}
+
+
+def keys_of(beginning: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the entries that a file of settings has; of a database the table in which it holds them."""
+    written = _written(beginning, (*names, _METADATA))
     return tuple(name for name in (*names, _METADATA) if name in written)
 
 
-def _written(path: Path, names: Iterable[str]) -> set[str]:
-    """Those of the names that are headings, keys, tables or columns of the file."""
-    if path.suffix.lower() == ".db":
-        with closing(connect(path)) as connection:
-            found = connection.execute("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c")
-            return {name for row in found for name in row}.intersection(names)
-    if path.suffix.lower() == ".csv":
-        return {cell.strip(_AROUND) for cell in next(read_rows(path, nothing), [])}.intersection(names)
-    text = read_text(path, _SEARCHED)
-    return {name for name in names if f'"{name}":' in text or f'"{name}" :' in text}
+def _written(beginning: Sequence[str], names: Iterable[str]) -> set[str]:
+    if isinstance(beginning, str):
+        return {name for name in names if f'"{name}":' in beginning or f'"{name}" :' in beginning}
+    return {cell.strip(_AROUND) for cell in beginning}.intersection(names)

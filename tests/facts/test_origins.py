@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from headings import headings
+from headings import cells, headings
 
 from advisor.config import Config
 from advisor.facts.base import Run, kind
@@ -87,3 +87,25 @@ def test_all_evidence_of_a_report_can_be_looked_up(profile):
         for need in kinds[fact.name].needs:
             tables = set(need.split("|"))
             assert named & tables or not at_hand & tables or fact.subject.ranks, (fact, need)
+
+
+_SUMMED = {
+    "step.time_us": "step_trace_time",
+    "host.cores": "minddata_cpu_utilization",
+    "pipeline_op.workers": "pipeline_profiling",
+}
+"""Facts that are a cell of the file, or the sum of what the columns named hold in a row, mean over rows of steps."""
+
+
+@pytest.mark.parametrize("profile", list(_profiles()), ids=lambda path: path.name)
+def test_plain_numbers_stand_in_the_columns_named(profile):
+    """Who adds up what evidence names, by hand, finds the value."""
+    for fact in measure([profile], _SUMMED, Options(jobs=1)).facts:
+        if fact.name not in _SUMMED or fact.subject.kind == "run" or len(fact.sources) > 1:
+            continue
+        source = fact.sources[0]
+        if Path(source.file).name.partition(".")[0].rstrip("_0123456789") != _SUMMED[fact.name]:
+            continue
+        values = cells(profile / source.file, source.columns, source.steps)
+        total = sum(values) / (len(source.steps) or 1)  # steps that overlap are told apart, which moves their ends
+        assert fact.value in values or total == pytest.approx(fact.value, rel=5e-3), fact

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
@@ -28,6 +29,22 @@ def headings(path: Path) -> set[str] | None:
     if path.suffix == ".json" or text.lstrip()[:1] in ("{", "["):
         return _keys(text)
     return None
+
+
+def cells(path: Path, columns: Collection[str], steps: Collection[str] = ()) -> list[float]:
+    """Numbers under these headings in the rows of these steps, or under these keys wherever they stand."""
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = [{(k or "").strip(): v for k, v in row.items()} for row in csv.DictReader(stream)]
+        chosen = [row for row in rows if not steps or row["Step"].strip() in {*steps, *(f"step{s}" for s in steps)}]
+        return [float(row[column]) for row in chosen or rows for column in columns]
+    found: list[float] = []
+
+    def keep(pairs: list[tuple[str, object]]) -> None:
+        found.extend(float(value) for key, value in pairs if key in columns and isinstance(value, (int, float)))
+
+    json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=keep)
+    return found
 
 
 def _keys(text: str) -> set[str]:

@@ -114,7 +114,7 @@ def _stage_totals(rank: Rank) -> dict[str, tuple[float, float]]:
     totals: dict[str, tuple[float, float]] = {}
     rows = read_stages(rank)
     if rank.has("dataset_stages") and (untold := sum(not row["count"] and row["avg_us"] > 0 for row in rows)):
-        headings = rank.source("dataset_stages", "count", "avg_us").columns
+        headings = rank.headings("dataset_stages", "count", "avg_us")
         text = f"contradicts itself: {headings[0]} is 0 beside a time in {untold} of {len(rows)} rows"
         rank.note(rank.relative(rank.tables["dataset_stages"].paths[0]), text, ("dataset_stages",))
     for row in rows:

@@ -128,7 +128,7 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
     levels = frame["level"].fillna("").astype(str).str.strip().tolist()
     odd = [level for level in levels if not known(level)]
     if odd:
-        heading = rank.source("host_api", "level").columns[0]
+        heading = rank.headings("host_api", "level")[0]
         text = f"{heading} names no layer of software in {len(odd)} of {len(levels)} rows: their calls are not added up"
         rank.note(rank.relative(rank.tables["host_api"].paths[0]), text, ("host_api",))
     return [level if known(level) else f"? {name}" for level, name in zip(levels, frame["name"], strict=True)]

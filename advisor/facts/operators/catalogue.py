@@ -156,7 +156,7 @@ KINDS = (
         needs="kernels",
     ),
     kind("operator_type.mac_ratio", "ratio", _TYPE, "busy part of the cube unit", needs="kernels"),
-    kind("operator_type.aicpu_us", "us", _TYPE, "time per step on the AI CPU, data fetching left out", needs="kernels"),
+    kind("operator_type.aicpu_us", "us", _TYPE, "time per step on the AI CPU, data fetching left out", needs=_NEEDS),
     kind("operator_type.aicpu_dtypes", "text", _TYPE, "data types that may keep it off the AI Core", needs="kernels"),
     kind("operator_type.aicpu_replacement", "text", _TYPE, "data types to use instead", needs="kernels"),
     kind(
@@ -198,7 +198,7 @@ KINDS = (
     kind("operators.compute_us", "us", _BOTH, "summed duration of computing kernels per step", needs=_NEEDS),
     kind("operators.conversion_us", "us", _BOTH, "time per step in which only conversions run (S10)", needs="kernels"),
     kind("operators.conversion_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("operators.conversion_count", "count", _BOTH, "conversions per step", needs="kernels"),
+    kind("operators.conversion_count", "count", _BOTH, "conversions per step", needs=_NEEDS),
     kind("operators.aicpu_us", "us", _BOTH, "time per step in which only AI CPU operators run", needs="kernels"),
     kind("operators.aicpu_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
     kind(
@@ -209,7 +209,7 @@ KINDS = (
         needs="kernels",
     ),
     kind("operators.update_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
-    kind("operators.update_compute_share", "ratio", _BOTH, "update kernels, share of all kernel time", needs="kernels"),
+    kind("operators.update_compute_share", "ratio", _BOTH, "update kernels, share of all kernel time", needs=_NEEDS),
     kind(
         "operators.update_pipe_ratio",
         "ratio",

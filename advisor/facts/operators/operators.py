@@ -6,7 +6,7 @@ Statements S08 to S11, S14, S56, S57, S60, S61 and S67.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -193,7 +193,7 @@ def _type_facts(
         if half := sum(pair[1] for pair in in_half):
             ratio = sum(pair[0] for pair in in_half) / half
             yield from fact("operator_type.float32_ratio", subject, ratio, *source, samples=samples)
-        yield from _defects(subject, rows, time, whole)
+        yield from (replace(each, sources=source) for each in _defects(subject, rows, time, whole))
 
 
 def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: float) -> Iterator[Fact]:

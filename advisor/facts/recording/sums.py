@@ -78,7 +78,7 @@ def tell_totals(rank: Rank, frame: Any, table: str) -> None:
     apart = np.abs(total - count * mean) > section("contradiction")["sum_share"] * np.fmax(total, count * mean) + count
     wrong = int(apart.sum())
     if wrong > section("contradiction")["longer_share"] * len(frame):
-        heading = ", ".join(rank.source(table, "total_us", "count", "avg_us").columns)
+        heading = ", ".join(rank.headings(table, "total_us", "count", "avg_us"))
         text = f"contradicts itself: {heading} do not agree in {wrong} of {len(frame)} rows"
         rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
 
@@ -100,7 +100,7 @@ def tell_overlap(rank: Rank, overlapped: Floats, computing: Floats, time: Floats
     beyond = np.fmin(excess, np.cumsum(np.nan_to_num(excess)[::-1])[::-1])
     wrong = int((beyond > section("contradiction")["sum_share"] * np.fmax(np.abs(time), computing)).sum())
     if wrong:
-        headings = [" + ".join(rank.source("steps", name).columns) for name in ("overlapped_us", "computing_us")]
+        headings = [" + ".join(rank.headings("steps", name)) for name in ("overlapped_us", "computing_us")]
         text = f"contradicts itself: {headings[0]} is more than {headings[1]} in {wrong} of {len(time)} rows"
         rank.note(rank.relative(rank.tables["steps"].paths[0]), text, ("steps",))
 
@@ -113,7 +113,7 @@ def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...])
             continue
         wrong = int((np.abs(one - other) > share * np.fmax(np.abs(time), other)).sum())
         if wrong:
-            headings = [" + ".join(rank.source(table, *side).columns) for side in (left, right)]
+            headings = [" + ".join(rank.headings(table, *side)) for side in (left, right)]
             place = rank.relative(rank.tables[table].paths[0])
             text = f"{headings[0]} is not {headings[1]} in {wrong} of {len(frame)} rows"
             rank.note(place, f"contradicts itself: {text}", (table,))

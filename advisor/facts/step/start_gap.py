@@ -22,6 +22,7 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.facts.device.course import Course
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import StepTimes
+from advisor.model import Source
 
 
 def settle(
@@ -62,6 +63,13 @@ def settle(
     return found
 
 
+_GAPS = {
+    "preparing": Source("", ("preparing_us",), table="steps"),
+    "kernels": Source("", ("start_ns", "duration_us"), table="kernels"),
+}
+"""What a gap rests on -> where it is read."""
+
+
 def own_waits(one: StepTimes, gap: Floats, holds_next: Mask, gap_from: str) -> StepTimes:
     """Every step with the wait before it; rows that hold the next step's wait hand it on."""
     added = gap.copy()
@@ -72,7 +80,8 @@ def own_waits(one: StepTimes, gap: Floats, holds_next: Mask, gap_from: str) -> S
     phases = {**one.phases, "start_gap": gap}
     if "idle" in phases:
         phases["idle"] = phases["idle"] + added
-    return replace(one, phases=phases, time=one.time + added, gap_from=gap_from)
+    sources = one.sources if one.table == gap_from else (*one.sources, _GAPS[gap_from])
+    return replace(one, phases=phases, time=one.time + added, gap_from=gap_from, sources=sources)
 
 
 def is_host_window(one: StepTimes, framework: str) -> bool:
@@ -100,7 +109,9 @@ def _inside(one: StepTimes, course: Course | None) -> StepTimes:
     phases = {**one.phases, "start_gap": gap}
     if "idle" in phases:
         phases["idle"] = phases["idle"] + added
-    return replace(one, phases=phases, time=one.time + added, gap_from="preparing" if kernels is None else "kernels")
+    gap_from = "preparing" if kernels is None else "kernels"
+    sources = (*one.sources, _GAPS[gap_from])
+    return replace(one, phases=phases, time=one.time + added, gap_from=gap_from, sources=sources)
 
 
 def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:

@@ -35,11 +35,15 @@ class StepTimes:
     covers: int = 1
     """Steps that each row is the average of."""
     added: frozenset[str] = frozenset()
-    """Phases that the last of the sources tells, the others nothing of."""
+    """Phases that the older cluster trace tells, the step's own table nothing of."""
 
     def sources_of(self, phase: str) -> tuple[Source, ...]:
         """Where a phase was read: its own table first, then those of the step it is a part of."""
-        return (self.sources[-1], *self.sources[:-1]) if phase in self.added else self.sources
+        return (
+            tuple(sorted(self.sources, key=lambda s: s.table != "cluster_phases"))
+            if phase in self.added
+            else self.sources
+        )
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -56,7 +56,7 @@ def of_one_model(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 def references(paths: Iterable[Path]) -> dict[str, TableRef]:
     """The tables of kernels and of collectives from these files."""
-    paths = tuple(paths)
+    paths = tuple(sorted(paths, key=lambda path: path.name.startswith("hccl")))
     found = {"kernels": TableRef("kernels", paths, "kernels.timelines")}
     if collectives := tuple(path for path in paths if path.name.startswith("hccl")):
         found["collectives"] = TableRef("collectives", collectives, "timelines.collectives")
