@@ -41,15 +41,16 @@ def unowned_part(*, weak: bool = False, certain: bool = False) -> float:
 
 def _standing_us(finding: Finding, *, certain: bool = False) -> float:
     """By what causes compete for the first place, microseconds: what repairing it gives, or a part of what is lost to
-    nobody; `certain` where a certain cause stands among them."""
-    if finding.saving is not None:
+    nobody or to a cause that is doubted; `certain` where a certain cause stands among them."""
+    if finding.saving is not None and finding.confidence != Confidence.LOW:
         return finding.saving.us
-    return finding.at_stake.us * unowned_part(certain=certain) if finding.at_stake is not None else 0.0
+    told = finding.saving or finding.at_stake
+    return told.us * unowned_part(certain=certain) if told is not None else 0.0
 
 
 def leading(findings: Sequence[Finding]) -> Finding | None:
     """The root cause to start with: the largest saving among those of medium severity or more; time that nobody is
-    known to take stands behind, the further where a cause is certain."""
+    known to take, or only a doubted cause, stands behind, the further where a cause is certain."""
     roots = [
         f
         for f in findings
