@@ -11,7 +11,7 @@ from pathlib import Path
 from advisor.sources.connection import connect
 from advisor.sources.reference import nothing
 from advisor.sources.text.csvfiles import match_columns, read_rows
-from advisor.sources.text.textfiles import decoded
+from advisor.sources.text.textfiles import decoded, require_file
 from advisor.tables import TABLES
 
 _METADATA = "META_DATA"
@@ -28,6 +28,7 @@ Beginning = tuple[str, ...] | str
 def beginning_of(path: Path) -> Beginning:
     """What a file tells of its columns; nothing where it cannot be read."""
     try:
+        require_file(path)
         if path.suffix.lower() == ".db":
             with closing(connect(path)) as connection:
                 found = connection.execute("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c")
