@@ -49,8 +49,8 @@ KINDS = (
          formula="the lesser of own work above the peers' and their exposed communication above its own", needs=_NEEDS),
     kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
-         "what it has more of than its peers: compute, data, host, idle where no table tells data from host, loop where "
-         "it idles before its step and the files refute a wait for data, unknown, or none where nobody waits for it",
+         "what it has more of than its peers: compute, data, host, idle where no table tells data from host, loop "
+         "where it idles before its step and the files refute a wait for data, unknown, or none where nobody waits",
          needs=_NEEDS),
     kind("rank.late_owner", "text", "rank",
          "what its host did, other than loading data, while its device idles longer than its peers'",
@@ -127,7 +127,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.launch_gap_us", subject, float(np.nanmedian(balance.host[row])), *sources, samples=n)
         if balance.data_known:
             yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
-        most = _most_for_data(run, facts, rank, subject)
+        course = run.each(COURSE).get(rank)
+        fetching = 0.0 if course is None else float(course.fetching_us.mean())
+        most = _most_for_data(facts, subject, fetching)
         yield from fact("rank.data_wait_most_us", subject, most, *sources, samples=n)
         entry = late.get(rank)
         if entry is None:
@@ -143,8 +145,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if entry.late_us > 0:
             yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
-        if entry.late_us > 0 and cause == "data" and (course := run.each(COURSE).get(rank)) is not None:
-            fetching = float(course.fetching_us.mean())
+        if entry.late_us > 0 and cause == "data":
             yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)
         if rank in idling:
             yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
@@ -195,7 +196,7 @@ def _facts_of(
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
 
 
-def _most_for_data(run: Run, facts: FactSet, rank: int, subject: Subject) -> float | None:
+def _most_for_data(facts: FactSet, subject: Subject, fetching_us: float) -> float | None:
     """The most that a rank can wait for data, microseconds a step; None where no file bounds it.
 
     The loop fetches its batch within the step that the profiler marks, so a wait for data lies between the step's begin
@@ -206,9 +207,7 @@ def _most_for_data(run: Run, facts: FactSet, rank: int, subject: Subject) -> flo
         names.append("data.wait_us")
     told = {name: facts.number(name, subject) for name in names}
     bounds = [us for name, us in told.items() if us is not None and (us > 0 or name != "step.preparing_us")]
-    course = run.each(COURSE).get(rank)
-    fetching = 0.0 if course is None else float(course.fetching_us.mean())
-    return min(bounds) + fetching if bounds else None
+    return min(bounds) + fetching_us if bounds else None
 
 
 def _owner(facts: FactSet, entry: Lateness, subject: Subject) -> Value | None:
@@ -243,4 +242,12 @@ def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
     return found
 
 
-FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "timeline", "steps", "data_pipeline")),)
+FAMILIES = (
+    Family(
+        "cluster",
+        KINDS,
+        measure,
+        uses=(STEPS, EXCHANGES, COURSE),
+        after=("parallelism", "timeline", "steps", "data_pipeline"),
+    ),
+)

@@ -28,8 +28,8 @@ KINDS = (
     kind("host.kernel_speed_ratio", "number", "host", "the same kernels take this many times as long on all its ranks",
          formula="lowest kernel_speed_ratio of its ranks", needs="kernels"),
     kind("host.late_cause", "text", "host",
-         "compute, data, host, loop, or idle where no table tells data from host: what most of its ranks are late from, "
-         "where others wait for them", needs=_NEEDS),
+         "compute, data, host, loop, or idle where no table tells data from host: what most of its ranks are late "
+         "from, where others wait for them", needs=_NEEDS),
     kind("host.late_rank_share", "ratio", "host", "share of its ranks that others wait for because of that",
          formula="ranks late half as long as the host's median and longer", needs=_NEEDS),
     kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
