@@ -31,6 +31,10 @@ KINDS = (
     kind("rank.data_wait_excess_us", "us", "rank", "wait for data above that of its peers", formula=_AGAINST,
          needs=_NEEDS),
     kind("rank.data_wait_excess_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.data_wait_most_us", "us", "rank",
+         "the most that a step of it can wait for data, whatever its device idles: the rest is the loop's own code",
+         formula="lowest of Preparing, the loop's wait in dataset.csv and idle time under the loader's host events, "
+                 "and time in GetNext", needs="steps|trace|batches"),
     kind("rank.launch_gap_us", "us", "rank", "idle between kernels with no communication running, per step",
          needs=_NEEDS),
     kind("rank.launch_lateness_us", "us", "rank", "the same above that of its peers: its host launches late",
@@ -45,8 +49,8 @@ KINDS = (
          formula="the lesser of own work above the peers' and their exposed communication above its own", needs=_NEEDS),
     kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
-         "compute, data, host, idle where no table tells data from host, unknown, or none on a rank nobody waits for: "
-         "what it has more of than its peers",
+         "what it has more of than its peers: compute, data, host, idle where no table tells data from host, loop "
+         "where it idles before its step and the files refute a wait for data, unknown, or none where nobody waits",
          needs=_NEEDS),
     kind("rank.late_owner", "text", "rank",
          "what its host did, other than loading data, while its device idles longer than its peers'",
@@ -123,20 +127,25 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.launch_gap_us", subject, float(np.nanmedian(balance.host[row])), *sources, samples=n)
         if balance.data_known:
             yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
+        course = run.each(COURSE).get(rank)
+        fetching = 0.0 if course is None else float(course.fetching_us.mean())
+        most = _most_for_data(facts, subject, fetching)
+        yield from fact("rank.data_wait_most_us", subject, most, *sources, samples=n)
         entry = late.get(rank)
         if entry is None:
             continue
         cause = balance.told_as(entry.cause)
+        if cause == "data" and most is not None and most < COVERS * entry.parts["data"]:
+            cause = "loop"
         yield from _facts_of(entry, cause, subject, step_us, sources, n)
-        if entry.late_us > 0 and cause in ("data", "host", "idle"):
+        if entry.late_us > 0 and cause in ("data", "host", "idle", "loop"):
             yield from fact("rank.late_owner", subject, _owner(facts, entry, subject), *sources)
         yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
             yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
         if entry.late_us > 0:
             yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
-        if entry.late_us > 0 and cause == "data" and (course := run.each(COURSE).get(rank)) is not None:
-            fetching = float(course.fetching_us.mean())
+        if entry.late_us > 0 and cause == "data":
             yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)
         if rank in idling:
             yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
@@ -187,6 +196,20 @@ def _facts_of(
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
 
 
+def _most_for_data(facts: FactSet, subject: Subject, fetching_us: float) -> float | None:
+    """The most that a rank can wait for data, microseconds a step; None where no file bounds it.
+
+    The loop fetches its batch within the step that the profiler marks, so a wait for data lies between the step's begin
+    on the host and its first kernel, which is Preparing, and within the time that the loader or the iterator recorded.
+    Where the host runs ahead, Preparing is longer than a step and bounds nothing that is shorter."""
+    names = ["step.preparing_us", "timeline.loader_idle_us"]
+    if facts.value("data.mode", subject) == "iterator":  # a device that takes batches from its queue waits by itself
+        names.append("data.wait_us")
+    told = {name: facts.number(name, subject) for name in names}
+    bounds = [us for name, us in told.items() if us is not None and (us > 0 or name != "step.preparing_us")]
+    return min(bounds) + fetching_us if bounds else None
+
+
 def _owner(facts: FactSet, entry: Lateness, subject: Subject) -> Value | None:
     """The host event behind a rank's late starts, as its timeline tells; None where it tells none, or the loader's."""
     over = COVERS * max(entry.parts.get(part, 0.0) for part in ("data", "host"))
@@ -219,4 +242,12 @@ def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:
     return found
 
 
-FAMILIES = (Family("cluster", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "timeline")),)
+FAMILIES = (
+    Family(
+        "cluster",
+        KINDS,
+        measure,
+        uses=(STEPS, EXCHANGES, COURSE),
+        after=("parallelism", "timeline", "steps", "data_pipeline"),
+    ),
+)

@@ -28,8 +28,8 @@ KINDS = (
     kind("host.kernel_speed_ratio", "number", "host", "the same kernels take this many times as long on all its ranks",
          formula="lowest kernel_speed_ratio of its ranks", needs="kernels"),
     kind("host.late_cause", "text", "host",
-         "compute, data, host, or idle where no table tells data from host: what most of its ranks are late from, "
-         "where others wait for them", needs=_NEEDS),
+         "compute, data, host, loop, or idle where no table tells data from host: what most of its ranks are late "
+         "from, where others wait for them", needs=_NEEDS),
     kind("host.late_rank_share", "ratio", "host", "share of its ranks that others wait for because of that",
          formula="ranks late half as long as the host's median and longer", needs=_NEEDS),
     kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
@@ -57,11 +57,10 @@ KINDS = (
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Hosts whose ranks have slower kernels or are late from one cause; a first stage that waits for data."""
-    del facts
     layout, late, balance = partition(run), latenesses(run), accounts(run)
     yield from _speeds(run, layout)
     if balance is not None:
-        yield from _late_hosts(run, late, layout, balance)
+        yield from _late_hosts(run, facts, late, layout, balance)
         yield from _starved_first_stage(run, late, layout, balance.step_us)
 
 
@@ -84,7 +83,9 @@ def _speeds(run: Run, layout: Partition) -> Iterator[Fact]:
             yield from fact("host.slow_rank_share", subject, sum(s > 1 for s in known) / len(known), samples=len(known))
 
 
-def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, balance: Accounts) -> Iterator[Fact]:
+def _late_hosts(
+    run: Run, facts: FactSet, late: dict[int, Lateness], layout: Partition, balance: Accounts
+) -> Iterator[Fact]:
     """Hosts of several ranks that are late from one cause: the host is at fault, and its ranks gain jointly."""
     found: dict[str, tuple[str, float]] = {}
     members = {host: ranks for host, ranks in _by_host(layout, late).items() if len(ranks) > 1}
@@ -105,7 +106,9 @@ def _late_hosts(run: Run, late: dict[int, Lateness], layout: Partition, balance:
         steadiness = float(np.median([late[r].steadiness for r in ranks]))
         gain, _ = joint_gain(run, slow, replayed=host in worst)
         subject, n = Subject("host", host, tuple(ranks)), len(ranks)
-        yield from fact("host.late_cause", subject, balance.told_as(cause), samples=n)
+        told = {facts.value("rank.late_cause", Subject("rank", str(entry.rank), (entry.rank,))) for entry in slow}
+        cause = "loop" if told == {"loop"} else balance.told_as(cause)
+        yield from fact("host.late_cause", subject, cause, samples=n)
         yield from fact("host.rank_count", subject, n)
         yield from fact("host.late_rank_share", subject, len(slow) / n, samples=n)
         yield from fact(
@@ -133,4 +136,4 @@ def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition,
     yield from fact("pipeline.first_saving_us", RUN, gain, samples=len(first))
 
 
-FAMILIES = (Family("slow_hosts", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)
+FAMILIES = (Family("slow_hosts", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "cluster")),)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
 from advisor.facts.cluster.lateness import Lateness
-from advisor.facts.cluster.ranks import _owner
+from advisor.facts.cluster.ranks import _most_for_data, _owner
 from advisor.model import Fact, Subject
 
 RANK = Subject("rank", "0", (0,))
@@ -32,3 +34,23 @@ def test_the_owner_explains_most_of_the_time_and_loads_no_data(
     for part in ("data", "host"):
         late = Lateness(0, {part: 10_000.0}, 10_000.0, -10_000.0, 1.0, None)
         assert _owner(facts, late, RANK) == told
+
+
+_US = st.none() | st.floats(1.0, 1e6)
+
+
+@given(preparing=_US, waited=_US, loading=_US, fetching=st.floats(0.0, 1e5))
+def test_no_wait_for_data_exceeds_what_any_file_records(
+    preparing: float | None, waited: float | None, loading: float | None, fetching: float
+) -> None:
+    """Idle time before a step is blamed on the data only as far as Preparing, dataset.csv and the timeline allow."""
+    told = {"step.preparing_us": preparing, "data.wait_us": waited, "timeline.loader_idle_us": loading}
+    facts = FactSet()
+    facts.add(Fact("data.mode", RANK, "iterator", (), 1))
+    for name, value in told.items():
+        if value is not None:
+            facts.add(Fact(name, RANK, value, (), 1))
+    known = [value for value in told.values() if value is not None]
+    most = _most_for_data(facts, RANK, fetching)
+    assert (most is None) == (not known)
+    assert most is None or all(most <= value + fetching for value in known)
