@@ -29,6 +29,8 @@ ABSENT = frozenset(("", "n/a", "na", "-", "--", "none", "null"))
 """Cells, in lower case, that say that nothing was measured."""
 _SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us", "stage_us"))
 """Columns the profiler itself computes as a difference, so that a negative value is no defect."""
+_REMAINDER = 1e-6
+"""What may be left below nothing where a writer subtracts sums of fractions that are equal: none of its own digits."""
 _INSTANTS = ("start_us", "end_us")
 """Columns of instants: counted from 1970 they have a digit more than any duration."""
 _MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations", "share")
@@ -264,6 +266,8 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
             value = to_float(cell)
             if value is None:
                 continue
+            if measure and -_REMAINDER < value < 0:
+                value = 0.0
             if measure and value < 0:
                 raise Unusable("negative")
             if measure and value * scale > _largest(column):

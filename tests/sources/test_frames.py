@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -59,3 +62,15 @@ def test_instants_since_1970_are_no_damage() -> None:
     )
     assert frame["start_us"].tolist() == [1718098235000000.0] and frame["total_us"].isna().all()
     assert len(told) == 1
+
+
+@given(st.lists(st.floats(0.001, 1e7), min_size=2, max_size=8), st.randoms())
+def test_what_a_subtraction_leaves_below_nothing_is_nothing(parts: list[float], random: random.Random) -> None:
+    """A step that idles for no time at all keeps its row, in whichever order the profiler summed its parts."""
+    shuffled = random.sample(parts, len(parts))
+    left = min(sum(parts) - sum(shuffled), sum(shuffled) - sum(parts)) if sum(parts) < 1e8 else -1e-9
+    notes: list[str] = []
+    data = {"step": ["5", "6"], "free_us": [str(left), "-0.5"]}
+    frame = build_frame(TABLES["steps"], data, None, lambda file, problem, *_: notes.append(problem), "steps.csv")
+    assert frame["free_us"][0] == 0.0 and np.isnan(frame["free_us"][1])
+    assert len(notes) == 1 and notes[0].startswith("1 of 2")

@@ -33,9 +33,9 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
         return
     preparing = frame["preparing_us"].to_numpy(float, na_value=np.nan)
     far = preparing > section("contradiction")["ahead_factor"] * time
-    if "free_us" in frame:  # torch_npu's wait before a step stands in the row before it
-        free = np.nan_to_num(frame["free_us"].to_numpy(float, na_value=np.nan))
-        far[1:] &= preparing[1:] > (1 + section("contradiction")["sum_share"]) * (free[:-1] + time[1:])
+    # a host that runs ahead began no step before the first: it leads by what was recorded since, at most
+    ahead = np.cumsum(np.nan_to_num(time))[:-1] + (0.0 if far[:1].any() else np.nan_to_num(preparing[:1]).sum())
+    far[1:] &= preparing[1:] > (1 + section("contradiction")["sum_share"]) * ahead
     wrong = int(far[1:].sum())  # before the first one a graph may be compiled
     if len(far) == 1 and far[0] and not _is_marked_so_long(rank, float(preparing[0])):
         wrong = 1

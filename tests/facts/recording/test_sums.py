@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.facts.recording.sums import tell_overlap, tell_sums
 from advisor.model import Source
@@ -82,3 +84,13 @@ def test_a_long_wait_stands_in_the_row_before_it(free, told):
     frame = pd.DataFrame({"computing_us": [11e3] * 3, "free_us": free, "preparing_us": [0.1e3, 0.1e3, 307.6e3]})
     time = np.array(free) + 11.5e3
     assert len(noted("pytorch", frame, time)) == told
+
+
+@given(st.lists(st.floats(1e3, 1e6), min_size=2, max_size=20), st.floats(0.0, 1.0), st.floats(0, 1e6))
+def test_a_host_leads_by_what_was_recorded_since_its_first_step(lengths, part, first):
+    """Where stages of a pipeline run ahead of their devices, Preparing grows beyond any step: their rows are intact."""
+    time = np.array(lengths)
+    first = min(first, 10 * time[0])
+    preparing = np.concatenate(([first], first + part * np.cumsum(time)[:-1]))
+    frame = pd.DataFrame({"computing_us": time, "preparing_us": preparing, "free_us": np.zeros(len(time))})
+    assert noted("mindspore", frame, time) == []
