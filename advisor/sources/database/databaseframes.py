@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.database.dbfile import Database
+from advisor.sources.database.dbfile import Database, text_behind
 from advisor.sources.frames import build_frame
 from advisor.sources.reference import Note, TableRef
 from advisor.tables import TABLES
@@ -40,4 +40,4 @@ def lacks(database: Database, table: str, columns: Sequence[str], note: Note) ->
 def texts(database: Database, ids: Sequence[Any]) -> list[Any]:
     """The texts behind numbers into STRING_IDS; what is a text already stays."""
     strings = database.strings()
-    return [strings.get(key, key if isinstance(key, str) else None) for key in ids]
+    return [text_behind(strings, key) for key in ids]

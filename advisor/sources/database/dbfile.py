@@ -169,6 +169,14 @@ class Database:
         return dict(self.rows(f"SELECT id, name FROM {self.name(table)}"))
 
 
+def text_behind(known: Mapping[Any, str], cell: Any) -> str | None:
+    """The text behind a number into STRING_IDS, which a rewritten database may hold as digits; any other text stands
+    for itself."""
+    if not isinstance(cell, str):
+        return known.get(cell)
+    return known.get(int(cell), cell) if cell.isascii() and cell.isdigit() and len(cell) < 20 else cell
+
+
 def read_texts(connection: sqlite3.Connection, table: str) -> dict[Any, str]:
     """Texts by id of this table, those written over left out."""
     rows: Iterable[tuple[Any, str]]

@@ -22,7 +22,7 @@ from advisor.sources.coded import Coded
 from advisor.sources.connection import connect
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
-from advisor.sources.database.dbfile import distinct_steps, read_texts, step_query
+from advisor.sources.database.dbfile import distinct_steps, read_texts, step_query, text_behind
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described, tasks_behind
@@ -77,7 +77,7 @@ class Texts(dict[Any, str]):
         """The texts behind ids; a text stands for itself."""
         known: dict[Any, str] = {}
         for value in dict.fromkeys(values):
-            found = value if value is None or isinstance(value, str) else self.get(value)
+            found = text_behind(self, value)
             if found is None and value is not None:
                 self.lost += values.count(value)
             known[value] = _text(found)

@@ -223,7 +223,7 @@ def _clock(connection: sqlite3.Connection) -> tuple[Ints, np.ndarray]:
     if not {"timestampNs", "freq"} <= columns_of(connection, "AICORE_FREQ"):
         return np.zeros(0, np.int64), np.zeros(0)
     rows = connection.execute(
-        "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY timestampNs"
+        "SELECT CAST(timestampNs AS INTEGER), CAST(freq AS REAL) FROM AICORE_FREQ ORDER BY 1"
     ).fetchall()
-    usable = [(t, f) for t, f in rows if is_time(t) and isinstance(f, (int, float)) and f < LARGEST]
+    usable = [(t, f) for t, f in rows if is_time(t) and f is not None and 0 < f < LARGEST]
     return np.array([t for t, _ in usable], np.int64), np.array([f for _, f in usable], np.float64)

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.sources.database.databases import read_host_api
 from advisor.sources.database.databasesteps import steps_from_tasks
-from advisor.sources.database.dbfile import open_database
+from advisor.sources.database.dbfile import open_database, text_behind
 from advisor.sources.database.kernel_database import _steps, database_blocks
 from advisor.sources.discover import load_profile
 from advisor.sources.reference import TableRef
@@ -277,3 +277,9 @@ def test_calls_of_the_host_without_times_are_told(tmp_path: Path, end: int | Non
     notes: list[str] = []
     read_host_api(TableRef("host_api", (path,), "db.host_api"), None, lambda _, text, *__: notes.append(text))
     assert any("no call in CANN_API" in note for note in notes) is told
+
+
+def test_an_id_that_stands_as_digits_leads_to_its_text():
+    """A database that was written anew by another tool may hold numbers as texts: "8" is no operator type."""
+    known = {8: "MatMul", 9: "Add"}
+    assert [text_behind(known, cell) for cell in (8, "8", "Mul", "10", None)] == ["MatMul", "MatMul", "Mul", "10", None]
