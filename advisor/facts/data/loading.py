@@ -27,6 +27,8 @@ CLOCK_TOLERANCE = limit("clocks", "tolerance")
 counter and is wrong by the ratio of clocks (26 on a 2.6 GHz host); twofold disagreement is no rounding."""
 CLOCK_MINIMUM_US = limit("clocks", "minimum_us")
 """The iterator file has millisecond steps: below this sum it cannot judge another clock."""
+MOST_THREADS = limit("clocks", "most_threads")
+"""No operation has more of them at work at once."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
     times = read_batches(rank)
     stages = _stage_totals(rank)
     waits, wait_total = _waits_of(rank, stages)
-    scale = _clock_scale(rank, times, wait_total)
+    scale = _clock_scale(rank, times, wait_total, max((total for _, total in stages.values()), default=0.0))
     _tell_missing(rank, times, stages, waits)
     interval = _sampling_interval(rank)
     skip = 0
@@ -138,13 +140,18 @@ def _waits_of(rank: Rank, stages: Mapping[str, tuple[float, float]]) -> tuple[fl
     return count, min(total, inner)
 
 
-def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> float:
+def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float, longest: float) -> float:
+    """By how much the clock of dataset.csv is off. A clock is off for all of its rows: where the `longest` stage would
+    then last longer than any number of threads has time for, only some of them are."""
     if times is None or times.mode != "iterator" or not wait_total or times.total_wait_us < CLOCK_MINIMUM_US:
         return 1.0
     ratio = (times.total_wait_us + 500.0 * times.batches) / wait_total
     if 1.0 / CLOCK_TOLERANCE <= ratio <= CLOCK_TOLERANCE:
         return 1.0
-    file = rank.relative(rank.tables[stages_table(rank)].paths[0])
+    file, table = rank.relative(rank.tables[stages_table(rank)].paths[0]), stages_table(rank)
+    if times.wall_us and ratio * longest > MOST_THREADS * times.wall_us:
+        rank.note(file, "contradicts itself: its waits disagree with the iterator's, its other times do not", (table,))
+        return 1.0
     rank.note(file, f"its clock disagrees with the iterator's by a factor of {1 / ratio:.3g}; times were rescaled")
     return ratio
 
