@@ -8,6 +8,7 @@ whole forward pass before the first of them and none between them.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,37 +20,59 @@ from advisor.facts.device.course import COURSE, Chain
 from advisor.knowledge.measuring import limit
 
 
-def reduced_again(run: Run) -> int | None:
-    """How often most ranks reduce all gradients for one update, 1 where once; None where nothing tells."""
+@dataclass(frozen=True)
+class Again:
+    """Reductions of all gradients in a step."""
+
+    times: int
+    """How often for one update of the weights; once is enough."""
+    early_us: float | None = None
+    """What all rounds but the last of each update expose on the rank that hides most, microseconds a step: what one
+    round less in the others gives; the last one stays. None where nothing tells it of single collectives."""
+
+
+def reduced_again(run: Run) -> Again | None:
+    """How often most ranks reduce all gradients for one update; None where nothing tells."""
     layout = partition(run)
     courses = run.each(COURSE)
     found: Counter[int] = Counter()
+    early: dict[int, list[float]] = {}
     for rank, ex in run.each(EXCHANGES).items():
         chain = courses[rank].chain if rank in courses else None
         if chain is None or ex.scale > 1 or chain.step not in ex.steps:
             continue
         sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
         sums &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
-        if (times := repetitions(*_course_of(chain, ex, sums))) is not None:
+        computed, sizes, names = _course_of(chain, ex, sums)
+        if (times := repetitions(computed, sizes)) is not None:
             # what each update of the weights needs is reduced for it: networks trained in turn, several updates a step
-            found[max(times // max(courses[rank].updates, 1), 1)] += 1
-    return max(found, key=lambda times: (found[times], -times), default=None)
+            updates = max(courses[rank].updates, 1)
+            again = max(times // updates, 1)
+            found[again] += 1
+            exposed = courses[rank].exposed_in((chain.step,))
+            shares = [exposed.get(name) for name in names]
+            if exposed and None not in shares:
+                rounds = np.array(shares, float)[: len(shares) // times * times].reshape(times, -1).sum(axis=1)
+                early.setdefault(again, []).append(float(np.delete(rounds, np.s_[again - 1 :: again]).sum()))
+    times = max(found, key=lambda times: (found[times], -times), default=None)
+    return None if times is None else Again(times, min(early.get(times, ()), default=None))
 
 
-def _course_of(chain: Chain, ex: Exchanges, chosen: np.ndarray) -> tuple[Floats, Floats]:
-    """(computed before it, size) of the chosen operations in order of their start, microseconds and bytes."""
+def _course_of(chain: Chain, ex: Exchanges, chosen: np.ndarray) -> tuple[Floats, Floats, list[str]]:
+    """(computed before it, size, name) of the chosen operations in order of their start, microseconds and bytes."""
     sizes = {
         ex.names[name].rpartition("/")[2]: size
         for name, size in zip(ex.name[chosen].tolist(), ex.size_bytes[chosen].tolist(), strict=True)
     }
-    computed, before, moved = 0.0, [], []
+    computed, before, moved, names = 0.0, [], [], []
     for name, busy in zip(chain.name, chain.busy.tolist(), strict=True):
         if not name:
             computed += busy
         elif name in sizes:
             before.append(computed)
             moved.append(sizes[name])
-    return np.array(before), np.array(moved)
+            names.append(name)
+    return np.array(before), np.array(moved), names
 
 
 def repetitions(computed_us: Floats, size_bytes: Floats) -> int | None:

@@ -186,6 +186,9 @@ KINDS = (
     kind("allreduce.repeats", "count", "run", "times a step reduces all gradients; once is enough",
          formula="repetitions of one sequence of sizes, a forward and a backward pass before each",
          needs="collectives kernels"),
+    kind("allreduce.early_exposed_us", "us", "run",
+         "what all these repetitions but the last expose on the rank that hides most, per step",
+         needs="collectives kernels"),
     kind("allreduce.size_bytes", "bytes", "run", "what one of them moves, mean", needs="transports"),
     kind("allreduce.exposed_us", "us", "run", "their transfer that nothing hides on the rank that hides most, per step",
          needs=_NEEDS),
@@ -217,7 +220,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     src, n = found.sources, found.samples
     yield from fact("allreduce.count", RUN, found.count, *src, samples=n)
     yield from fact("allreduce.transfer_us", RUN, found.transfer_us, *src, samples=n)
-    yield from fact("allreduce.repeats", RUN, reduced_again(run), *src, samples=n)
+    again = reduced_again(run)
+    if again is not None:
+        yield from fact("allreduce.repeats", RUN, again.times, *src, samples=n)
+        yield from fact("allreduce.early_exposed_us", RUN, again.early_us, *src, samples=n)
     if found.size and found.count:
         yield from fact("allreduce.size_bytes", RUN, found.size / found.count, *src, samples=n)
     yield from fact("allreduce.latency_us", RUN, found.latency_us, *src, samples=n)
@@ -233,7 +239,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     backward = BACKWARD_SHARE * float(np.median(computing))
     yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
-    last = backward / (facts.number("pipeline.micro_batches", RUN) or 1.0)
+    last = backward / (facts.number("pipeline.micro_batches", RUN) or _micro_batches(run))
     split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0)
     if weights:
         yield from fact("allreduce.proposed_split", RUN, split.indices, *src)
@@ -241,6 +247,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     saving = max(found.exposed_us - split.exposed_us, 0.0)
     yield from fact("allreduce.saving_us", RUN, saving, *src, samples=n)
     yield from fact("allreduce.saving_share", RUN, saving / step_us, *src, samples=n)
+
+
+def _micro_batches(run: Run) -> float:
+    """Forward passes for one update: gradients are whole in the last backward pass only. 1 where no names tell."""
+    told = [course.passes / max(course.updates, 1) for course in run.each(COURSE).values() if course.passes]
+    return max(float(np.median(told)), 1.0) if told else 1.0
 
 
 FAMILIES = (Family("allreduce", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "stages")),)

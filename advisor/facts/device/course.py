@@ -12,7 +12,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
 from advisor.facts.base import Reduction
-from advisor.facts.device.forward import communicator, gradients, in_forward, updates
+from advisor.facts.device.forward import communicator, gradients, in_forward, rounds
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange
@@ -99,6 +99,8 @@ class Course:
     """Time in kernels that compute and communicate in one, part of computing: waiting for the others is inside."""
     in_forward: dict[str, float] = field(default_factory=dict)
     """Communicator -> the part of its reductions that forward passes start, where kernels tell."""
+    passes: int = 0
+    """Forward passes of the chain's step; 0 where no names tell."""
     updates: int = 0
     """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
 
@@ -201,7 +203,7 @@ def reduce_course(rank: Rank) -> Course | None:
         columns[6],
         # names tell it where rows are missing, too
         in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
-        updates(kernels, gradient, by_step[middle][~communication[by_step[middle]]]) if whole else 0,
+        *(rounds(kernels, gradient, by_step[middle][~communication[by_step[middle]]]) if whole else (0, 0)),
     )  # fmt: skip
 
 

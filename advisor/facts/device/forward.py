@@ -65,11 +65,13 @@ def in_forward(kernels: Kernels, gradient: Mask, work: Ints, talks: Ints) -> dic
     return {group: float(np.mean(inside)) for group, inside in found.items() if len(inside) >= FEWEST}
 
 
-def updates(kernels: Kernels, gradient: Mask, work: Ints) -> int:
-    """How often the optimizer runs, a forward pass between each two of its runs; 0 where no kernel's name tells."""
+def rounds(kernels: Kernels, gradient: Mask, work: Ints) -> tuple[int, int]:
+    """(forward passes, runs of the optimizer with a forward pass between each two); 0 where no kernel's name tells."""
     by_type = np.array([is_update(s.type) for s in kernels.signatures], bool)
     at, passes = work[by_type[kernels.signature[work]]], _passes(kernels, gradient[work], work)
-    return 0 if passes is None or not len(at) else len(np.unique(np.searchsorted(passes[0], kernels.start[at])))
+    if passes is None:
+        return 0, 0
+    return len(passes[0]), len(np.unique(np.searchsorted(passes[0], kernels.start[at])))
 
 
 def _passes(kernels: Kernels, gradient: Mask, work: Ints) -> tuple[Ints, Ints] | None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.device.forward import gradients, in_forward, updates
+from advisor.facts.device.forward import gradients, in_forward, rounds
 from advisor.sources.streams.kernels import Kernels, Signature
 
 TYPES = ("MatMulV2", "SwiGluGrad", "ApplyAdamW", "hcom_allReduce_")
@@ -55,9 +55,9 @@ def test_names_without_gradients_tell_nothing():
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(2, 6))
-def test_updates_are_counted_with_a_forward_pass_between(rounds, batches, layers):
+def test_updates_are_counted_with_a_forward_pass_between(times, batches, layers):
     """However many kernels one update has, and however many micro-batches it sums."""
     batch = "mm" * layers + "mgmr" * layers
-    kernels = kernels_of((batch * batches + "aamaa") * rounds)
+    kernels = kernels_of((batch * batches + "aamaa") * times)
     work = np.flatnonzero(kernels.name != 3)
-    assert updates(kernels, gradients(kernels, work), work) == rounds
+    assert rounds(kernels, gradients(kernels, work), work)[1] == times
