@@ -128,6 +128,7 @@ def older(
     data_queue: int,
     step_ms: float = 90.0,
     getnext_ms: float | None = None,
+    push_ms: int = 1,
 ) -> None:
     """Older MindSpore with data sinking: step trace, both queues with these fills, optionally GetNext's time."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +146,8 @@ def older(
     every = int(step_ms)
     (folder / "device_queue_profiling_0.txt").write_text(
         "".join(
-            f"0 1 {b} 1 {b * every}\n0 2 {b} 2 {b * every}\n0 0 {b} 1 {b * every}\n1 16 {b} {host_queue} {b * every}\n"
+            f"0 1 {b} {push_ms} {b * every}\n0 2 {b} {push_ms + 1} {b * every}\n"
+            f"0 0 {b} 1 {b * every}\n1 16 {b} {host_queue} {b * every}\n"
             for b in range(1, 31)
         )
     )
@@ -272,7 +274,7 @@ CASES |= {
         f, [MATMUL] * 10, gap_us=6000.0, host=[("Compiler::CompileGraph::kernel_graph_7", 0.4, 0.5)]
     ),
     "data-processing-bottleneck": lambda f: older(f, gap_ms=60, host_queue=0, data_queue=0),
-    "data-sending-bottleneck": lambda f: older(f, gap_ms=60, host_queue=12, data_queue=0),
+    "data-sending-bottleneck": lambda f: older(f, gap_ms=60, host_queue=12, data_queue=0, push_ms=58),
     "getnext-slow": lambda f: older(f, gap_ms=60, host_queue=12, data_queue=8, getnext_ms=50.0),
     "step-jitter": lambda f: iterator(
         f, ([1] * 9 + [300]) * 20, ([30] * 9 + [330]) * 20, ([8] * 9 + [0]) * 20

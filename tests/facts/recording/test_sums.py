@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.recording.sums import tell_overlap, tell_sums
-from advisor.model import Source
 
 
 def noted(framework, frame, time_us, marks=()):
@@ -20,7 +19,7 @@ def noted(framework, frame, time_us, marks=()):
         framework=framework, has=lambda table: table == "trace" and bool(marks),
         once=lambda key, make: SimpleNamespace(steps=marks), note=lambda *entry: notes.append(entry), relative=str,
         tables={"steps": SimpleNamespace(paths=("step_trace_time.csv",))},
-        source=lambda table, *columns: Source(table, columns),
+        headings=lambda table, *columns: columns,
     )  # fmt: skip
     tell_sums(rank, frame, time_us)
     if "overlapped_us" in frame:
@@ -61,7 +60,7 @@ def test_steps_compute_no_longer_than_all_kernels_take(computing, told):
     notes = []
     rank = SimpleNamespace(
         framework="mindspore", has=lambda table: True, read=lambda *_: statistic, relative=lambda path: path.name,
-        note=lambda *entry: notes.append(entry), source=lambda table, *columns: Source(table, columns),
+        note=lambda *entry: notes.append(entry), headings=lambda table, *columns: columns,
         tables={name: SimpleNamespace(paths=(Path(name),)) for name in ("steps", "operator_types")},
     )  # fmt: skip
     tell_sums(rank, steps, np.array([computing + 100.0] * 2))
