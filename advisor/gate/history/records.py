@@ -102,7 +102,7 @@ def _facts_to_json(facts: FactSet) -> dict[str, dict[str, list[Any]]]:
 def _entry(fact: Fact, compared: bool) -> list[Any]:
     if not compared:
         return [fact.value, fact.samples]
-    return [fact.value, fact.samples, sorted({PurePosixPath(source.file).name for source in fact.sources})]
+    return [fact.value, fact.samples, [*dict.fromkeys(PurePosixPath(source.file).name for source in fact.sources)]]
 
 
 def _is_number(value: object) -> bool:

@@ -18,14 +18,17 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Way:
-    """How a value was measured: the fact, and the names of the files without rank, time or slice ("" where unknown)."""
+    """How a value was measured: the fact, and the files without rank, time or slice ("" where unknown): what it is read
+    from before what it is corrected by."""
 
     fact: str
     files: str = ""
 
     def fits(self, other: Way) -> bool:
-        """Whether values may be held against each other; a baseline of an older advisor does not know its files."""
-        return self.fact == other.fact and (not self.files or not other.files or self.files == other.files)
+        """Whether values may be held against each other: they are read from the same file. A baseline of an older
+        advisor does not know it."""
+        mine, theirs = (way.files.partition(", ")[0] for way in (self, other))
+        return self.fact == other.fact and (not mine or not theirs or mine == theirs)
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,8 @@ def _reading(sample: Sample, fact: str, lower_is_better: bool) -> tuple[float, W
     if not numbers:
         return None
     value, chosen = (max if lower_is_better else min)(numbers, key=lambda item: item[0])
-    names = {_DIGITS.sub("#", PurePosixPath(source.file).name) for source in chosen.sources if source.file}
-    return value, Way(fact, ", ".join(sorted(names)))
+    names = dict.fromkeys(_DIGITS.sub("#", PurePosixPath(source.file).name) for source in chosen.sources if source.file)
+    return value, Way(fact, ", ".join(names))
 
 
 def value_of(sample: Sample, name: str, lower_is_better: bool = True) -> float | None:
