@@ -117,7 +117,7 @@ def next_collection(report: Report) -> Text:
 
 
 def _to_be_written(report: Report) -> tuple[str, ...]:
-    """Kinds of evidence that the settings of this profile asked for: another collection with them brings nothing new."""
+    """Kinds of evidence that the settings of this profile asked for: the same settings bring nothing new."""
     told = {fact.name.removeprefix("collection."): fact.value for fact in report.facts if fact.subject == COLLECTION}
     level = str(told.get("level", ""))[-1:]
     on = {"schedule": told.get("has_schedule"), "data_process": told.get("data_process")}

@@ -18,7 +18,7 @@ class RemedySpec:
     title: Text
     action: Text
     parameter: Mapping[str, str] = field(default_factory=dict)
-    """framework, layout of its older versions, or "any" -> what it calls the setting that takes `current` and `proposed`"""
+    """framework, layout of its older versions, or "any" -> its name of the setting for `current` and `proposed`"""
     effort: str = ""
     brings_evidence: bool = False
     risk: Text | None = None

@@ -29,9 +29,9 @@ class Branch:
 
 
 def branches(report: Report) -> list[Branch]:
-    """Findings as trees in the report's order, behind the one that leads it, mere remarks last; each finding stands in exactly one place,
-    whatever they claim of each other (a cycle is cut at its first member, what is chained deeper than `DEEPEST` stands
-    side by side)."""
+    """Findings as trees in the report's order, behind the one that leads it, mere remarks last; each finding stands in
+    exactly one place, whatever they claim of each other (a cycle is cut at its first member, what is chained deeper
+    than `DEEPEST` stands side by side)."""
     by_id = {finding.id: finding for finding in report.findings}
     cause_of = _causes([(f.id, f.role.value, f.because, f.explains) for f in report.findings])
     below: dict[str, list[Finding]] = {}
