@@ -183,7 +183,7 @@ def test_what_nothing_is_gained_by_is_not_severe():
 
 
 def test_a_suspicion_larger_than_the_cause_is_named_beside_it():
-    """A rank that costs half the step, seen in one step only, is not left out of the headline for a cause of a tenth."""
+    """A rank that costs half the step, if only in one, is not left out of the headline for a cause of a tenth."""
     first, second = finding(1, 110.0, Direction.SCHEDULING), finding(2, 500.0, Direction.SCHEDULING)
     second = replace(second, severity=Severity.LOW, role=Role.CONTRIBUTING, subject=Subject("rank", "7", (7,)))
     said = summarise([first, second], [], facts(0.3, 0.2, 0.5)).headline.en
