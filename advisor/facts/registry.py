@@ -14,7 +14,7 @@ MODULES = (
     "collection.profiler",
     "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.timeline", "device.idle_places",
-    "host.dispatch", "device.memory", "operators.compilation", "collectives.parallelism", "collectives.communication",
+    "host.dispatch", "device.memory", "operators.compilation", "collectives.parallelism", "data.common_waits", "collectives.communication",
     "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.segments",
     "cluster.slow_steps", "cluster.links", "cluster.stages", "collectives.allreduce", "collection.environment",
     "collectives.transfers", "operators.cores", "operators.access",
