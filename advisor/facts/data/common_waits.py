@@ -13,8 +13,8 @@ _FIRST = 0
 KINDS = (
     kind("timeline.loader_common_us", "us", "run",
          "time per step in which nothing ran while the loop waited for the loader, on every rank that loads",
-         formula="lowest of timeline.loader_idle_us over the ranks of the first pipeline stage; absent where one of them "
-                 "has no timeline", needs="trace"),
+         formula="lowest of timeline.loader_idle_us over the ranks of the first pipeline stage; absent where one of "
+                 "them has no timeline", needs="trace"),
 )  # fmt: skip
 
 

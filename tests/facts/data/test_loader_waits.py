@@ -39,7 +39,7 @@ def test_one_ranks_loader_costs_all_of_them(tmp_path):
 
 def _promised(folder):
     report = advise([folder], load_rules(), Options(jobs=1))
-    return report, {f.verdict: f for f in report.findings if f.role == "root_cause" and f.saving is not None}
+    return {f.verdict: f for f in report.findings if f.role == "root_cause" and f.saving is not None}
 
 
 @pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
@@ -49,7 +49,7 @@ def test_all_ranks_starve_and_one_of_them_longer(tmp_path, framework):
     usual, slow = simulate(replace(storage, faults=())).step_us, simulate(storage).step_us
     both = simulate(replace(storage, faults=(*storage.faults, Fault("slow_data", 1, 0.9))))
     write_profile(both, tmp_path, trace=True)
-    report, told = _promised(tmp_path)
+    told = _promised(tmp_path)
     common, longer = told["data-processing-bottleneck"], told["data-starved-rank"]
     assert longer.subject.id == "1"
     assert longer.saving.us_per_step == pytest.approx(both.step_us - slow, rel=0.15)
@@ -68,7 +68,7 @@ def test_later_stages_load_nothing(tmp_path, monkeypatch):
         physics._Course, "partial", lambda self: [[(1.0, waits.get(r, 0.0), 0.0) for r in range(4)]] * 8
     )
     write_profile(simulate(scenario), tmp_path, trace=True)
-    _, told = _promised(tmp_path)
+    told = _promised(tmp_path)
     assert told["data-processing-bottleneck"].saving.us_per_step == pytest.approx(waits[0], rel=0.1)
     assert told["data-starved-rank"].subject.id == "1"
     assert told["data-starved-rank"].saving.us_per_step == pytest.approx(waits[1] - waits[0], rel=0.2)
