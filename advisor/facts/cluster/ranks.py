@@ -136,7 +136,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry is None:
             continue
         if entry.across and entry.cause != "compute" and rank in alike and not gains[alike[rank]][0] > 0:
-            # whether a rank of another stage waits for one that idles, the replay alone tells: its turn may not have come
+            # of one that idles the replay alone tells whether other stages wait for it: its turn may not have come
             entry = replace(entry, own_us=0.0)
         cause = balance.told_as(entry.cause)
         if cause == "data" and most is not None and most < COVERS * entry.parts["data"]:
