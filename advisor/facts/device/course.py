@@ -103,6 +103,8 @@ class Course:
     """Forward passes of the chain's step; 0 where no names tell."""
     updates: int = 0
     """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
+    trains: Mask = field(default_factory=lambda: np.zeros(0, bool))
+    """Per step: whether a kernel of it has the name of a gradient or of an update."""
 
     @property
     def span_us(self) -> Floats:
@@ -188,6 +190,7 @@ def reduce_course(rank: Rank) -> Course | None:
     middle = order[len(order) // 2]
     computing = np.flatnonzero(placed & ~communication)
     gradient = gradients(kernels, computing)
+    trains = np.array([bool(gradient[inside].any()) for inside in by_step.values()], bool)
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
     chain = None
     if whole and not fused.any():
@@ -204,6 +207,7 @@ def reduce_course(rank: Rank) -> Course | None:
         # names tell it where rows are missing, too
         in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
         *(rounds(kernels, gradient, by_step[middle][~communication[by_step[middle]]]) if whole else (0, 0)),
+        trains,
     )  # fmt: skip
 
 
