@@ -259,7 +259,7 @@ class _Course:
                             for extra in ("allGather", "alltoAll"):
                                 last = joint(extra, group, self.groups[group], s.activation_mb * 6e6, "tp", (last,))
                             depends = (last,)
-                if not forward and micro == s.micro_batches - 1:
+                if not forward and (s.reduced_each_pass or micro == s.micro_batches - 1):
                     assert last is not None
                     gradients.append(last)
                     self.reduce_gradients(stage, tensor, gradients, layer, count, joint)

@@ -75,6 +75,9 @@ class Scenario:
     """The host waits for the device at the end of each step (prints the loss); else it runs ahead."""
     warm_up: bool = False
     """The first recorded step compiles and opens connections."""
+    reduced_each_pass: bool = False
+    """Gradients are reduced behind every micro-batch's backward pass, not behind the last one's only (no_sync is
+    missing)."""
     in_flight: int | None = None
     """Micro-batches that the first stage takes in before it waits for a gradient; None: as many as stages."""
     virtual: int = 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges
 from advisor.facts.collectives.parallelism import partition
@@ -29,6 +29,8 @@ class Again:
     early_us: float | None = None
     """What all rounds but the last of each update expose on the rank that hides most, microseconds a step: what one
     round less in the others gives; the last one stays. None where nothing tells it of single collectives."""
+    queued_bytes: tuple[float, ...] = ()
+    """The sizes of one round, where rounds wait for those before them: what the last one exposes is then theirs too."""
 
 
 def reduced_again(run: Run) -> Again | None:
@@ -37,57 +39,82 @@ def reduced_again(run: Run) -> Again | None:
     courses = run.each(COURSE)
     found: Counter[int] = Counter()
     early: dict[int, list[float]] = {}
+    queued: dict[int, tuple[float, ...]] = {}
     for rank, ex in run.each(EXCHANGES).items():
         chain = courses[rank].chain if rank in courses else None
         if chain is None or ex.scale > 1 or chain.step not in ex.steps:
             continue
         sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
         sums &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
-        computed, sizes, names = _course_of(chain, ex, sums)
-        if (times := repetitions(computed, sizes)) is not None:
-            # what each update of the weights needs is reduced for it: networks trained in turn, several updates a step
-            updates = max(courses[rank].updates, 1)
-            again = max(times // updates, 1)
+        course = _course_of(chain, ex, sums)
+        if (times := repetitions(course.computed_us, course.size_bytes)) is None:
+            continue
+        # what each update of the weights needs is reduced for it: networks trained in turn, several updates a step
+        updates = max(courses[rank].updates, 1)
+        if times == 1 and (length := queued_round(course.start_us, course.size_bytes, courses[rank].forward_us)):
+            again = max(courses[rank].passes // updates, 1)
+            queued.setdefault(again, tuple(course.size_bytes[_whole(course.size_bytes)][:length].tolist()))
             found[again] += 1
-            exposed = courses[rank].exposed_in((chain.step,))
-            shares = [exposed.get(name) for name in names]
-            if exposed and None not in shares:
-                rounds = np.array(shares, float)[: len(shares) // times * times].reshape(times, -1).sum(axis=1)
-                early.setdefault(again, []).append(float(np.delete(rounds, np.s_[again - 1 :: again]).sum()))
+            continue
+        again = max(times // updates, 1)
+        found[again] += 1
+        exposed = courses[rank].exposed_in((chain.step,))
+        shares = [exposed.get(name) for name in course.names]
+        if exposed and None not in shares:
+            rounds = np.array(shares, float)[: len(shares) // times * times].reshape(times, -1).sum(axis=1)
+            early.setdefault(again, []).append(float(np.delete(rounds, np.s_[again - 1 :: again]).sum()))
     times = max(found, key=lambda times: (found[times], -times), default=None)
-    return None if times is None else Again(times, min(early.get(times, ()), default=None))
+    return None if times is None else Again(times, min(early.get(times, ()), default=None), queued.get(times, ()))
 
 
-def _course_of(chain: Chain, ex: Exchanges, chosen: np.ndarray) -> tuple[Floats, Floats, list[str]]:
-    """(computed before it, size, name) of the chosen operations in order of their start, microseconds and bytes."""
+@dataclass(frozen=True)
+class _Reductions:
+    """Some operations of one step, in order of their start."""
+
+    computed_us: Floats
+    """What the step has computed before each of them."""
+    start_us: Floats
+    """From the origin of the chain."""
+    size_bytes: Floats
+    names: tuple[str, ...]
+
+
+def _course_of(chain: Chain, ex: Exchanges, chosen: Mask) -> _Reductions:
+    """The chosen operations in the course of the step."""
     sizes = {
         ex.names[name].rpartition("/")[2]: size
         for name, size in zip(ex.name[chosen].tolist(), ex.size_bytes[chosen].tolist(), strict=True)
     }
-    computed, before, moved, names = 0.0, [], [], []
-    for name, busy in zip(chain.name, chain.busy.tolist(), strict=True):
-        if not name:
-            computed += busy
-        elif name in sizes:
-            before.append(computed)
-            moved.append(sizes[name])
-            names.append(name)
-    return np.array(before), np.array(moved), names
+    at = np.array([i for i, name in enumerate(chain.name) if name in sizes], np.int64)
+    computed = np.cumsum([0.0 if name else busy for name, busy in zip(chain.name, chain.busy.tolist(), strict=True)])
+    names = tuple(chain.name[i] for i in at)
+    return _Reductions(computed[at], chain.start[at], np.array([sizes[name] for name in names]), names)
+
+
+def _whole(size_bytes: Floats) -> Mask:
+    """Which reductions are gradients: what is small against the largest is a loss or a norm."""
+    large: Mask = size_bytes >= limit("accumulation", "gradient_share") * size_bytes.max()
+    return large
+
+
+def _recurs(size_bytes: Floats, length: int) -> bool:
+    """Whether the sizes are one sequence of this length again and again."""
+    same = limit("accumulation", "same_share")
+    return not len(size_bytes) % length and np.allclose(size_bytes[length:], size_bytes[:-length], rtol=same)
 
 
 def repetitions(computed_us: Floats, size_bytes: Floats) -> int | None:
     """How often these reductions of one step reduce the same gradients; None where sizes are not told.
 
-    `computed_us` is what the step has computed before each of them. What is small against the largest is a loss or a
-    norm and no gradient of its own.
+    `computed_us` is what the step has computed before each of them.
     """
     if not len(size_bytes) or not np.isfinite(size_bytes).all():
         return None
-    whole = size_bytes >= limit("accumulation", "gradient_share") * size_bytes.max()
+    whole = _whole(size_bytes)
     computed, size = computed_us[whole], size_bytes[whole]
     count = len(size)
     for length in range(1, count // 2 + 1):
-        if count % length or not np.allclose(size[length:], size[:-length], rtol=limit("accumulation", "same_share")):
+        if not _recurs(size, length):
             continue
         last = computed[length - 1 :: length]
         apart = np.diff(last)
@@ -96,3 +123,17 @@ def repetitions(computed_us: Floats, size_bytes: Floats) -> int | None:
         if regular and last[0] <= limit("accumulation", "lead_factor") * usual:
             return count // length
     return 1
+
+
+def queued_round(start_us: Floats, size_bytes: Floats, forward_us: Floats) -> int:
+    """How many reductions are one round of all gradients, where every pass of the step has one: the sequence of sizes
+    recurs as often as there are forward passes, and the first round starts between the first of these and the last. 0
+    where they are not so; gradients that are accumulated are reduced behind the last forward pass.
+    """
+    whole = _whole(size_bytes)
+    start, size = start_us[whole], size_bytes[whole]
+    length, rest = divmod(len(size), max(len(forward_us), 1))
+    if len(forward_us) < 2 or not length or rest or not _recurs(size, length):
+        return 0
+    between = (start[:length] >= forward_us[0, 1]) & (start[:length] < forward_us[-1, 0])
+    return length if between.all() else 0

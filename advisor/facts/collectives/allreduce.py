@@ -39,14 +39,14 @@ class Split:
 
 
 def exposed_after(
-    indices: Sequence[int], weights: int, backward_us: float, transfer_us: float, latency_us: float
+    indices: Sequence[float], weights: float, backward_us: float, transfer_us: float, latency_us: float
 ) -> float:
     """What outlasts backward when gradients are reduced in these segments, microseconds.
 
     Gradients become ready evenly over backward; a segment starts when its last gradient is ready and the one before
     it has finished, and takes latency + its share of the transfer.
     """
-    end, begin = 0.0, 0
+    end, begin = 0.0, 0.0
     for last in indices:
         end = max(end, backward_us * last / weights) + latency_us + transfer_us * (last - begin) / weights
         begin = last
@@ -187,7 +187,8 @@ KINDS = (
          formula="repetitions of one sequence of sizes, a forward and a backward pass before each",
          needs="collectives kernels"),
     kind("allreduce.early_exposed_us", "us", "run",
-         "what all these repetitions but the last expose on the rank that hides most, per step",
+         "what all these repetitions but the last expose on the rank that hides most, per step; where they queue, what "
+         "is exposed beyond the last one behind its own backward pass",
          needs="collectives kernels"),
     kind("allreduce.size_bytes", "bytes", "run", "what one of them moves, mean", needs="transports"),
     kind("allreduce.exposed_us", "us", "run", "their transfer that nothing hides on the rank that hides most, per step",
@@ -223,7 +224,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     again = reduced_again(run)
     if again is not None:
         yield from fact("allreduce.repeats", RUN, again.times, *src, samples=n)
-        yield from fact("allreduce.early_exposed_us", RUN, again.early_us, *src, samples=n)
+        if not again.queued_bytes:
+            yield from fact("allreduce.early_exposed_us", RUN, again.early_us, *src, samples=n)
     if found.size and found.count:
         yield from fact("allreduce.size_bytes", RUN, found.size / found.count, *src, samples=n)
     yield from fact("allreduce.latency_us", RUN, found.latency_us, *src, samples=n)
@@ -240,6 +242,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     backward = BACKWARD_SHARE * float(np.median(computing))
     yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
     last = backward / (facts.number("pipeline.micro_batches", RUN) or _micro_batches(run))
+    if again is not None and again.queued_bytes:
+        ends = np.cumsum(again.queued_bytes).tolist()
+        left = exposed_after(ends, ends[-1], last, found.transfer_us / again.times, 0.0)
+        yield from fact("allreduce.early_exposed_us", RUN, max(found.exposed_us - left, 0.0), *src, samples=n)
     split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0)
     if weights:
         yield from fact("allreduce.proposed_split", RUN, split.indices, *src)

@@ -186,23 +186,28 @@ def purpose(kind: str, role: str) -> str:
 def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: bool = False) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
-    labels = {_label(name): name for name in pure}
-    result, unnamed, named = Exposure(), False, False
+    result = Exposure()
+    transfer, wait, unnamed, named = result.transfer, 0.0, False, False
+    labels: dict[str, str] | None = None
     for name, alone in exposed.items():
-        label = _label(name)
-        if kind_of(label) in POINT_TO_POINT:
+        known = pure.get(name)
+        if known is None:
+            labels = {_label(name): name for name in pure} if labels is None else labels
+            known = pure.get(labels.get(_label(name), ""))
+        if known is not None:
+            named = True
+            role, shortest, _ = known
+            transfer[role] += min(alone, shortest)
+            wait += max(alone - shortest, 0.0)
+        elif kind_of(_label(name)) in POINT_TO_POINT:
             if ring:
-                result.transfer["context"] += alone
+                transfer["context"] += alone
             else:
                 result.bubble += alone
-        elif label in labels:
-            named = True
-            role, shortest, _ = pure[name if name in pure else labels[label]]
-            result.transfer[role] += min(alone, shortest)
-            result.wait += max(alone - shortest, 0.0)
         else:
             unnamed = True
-            result.transfer["unknown"] += alone
+            transfer["unknown"] += alone
+    result.wait = wait
     result.told = not pure or named or not unnamed
     if total is not None:
         result.bubble = min(result.bubble, total)

@@ -99,12 +99,17 @@ class Course:
     """Time in kernels that compute and communicate in one, part of computing: waiting for the others is inside."""
     in_forward: dict[str, float] = field(default_factory=dict)
     """Communicator -> the part of its reductions that forward passes start, where kernels tell."""
-    passes: int = 0
-    """Forward passes of the chain's step; 0 where no names tell."""
+    forward_us: Floats = field(default_factory=lambda: np.zeros((0, 2)))
+    """Start and end of each forward pass of the chain's step, microseconds from its origin, where names tell."""
     updates: int = 0
     """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
     trains: Mask = field(default_factory=lambda: np.zeros(0, bool))
     """Per step: whether a kernel of it has the name of a gradient or of an update."""
+
+    @property
+    def passes(self) -> int:
+        """Forward passes of the chain's step; 0 where no names tell."""
+        return len(self.forward_us)
 
     @property
     def span_us(self) -> Floats:
@@ -192,12 +197,15 @@ def reduce_course(rank: Rank) -> Course | None:
     gradient = gradients(kernels, computing)
     trains = np.array([bool(gradient[inside].any()) for inside in by_step.values()], bool)
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
-    chain = None
+    chain, forward_us, updates = None, np.zeros((0, 2)), 0
     if whole and not fused.any():
         inside = by_step[middle]
         chain = _chain(kernels, communication, inside, kernels.steps[middle] or "0")
         if chain is not None and fetch[inside].any():
             chain = replace(chain, fetching=_fetching(chain, kernels, inside[fetch[inside]]))
+    if whole:
+        passes, updates = rounds(kernels, gradient, by_step[middle][~communication[by_step[middle]]])
+        forward_us = (passes - (chain.origin_ns if chain is not None else 0)) / 1000
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
         _speeds(kernels, working, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
@@ -206,8 +214,7 @@ def reduce_course(rank: Rank) -> Course | None:
         columns[6],
         # names tell it where rows are missing, too
         in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
-        *(rounds(kernels, gradient, by_step[middle][~communication[by_step[middle]]]) if whole else (0, 0)),
-        trains,
+        forward_us, updates, trains,
     )  # fmt: skip
 
 

@@ -65,13 +65,14 @@ def in_forward(kernels: Kernels, gradient: Mask, work: Ints, talks: Ints) -> dic
     return {group: float(np.mean(inside)) for group, inside in found.items() if len(inside) >= FEWEST}
 
 
-def rounds(kernels: Kernels, gradient: Mask, work: Ints) -> tuple[int, int]:
-    """(forward passes, runs of the optimizer with a forward pass between each two); 0 where no kernel's name tells."""
+def rounds(kernels: Kernels, gradient: Mask, work: Ints) -> tuple[Ints, int]:
+    """(start and end of each forward pass, nanoseconds; runs of the optimizer with a forward pass between each two);
+    none and 0 where no kernel's name tells."""
     by_type = np.array([is_update(s.type) for s in kernels.signatures], bool)
     at, passes = work[by_type[kernels.signature[work]]], _passes(kernels, gradient[work], work)
     if passes is None:
-        return 0, 0
-    return len(passes[0]), len(np.unique(np.searchsorted(passes[0], kernels.start[at])))
+        return np.zeros((0, 2), np.int64), 0
+    return np.stack(passes, axis=1), len(np.unique(np.searchsorted(passes[0], kernels.start[at])))
 
 
 def _passes(kernels: Kernels, gradient: Mask, work: Ints) -> tuple[Ints, Ints] | None:

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import model
@@ -38,13 +40,14 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
     found = model(run)
     if found is None:
         return None
-    first = min(found.begin[rank] + float(chain.start[0]) for rank, chain in found.chains.items())
-    last = max(_end(found, rank, i) for rank, chain in found.chains.items() for i in range(len(chain.name)))
+    clock = Clock(found)
+    first = min(begin[0] for begin in clock.begin.values())
+    last = max(max(end) for end in clock.end.values())
     length = last - first
     if length <= 0:
         return None
-    late = _arrivals(run, found)
-    path = critical_path(found, late)
+    late = _arrivals(run, found, clock)
+    path = critical_path(found, late, clock)
     if path and path[0][1] > first:  # nobody waits for another here: this rank itself had not begun
         path.insert(0, (path[0][0], first, path[0][1], "idle"))
     on_path: dict[int, float] = defaultdict(float)
@@ -59,9 +62,9 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
         home = next((members for members in groups.values() if leading[0] in members), ())
         beside = sorted((rank for rank in home if rank not in leading), key=lambda rank: abs(rank - leading[0]))[:PEERS]
         open_ranks = sorted({*leading, *beside})
-    rows = [{"rank": rank, **_pieces_of(found, rank, first, length, late)} for rank in open_ranks]
+    rows = [{"rank": rank, **_pieces_of(found, rank, first, length, late, clock)} for rank in open_ranks]
     rows += [
-        {"group": kind, "id": name, "ranks": list(members), "busy": _shares(found, members, first, length)}
+        {"group": kind, "id": name, "ranks": list(members), "busy": _shares(found, members, first, length, clock)}
         for (kind, name), members in groups.items()
     ]
     return {
@@ -69,30 +72,43 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
         "duration_us": _round(length),
         "ranks": len(ranks),
         "rows": rows,
-        "links": _links(found, set(open_ranks), first),
+        "links": _links(found, set(open_ranks), first, clock),
         "path": [[rank, _round(a - first), _round(b - first), what] for rank, a, b, what in path],
     }
 
 
-def critical_path(found: Model, late: Mapping[int, float]) -> list[_Piece]:
+class Clock:
+    """When each rank's events begin and end, microseconds on the clock that all ranks share."""
+
+    def __init__(self, found: Model) -> None:
+        self.begin: dict[int, list[float]] = {}
+        self.end: dict[int, list[float]] = {}
+        for rank, chain in found.chains.items():
+            begin = found.begin[rank] + chain.start
+            own = chain.busy + np.where([bool(name) for name in chain.name], 0.0, chain.gap)
+            self.begin[rank], self.end[rank] = begin.tolist(), (begin + own).tolist()
+        self.met = [max(self.begin[rank][event] for rank, event in members.items()) for members in found.members]
+        """When the last of those at hand came to each meeting."""
+
+
+def critical_path(found: Model, late: Mapping[int, float], clock: Clock | None = None) -> list[_Piece]:
     """From the event that ends last back to the start: what each event had to wait for. [rank, from, to, what], with
     what computing, communication, idle or absent (a member without files is awaited), microseconds on the common clock,
     in order of time. `late` is when the last member without files came to a meeting."""
-    rank, event = max(
-        ((r, i) for r, chain in found.chains.items() for i in range(len(chain.name))),
-        key=lambda at: _end(found, *at),
-    )
-    now = _end(found, rank, event)
+    clock = clock or Clock(found)
+    rank = max(clock.end, key=lambda r: max(clock.end[r]))
+    now = max(clock.end[rank])
+    event = clock.end[rank].index(now)
     path: list[_Piece] = []
     for _ in range(sum(len(chain.name) for chain in found.chains.values())):
         chain = found.chains[rank]
-        begin = _start(found, rank, event)
+        begin = clock.begin[rank][event]
         if chain.name[event]:
             number = found.joint[rank][event]
             if number >= 0:
                 members = found.members[number]
-                last = max(members, key=lambda r: (_start(found, r, members[r]), r == rank))
-                begin = min(_start(found, last, members[last]), now)
+                last = max(members, key=lambda r: (clock.begin[r][members[r]], r == rank))
+                begin = min(clock.met[number], now)
                 met = min(max(begin, late.get(number, begin)), now)
                 path.append((rank, met, now, "communication"))
                 if met > begin:
@@ -103,37 +119,28 @@ def critical_path(found: Model, late: Mapping[int, float]) -> list[_Piece]:
         elif now > begin:
             path.append((rank, begin, now, "computing"))
         now = min(begin, now)
-        before = _before(found, rank, event)
+        before = _before(found, rank, event, clock)
         if before < 0:
             break
-        end = min(_end(found, rank, before), now)
+        end = min(clock.end[rank][before], now)
         if now - end > 0:
             path.append((rank, end, now, "idle"))
         event, now = before, end
     return path[::-1]
 
 
-def _before(found: Model, rank: int, event: int) -> int:
+def _before(found: Model, rank: int, event: int, clock: Clock) -> int:
     """The event of the same rank that let this one start: the computation before it, or the collective it awaited."""
     chain = found.chains[rank]
     computed = next((i for i in range(event - 1, -1, -1) if not chain.name[i]), -1)
     awaited = int(chain.after[event])
     if awaited < 0 or awaited >= len(chain.name) or awaited == event:
         return computed
-    return awaited if computed < 0 or _end(found, rank, awaited) >= _end(found, rank, computed) else computed
+    end = clock.end[rank]
+    return awaited if computed < 0 or end[awaited] >= end[computed] else computed
 
 
-def _start(found: Model, rank: int, event: int) -> float:
-    return found.begin[rank] + float(found.chains[rank].start[event])
-
-
-def _end(found: Model, rank: int, event: int) -> float:
-    chain = found.chains[rank]
-    own = float(chain.busy[event]) + (0.0 if chain.name[event] else float(chain.gap[event]))
-    return _start(found, rank, event) + own
-
-
-def _arrivals(run: Run, found: Model) -> dict[int, float]:
+def _arrivals(run: Run, found: Model, clock: Clock) -> dict[int, float]:
     """meeting -> when the last member without files came, common clock: its end less the transfer as far as any member
     tells it. Members at hand that all wait for an absent one show no difference in their times."""
     step = next(iter(found.chains.values())).step
@@ -149,30 +156,31 @@ def _arrivals(run: Run, found: Model) -> dict[int, float]:
         rank, event = next(iter(members.items()))
         transfer = transfers.get(found.chains[rank].name[event])
         if transfer is not None:
-            ends = [_end(found, r, i) for r, i in members.items()]
+            ends = [clock.end[r][i] for r, i in members.items()]
             late[number] = max(late.get(number, min(ends) - transfer), min(ends) - transfer)
     return late
 
 
-def _pieces(found: Model, rank: int, late: Mapping[int, float]) -> dict[str, list[tuple[float, float]]]:
+def _pieces(found: Model, rank: int, late: Mapping[int, float], clock: Clock) -> dict[str, list[tuple[float, float]]]:
     """[from, to] of computing, of waiting for the last to come to a collective, and of its transfer."""
     pieces: dict[str, list[tuple[float, float]]] = {"computing": [], "waiting": [], "communication": []}
     for i, name in enumerate(found.chains[rank].name):
-        begin, end = _start(found, rank, i), _end(found, rank, i)
+        begin, end = clock.begin[rank][i], clock.end[rank][i]
         if not name:
             pieces["computing"].append((begin, end))
             continue
         number = found.joint[rank][i]
-        members = found.members[number] if number >= 0 else {rank: i}
-        met = max(_start(found, r, n) for r, n in members.items())
+        met = clock.met[number] if number >= 0 else begin
         met = min(max(met, late.get(number, met)), end)
         pieces["waiting"].append((begin, max(met, begin)))
         pieces["communication"].append((max(met, begin), end))
     return pieces
 
 
-def _pieces_of(found: Model, rank: int, first: float, length: float, late: Mapping[int, float]) -> dict[str, Any]:
-    pieces = _pieces(found, rank, late)
+def _pieces_of(
+    found: Model, rank: int, first: float, length: float, late: Mapping[int, float], clock: Clock
+) -> dict[str, Any]:
+    pieces = _pieces(found, rank, late, clock)
     return {name: _coarse(spans, first, length) for name, spans in pieces.items()}
 
 
@@ -214,23 +222,23 @@ def _grouped(names: dict[int, tuple[str, str]]) -> dict[tuple[str, str], tuple[i
     return {name: tuple(members) for name, members in list(found.items())[:GROUPS_DRAWN]}
 
 
-def _shares(found: Model, members: tuple[int, ...], first: float, length: float) -> list[int]:
+def _shares(found: Model, members: tuple[int, ...], first: float, length: float, clock: Clock) -> list[int]:
     """Percent of the members that compute, column by column."""
     width = length / BINS
     sums = [0.0] * BINS
     for rank in members:
-        for begin, end in _pieces(found, rank, {})["computing"]:
+        for begin, end in _pieces(found, rank, {}, clock)["computing"]:
             at, stop = (begin - first) / width, (end - first) / width
             for column in range(max(int(at), 0), min(int(stop) + 1, BINS)):
                 sums[column] += max(min(stop, column + 1) - max(at, column), 0.0)
     return [round(100 * min(value / len(members), 1.0)) for value in sums]
 
 
-def _links(found: Model, drawn: set[int], first: float) -> list[dict[str, Any]]:
+def _links(found: Model, drawn: set[int], first: float, clock: Clock) -> list[dict[str, Any]]:
     """The collectives that cost most waiting among the ranks drawn: who came first and last, and when."""
     links: list[dict[str, Any]] = []
     for number, members in enumerate(found.members):
-        here = {rank: _start(found, rank, i) for rank, i in members.items() if rank in drawn}
+        here = {rank: clock.begin[rank][i] for rank, i in members.items() if rank in drawn}
         if len(here) < 2:
             continue
         early, late = min(here, key=lambda r: (here[r], r)), max(here, key=lambda r: (here[r], r))

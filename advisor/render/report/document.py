@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from advisor.basics.jsonout import shield_json
 from advisor.exchange import report_to_json
 from advisor.model import Report
@@ -28,5 +30,6 @@ def render_json(report: Report, lang: str = "en", *, facts: str = "compared", **
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
-def _dump(value: Any, indent: int | None = None) -> str:
-    return shield_json(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent))
+def _dump(value: Any, indent: int = -1) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return shield_json(text if indent < 0 else msgspec.json.format(text, indent=indent))  # json's own takes ten times
