@@ -8,7 +8,7 @@ from functools import partial, reduce
 
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
-from advisor.facts.account.spending import spend, step_time
+from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.savings import is_certain, leading, unowned_part
 from advisor.knowledge.words import both, words
@@ -154,9 +154,9 @@ def _without_owner(finding: Finding, loss: Loss, facts: FactSet) -> float:
     usual speed."""
     if finding.at_stake is not None and finding.at_stake.share is not None:
         return min(finding.at_stake.share, loss.share)
-    spent, step_us = spend(facts), step_time(facts)
-    needed = spent["transfer"] / step_us if spent and step_us and loss.direction == "communication" else 0.0
-    return max(loss.share - needed, 0.0)
+    names = [f"communication.exposed_{name}_share" for name in ("needed", "transfer")]
+    told = (facts.number(name, RUN) for name in names if loss.direction == "communication")
+    return max(loss.share - next((share for share in told if share is not None), 0.0), 0.0)
 
 
 def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) -> Text:

@@ -25,16 +25,17 @@ _PARTS = {
     "bubble": ("what the pipeline's schedule itself makes a rank wait, per step",
                "pipeline.bubble_minimum_share × step.time_us, no more than there is of exposed communication and idle"),
     "transfer": ("data moving at the links' own bandwidth with nothing to hide it, per step",
-                 "communication.exposed_needed_share × step.time_us, else communication.exposed_transfer_share, no "
-                 "more than the exposed communication left"),
+                 "(communication.exposed_needed_share, else communication.exposed_transfer_share, + "
+                 "pipeline.handover_needed_share) × step.time_us, no more than the exposed communication left"),
     "slow_transfer": ("exposed transfer that lasts longer than its bytes need at the links' own bandwidth, per step",
-                      "communication.exposed_transfer_share × step.time_us − transfer, of the exposed left"),
+                      "(communication.exposed_transfer_share − communication.exposed_needed_share) × step.time_us, "
+                      "of the exposed left"),
     "absent_wait": ("waiting in collectives for ranks that were not profiled, per step",
                     "communication.absent_wait_us, no more than the exposed communication left"),
     "late_wait": ("waiting in collectives for late ranks at hand that nothing hides, per step",
                   "communication.exposed_wait_share × step.time_us without absent_wait, of the exposed left"),
     "stage_wait": ("waiting for other stages beyond the schedule's bubble, per step",
-                   "exposed − exposed without bubble − bubble, of the exposed communication left"),
+                   "exposed − exposed without bubble − bubble − pipeline.handover_needed_share, of the exposed left"),
     "communication": ("exposed communication of which no table tells whether it transfers or waits, per step",
                       "the exposed communication left"),
     "idle": ("time in which the device runs nothing, per step", "step.idle_share × step.time_us, without bubble"),
@@ -77,10 +78,12 @@ def spend(facts: FactSet) -> dict[str, float] | None:
     take("absent_wait", (facts.number("communication.absent_wait_us", RUN) or 0.0) / row_us * step_us)
     moving = _share(facts, "communication.exposed_transfer_share") * step_us
     needed = facts.number("communication.exposed_needed_share", RUN)
-    take("transfer", moving if needed is None else min(needed * step_us, moving))
-    take("slow_transfer", moving - parts["transfer"])
+    inside = moving if needed is None else min(needed * step_us, moving)
+    handed = min(_share(facts, "pipeline.handover_needed_share") * step_us, max(between - parts["bubble"], 0.0))
+    take("transfer", inside + handed)
+    take("slow_transfer", moving - inside)
     take("late_wait", _share(facts, "communication.exposed_wait_share") * step_us - parts["absent_wait"])
-    take("stage_wait", between - parts["bubble"])
+    take("stage_wait", between - parts["bubble"] - handed)
     parts["communication"], parts["idle"] = exposed, idle - standing
     return {**parts, "unexplained": max(step_us - sum(parts.values()), 0.0)}
 

@@ -14,6 +14,7 @@ from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.replay import Change, corrections, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
+from advisor.facts.collectives.inherent import link_rates
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import in_flight, pipeline_us
 from advisor.facts.device.course import COURSE
@@ -137,14 +138,18 @@ def most_in_flight(run: Run) -> int | None:
     return max(told, default=None)
 
 
-def hop_us(run: Run) -> float:
-    """What one transfer between stages takes, microseconds: median transit of sends and exchanges."""
-    times = []
+def hops_us(run: Run) -> tuple[float, float]:
+    """(what one transfer between stages takes, what its bytes need of it at the speed that the links reach),
+    microseconds: medians of sends and exchanges."""
+    times, least, rates = [], [], link_rates(run)
     for ex in run.each(EXCHANGES).values():
         moving = np.isin(ex.kinds(), ("send", "batchsendrecv")) & (ex.transit_us > 0)
         if moving.any():
             times.append(float(np.median(ex.transit_us[moving])))
-    return float(np.median(times)) if times else 0.0
+            speed = np.array([rates.get(name, np.nan) for name in ex.transport])[moving] if ex.transport else np.nan
+            needed = np.fmin(ex.size_bytes[moving] / speed * 1e6, ex.transit_us[moving])
+            least.append(float(np.median(needed)))
+    return (float(np.median(times)), float(np.median(least))) if times else (0.0, 0.0)
 
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
@@ -195,6 +200,10 @@ KINDS = (
          formula="(p−1) ÷ m of what the stages do besides waiting for each other, no more than (p−1) ÷ (m+p−1); "
                  "p stages, m micro-batches",
          needs="collectives"),
+    kind("pipeline.handover_needed_share", "ratio", "run", "what the activations and their gradients need on their way "
+         "through the stages, at the speed that the links reach, share of the step",
+         formula="2 (m+p−1) × median of size ÷ bandwidth of large messages, no more than its transit",
+         needs="transports"),
     kind("pipeline.in_flight", "count", "run", "micro-batches that the first stage has handed on and not got back, at "
          "most; one forward, one backward has as many as stages (S31)",
          formula="largest number of sends begun − receives ended of a rank in the first stage", needs="kernels"),
@@ -218,7 +227,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     n = min(len(t.steps) for t in times.values())
     split = partition(run)
     micro, p = micro_batches(run), split.pipeline or len(found)
-    hops = 2 * (micro + p - 1) * hop_us(run) / step if micro else 0.0
+    hops, needed = (2 * (micro + p - 1) * us / step if micro else 0.0 for us in hops_us(run))
     mean = float(np.mean([s.work for s in found]))
     if mean <= 0 or step <= 0:
         return  # columns of zeros: nothing was measured
@@ -229,6 +238,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     bubbles = [s.bubble for s in found if s.bubble is not None]
     least = _unavoidable(p, micro, bubbles, step) if micro and not split.apart else None
     yield from fact("pipeline.bubble_minimum_share", RUN, least, *sources)
+    if needed and not split.apart:
+        yield from fact("pipeline.handover_needed_share", RUN, needed, *sources)
     if bubbles:
         yield from fact("pipeline.bubble_share", RUN, float(np.mean(bubbles)) / step, *sources, samples=n)
     if micro and len(bubbles) == len(found) == p:

@@ -17,6 +17,7 @@ from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Subject
+from advisor.sources.folders import natural
 from advisor.sources.topology import joined
 
 CAME_LAST = limit("peers", "came_last")
@@ -115,7 +116,7 @@ def measure_arrivals(together: Sequence[Joint], step_us: float | None, samples: 
         others = joint.wait_us.sum(axis=1) / (len(joint.ranks) - 1)
         for step, column, us in zip(joint.steps, np.argmin(joint.elapsed_us, axis=1), others, strict=True):
             awaited[joint.ranks[int(column)]][step] += float(us) * joint.scale
-    steps = list(dict.fromkeys(step for joint in together for step in joint.steps))
+    steps = sorted({step for joint in together for step in joint.steps}, key=natural)
     told = steps[1:] if len(steps) > 2 else steps
     longest = [max(awaited, key=lambda rank: awaited[rank].get(step, 0.0)) for step in told if awaited]
     for rank, waits in sorted(awaited.items()):

@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from advisor.sources.frames import ABSENT
+
 LOOKED_AT = 20_000
 """Rows of a table that are looked at: the first ones, for a large table takes long."""
 _WHOLE_NUMBERS: dict[str, frozenset[str]] = {
@@ -17,6 +19,17 @@ _WHOLE_NUMBERS: dict[str, frozenset[str]] = {
     "cann_api": frozenset({"name", "type", "connectionid", "startns", "endns"}),
 }  # fmt: skip
 """Columns of numbers that lead to other tables, texts among them, and the times of which no reader tells."""
+_NUMBERS: dict[str, frozenset[str]] = {
+    "commanalyzertime": frozenset({
+        "start_timestamp", "elapse_time", "transit_time", "wait_time", "synchronization_time", "idle_time"
+    }),
+    "commanalyzerbandwidth": frozenset({
+        "transit_size", "transit_time", "large_packet_ratio", "package_size", "count", "total_duration"
+    }),
+    "commanalyzermatrix": frozenset({"transit_size", "transit_time"}),
+}  # fmt: skip
+"""Columns of numbers in which a word for nothing is damage: a database has NULL for what was not measured. Other words
+are told on reading."""
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -30,6 +43,8 @@ def odd_rows(query: Query, tables: Mapping[str, Mapping[str, str]]) -> Iterator[
                 yield f"{gone} rows of its table {shown} were deleted after they were written"
             for column, count in _no_numbers(query, table, columns).items():
                 yield f"{count} rows of its table {shown} hold no whole number in {column}"
+            for column, count in _words(query, table, columns).items():
+                yield f"{count} rows of its table {shown} hold a word for nothing in {column}"
         except sqlite3.DatabaseError:
             continue  # told on reading
 
@@ -50,14 +65,27 @@ def _deleted(query: Query, table: str, columns: Mapping[str, str]) -> int:
 
 def _no_numbers(query: Query, table: str, columns: Mapping[str, str]) -> dict[str, int]:
     """Column -> in how many rows it holds something else than the whole number that every version writes there."""
-    wanted = _WHOLE_NUMBERS.get(table.strip('"').lower(), frozenset())
+    return _counted(query, table, columns, _WHOLE_NUMBERS, "typeof({}) <> 'integer'")
+
+
+def _words(query: Query, table: str, columns: Mapping[str, str]) -> dict[str, int]:
+    """Column -> in how many rows it holds a word for nothing."""
+    words = ", ".join(f"'{word}'" for word in sorted(ABSENT))
+    return _counted(query, table, columns, _NUMBERS, f"typeof({{0}}) = 'text' AND lower({{0}}) IN ({words})")
+
+
+def _counted(
+    query: Query, table: str, columns: Mapping[str, str], of: Mapping[str, frozenset[str]], odd: str
+) -> dict[str, int]:
+    """Column -> rows among the first ones whose cell is odd."""
+    wanted = of.get(table.strip('"').lower(), frozenset())
     present = [written for name, written in columns.items() if name in wanted]
     if not present:
         return {}
     names = [f'"{name}"' for name in present]
-    sums = ", ".join(f"sum(typeof({name}) <> 'integer')" for name in names)
-    odd = " OR ".join(f"typeof({name}) <> 'integer'" for name in names)  # mostly none: nothing is left to add up
-    (found,) = query(f"SELECT {sums} FROM (SELECT {', '.join(names)} FROM {table} LIMIT {LOOKED_AT}) WHERE {odd}")
+    sums = ", ".join(f"sum({odd.format(name)})" for name in names)
+    some = " OR ".join(f"({odd.format(name)})" for name in names)  # mostly none: nothing is left to add up
+    (found,) = query(f"SELECT {sums} FROM (SELECT {', '.join(names)} FROM {table} LIMIT {LOOKED_AT}) WHERE {some}")
     return {name: count for name, count in zip(present, found, strict=True) if count}
 
 

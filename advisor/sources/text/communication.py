@@ -1,12 +1,13 @@
 """communication.json and communication_matrix.json as profilers write them, decoded once into typed columns.
 
-A file that is not entirely as expected (cut, texts for numbers, unknown shapes) is left to `jsonfiles`, which looks at
-each value and says what is wrong; both give the same columns.
+A file that is not entirely as expected (cut, texts for numbers, unknown shapes, keys twice) is left to `jsonfiles`,
+which looks at each value and says what is wrong; both give the same columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
@@ -18,10 +19,13 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.sources.frames import to_step
+from advisor.sources.text.jsontext import LOOKED_THROUGH
 from advisor.sources.text.textfiles import LARGEST, require_file
 
 TOTAL = "Total Op Info"
 T = TypeVar("T")
+Steps = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""step -> p2p or collective -> operation -> what is told of it."""
 _Number = float | None
 
 
@@ -121,6 +125,8 @@ def _listed(
         steps = decoder.decode(content.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    if len(content) < LOOKED_THROUGH and _bears_more(content, steps):
+        return None
     listed = Listed(filled=bool(steps))
     for step, sections in steps.items():
         for section, operations in sections.items():
@@ -130,6 +136,28 @@ def _listed(
             listed.keys += operations.keys()
             listed.contents += operations.values()
     return listed
+
+
+def _bears_more(content: bytes, steps: Steps) -> bool:
+    """Whether the file holds more objects, lists or members than were decoded: of a key that stands twice the first is
+    lost. What is not decoded at all makes more of them as well."""
+    sections = [section for named in steps.values() for section in named.values()]
+    operations = [operation for section in sections for operation in section.values()]
+    timed = [each for each in operations if isinstance(each, Operation)]
+    times = [each.times for each in timed if each.times is not None]
+    bands = [band for each in timed for band in each.bands.values()]
+    links = [link for each in operations if isinstance(each, dict) for link in each.values()]
+    objects = 1 + len(steps) + len(sections) + len(operations) + len(links) + len(times) + len(timed) + 2 * len(bands)
+    members: Counter[str] = Counter()
+    for kind, found in ((Times, times), (Band, bands), (Link, links)):
+        for each in msgspec.structs.fields(kind) if found else ():
+            members[each.encode_name] += len(found) - [*map(attrgetter(each.name), found)].count(None)
+    lists = sum(len(band.packets) for band in bands)
+    return (
+        content.count(b"{") != objects
+        or content.count(b"[") != lists
+        or any(content.count(f'"{name}"'.encode()) != count for name, count in members.items())
+    )
 
 
 def transports_of(operations: Sequence[Operation]) -> Transports | None:

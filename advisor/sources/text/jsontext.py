@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,33 +16,41 @@ from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import LARGEST, read_text, require_file, why_unreadable
 
 _DEEPEST = 200
-_LOOKED_THROUGH = 1 << 22
-"""Characters of a document whose keys are looked at once more: larger ones are lists of measurements."""
+LOOKED_THROUGH = 1 << 22
+"""Characters of a document whose keys are looked at one by one: larger ones are lists of measurements."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _CLOSER = {"{": "}", "[": "]"}
 
 
-def decode(text: str) -> Any:
+Pairs = list[tuple[str, Any]]
+
+
+def decode(text: str, build: Callable[[Pairs], Any] | None = None) -> Any:
     """json.loads, but integers of thousands of digits, which nothing measures, are infinite instead of an error."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=build)
     except json.JSONDecodeError:
         raise
     except ValueError:
-        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf)
+        return json.loads(
+            text, object_pairs_hook=build, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf
+        )
 
 
-def _keys_twice(text: str) -> list[str]:
-    """Keys that one object of a document bears more than once: readers disagree on which of them counts."""
-    found: list[str] = []
+def _decode_once(text: str) -> tuple[Any, list[str]]:
+    """The document without the members that one object bears more than once with different values, and their names:
+    readers disagree on which of them counts, so that none of them is known."""
+    left_out: list[str] = []
 
-    def look(pairs: list[tuple[str, Any]]) -> None:
-        if len({key for key, _ in pairs}) < len(pairs):
-            keys = [key for key, _ in pairs]
-            found.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+    def build(pairs: Pairs) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            for key in dict.fromkeys(key for key, value in pairs if found[key] != value):
+                left_out.append(key)
+                del found[key]
+        return found
 
-    json.loads(text, object_pairs_hook=look, parse_int=float)
-    return found
+    return decode(text, build), left_out
 
 
 def load_json(path: Path, note: Note, *, whole: bool = False) -> Any:
@@ -60,9 +69,9 @@ def load_json(path: Path, note: Note, *, whole: bool = False) -> Any:
         note(file, "is empty")
         return None
     try:
-        data = decode(text)
-        if len(text) < _LOOKED_THROUGH and (again := _keys_twice(text)):
-            note(file, f"has the key {again[0][:40]!r} twice in one object; the last one was used")
+        data, again = _decode_once(text) if len(text) < LOOKED_THROUGH else (decode(text), [])
+        if again:
+            note(file, f"has the key {again[0][:40]!r} twice in one object, with different values; it was left out")
         if data is None:
             note(file, "holds nothing but null")
         return data

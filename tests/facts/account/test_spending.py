@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from clusters import facts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from advisor.facts.account.spending import LOST, UNAVOIDABLE, USEFUL, measure, s
 from advisor.facts.base import FactSet, Run
 from advisor.model import RUN, Fact
 from advisor.sources.base import Profile
+from benchmarks.simulator import Scenario
 
 STEP = 1000.0
 
@@ -53,6 +55,19 @@ def test_half_a_step_of_exposed_communication_is_told_part_by_part():
     assert told == pytest.approx(
         {"transfer": 100, "absent_wait": 300, "late_wait": 50, "communication": 50, "idle": 200}
     )
+
+
+def test_what_stages_and_sharded_operators_must_exchange_is_not_lost(tmp_path):
+    """A healthy pipeline of sharded stages passes large activations on: their bytes, and those between its operators,
+    at the links' speed are nobody's loss."""
+    healthy = Scenario(
+        data=2, tensor=4, pipeline=4, layers=2, micro_batches=8, kernel_us=400, activation_mb=16, steps=4, seed=3
+    )
+    found, _ = facts_of(healthy, tmp_path)
+    lost, unavoidable, step = (found.number(name, RUN) or 0.0 for name in
+                               ("account.lost_us", "account.unavoidable_us", "step.time_us"))  # fmt: skip
+    assert lost < 0.06 * step
+    assert unavoidable > 0.5 * step
 
 
 def test_rules_see_what_is_lost_before_any_finding_explains_it():

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from clusters import SMALL
 
-from advisor.model import Report
+from advisor.facts.collectives.joints import Joint
+from advisor.facts.collectives.workmates import measure_arrivals
+from advisor.model import Report, Source
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
@@ -42,3 +45,17 @@ def test_collectives_of_one_step_tell_no_length(tmp_path: Path) -> None:
     """Nothing follows the only step: no time of a step is made up, and nobody is accused of a share of it."""
     report = of_collectives(tmp_path, replace(SMALL, steps=1, faults=(Fault("slow_compute", 2, 0.4),)))
     assert report.summary.step_time_us is None and not any(f.rule == "CLUS042" for f in report.findings)
+
+
+@pytest.mark.parametrize("steps", [("9", "10", "11"), ("11", "9", "10"), ("10", "11", "9")])
+def test_the_first_step_is_the_one_of_the_least_number(steps: tuple[str, ...]) -> None:
+    """Files list steps in any order; the first of a recording, which is left out, is told by its name."""
+    late = {"9": [4.0, 1.0], "10": [1.0, 4.0], "11": [1.0, 4.0]}
+    elapsed = np.array([late[step] for step in steps])
+    nothing = np.full(elapsed.shape, np.nan)
+    joint = Joint(
+        "g", "allreduce", (0, 1), (0, 1), True, list(steps), ["a"] * 3, np.zeros(3, np.int64), elapsed, nothing,
+        nothing, np.zeros(elapsed.shape, np.int64), nothing, sources=(Source("communication.json"),),
+    )  # fmt: skip
+    told = {f.subject.id: f.value for f in measure_arrivals([joint], None, 3) if f.name == "rank.awaited_in_steps"}
+    assert told == {"0": 1.0, "1": 0.0}

@@ -52,6 +52,14 @@ def test_links_that_are_no_numbers_are_told(intact: Path, tmp_path: Path) -> Non
     assert any("CANN_API hold no whole number in connectionId" in text for text in found)
 
 
+def test_words_for_nothing_in_columns_of_numbers_are_told(intact: Path, tmp_path: Path) -> None:
+    """A database has NULL for what was not measured: a program wrote None over what the profiler had measured."""
+    create = "CREATE TABLE CommAnalyzerBandwidth (hccl_op_name, transport_type, transit_size, transit_time)"
+    rows = "INSERT INTO CommAnalyzerBandwidth VALUES ('a', 'HCCS', 1.0, 'None'), ('b', 'HCCS', 1.0, NULL)"
+    found = _told(intact, tmp_path, create, rows)
+    assert any("1 rows of its table CommAnalyzerBandwidth hold a word for nothing in transit_time" in t for t in found)
+
+
 def test_links_that_lead_nowhere_are_told(intact: Path, tmp_path: Path) -> None:
     """Calls and tasks have links, and no call leads to a task: what nobody could have recorded."""
     found = _told(intact, tmp_path, "UPDATE CANN_API SET connectionId = 1 << 62")

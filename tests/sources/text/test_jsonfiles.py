@@ -245,10 +245,47 @@ def test_parts_of_an_operation_that_are_no_objects_are_told(notes, part):
     assert "entries that are not" in notes.text
 
 
-@pytest.mark.parametrize(("text", "told"), [('{"a": 1, "b": {"a": 2}}', False), ('{"b": [{"a": 1, "a": 2}]}', True)])
-def test_a_key_twice_in_one_object_is_told(tmp_path, notes, text, told):
-    """Readers disagree on which of them counts: what another program shows of this file is not what is judged."""
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('{"a": 1, "b": {"a": 2}}', {"a": 1, "b": {"a": 2}}),
+        ('{"a": 1, "a": 1.0}', {"a": 1}),
+        ('{"b": [{"a": 1, "a": 2, "c": 3}]}', {"b": [{"c": 3}]}),
+    ],
+)
+def test_a_key_with_two_values_has_none(tmp_path, notes, text, kept):
+    """Readers disagree on which of them counts: neither is known, and the report says so."""
     path = tmp_path / "file.json"
     path.write_text(text)
-    assert load_json(path, notes) == json.loads(text)
-    assert ("has the key 'a' twice in one object" in notes.text) is told
+    assert load_json(path, notes) == kept
+    assert ("has the key 'a' twice in one object" in notes.text) is (kept != json.loads(text))
+
+
+def _members(data, place=()):
+    """The place of every member of a document."""
+    for key, value in data.items() if isinstance(data, dict) else ():
+        yield (*place, key)
+        yield from _members(value, (*place, key))
+
+
+MATRIX = {"step5": {"p2p": {}, "collective": {"hcom_allReduce__586_0_1@17": {"0-1": link(), "1-0": link(4.0)}}}}
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "place"),
+    [(reader, content, place) for reader, content in (("communication", profile()), ("links", MATRIX))
+     for place in _members(content) if place[-1] not in ("p2p", "Bandwidth(GB/s)")],
+)  # fmt: skip
+def test_whatever_stands_twice_in_a_communication_file_is_told(tmp_path, notes, reader, content, place):
+    """What files of communication hold is decoded at once, which keeps the last of two values without a word."""
+    content = json.loads(json.dumps(content))
+    owner = content
+    for key in place[:-1]:
+        owner = owner[key]
+    given = owner[place[-1]]
+    another = [1, 2] if isinstance(given, list) else 4242
+    owner[place[-1] + "#"] = ({} if given else {"1.0": [1, 2]}) if isinstance(given, dict) else another
+    path = tmp_path / "communication.json"
+    path.write_text(json.dumps(content).replace('#"', '"'))
+    read_tables(TableRef("links" if reader == "links" else "collectives", (path,), f"json.{reader}"), None, notes)
+    assert f"has the key {place[-1]!r} twice" in notes.text
