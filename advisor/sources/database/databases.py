@@ -15,12 +15,11 @@ import numpy as np
 from advisor.sources.coded import Coded
 from advisor.sources.database import databasememory  # noqa: F401  (it registers its readers)
 from advisor.sources.database.databaseframes import frame, lacks, texts
-from advisor.sources.database.databasesteps import steps_from_tasks
+from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
 from advisor.sources.database.distinct import at_once, may_repeat
-from advisor.sources.database.operations import read_operations
 from advisor.sources.database.pages import Cells
-from advisor.sources.database.sums import host_sums, operator_sums
+from advisor.sources.database.sums import host_sums, moving_us, operator_sums
 from advisor.sources.frames import numbers, to_step
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
@@ -168,7 +167,7 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
     """CommAnalyzerTime; where it is absent COMMUNICATION_OP and the tasks of its operations."""
     with open_database(reference.paths[0]) as database:
         if not database.has("CommAnalyzerTime"):
-            return read_operations(database, reference, columns, note)
+            return _operations(database, reference, columns, note)
         if lacks(database, "CommAnalyzerTime", ("hccl_op_name",), note):
             return None
         found = _rows(database, "CommAnalyzerTime", _TIMED)
@@ -185,6 +184,32 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
         text = f"{untold} of {len(timed)} operations in CommAnalyzerTime have no usable time"
         note(str(reference.paths[0]), text, ("collectives",))
     return timed
+
+
+def _operations(
+    database: Database, reference: TableRef, columns: Sequence[str] | None, note: Note
+) -> pd.DataFrame | None:
+    """COMMUNICATION_OP: start and length of each collective, and its transfer where its tasks were recorded."""
+    if lacks(database, "COMMUNICATION_OP", ("opName", "startNs", "endNs"), note):
+        return None
+    found = database.select("COMMUNICATION_OP", ["opName", "groupName", "startNs", "endNs", "opId"])
+    count = len(found["opName"])
+    names = [split_operation(str(name or ""))[0] for name in texts(database, found["opName"])]
+    lengths = [(e - s) / 1e3 if isinstance(s, int) and isinstance(e, int) else None
+               for s, e in zip(found["startNs"], found["endNs"], strict=True)]  # fmt: skip
+    data: dict[str, Sequence[Any]] = {
+        "step": steps_of(database, found["startNs"]),
+        "name": names,
+        "group": texts(database, found.get("groupName", [None] * count)),
+        "kind": [kind_of("", name) for name in names],
+        "start_ns": found["startNs"],
+        "elapsed_us": lengths,
+    }
+    if moving := moving_us(database):
+        transfers = [moving.get(operation) for operation in found.get("opId", [None] * count)]
+        data["transit_us"] = [None if us is None or lasts is None else min(us, lasts)
+                              for us, lasts in zip(transfers, lengths, strict=True)]  # fmt: skip
+    return frame("collectives", data, reference, columns, note)
 
 
 @reader("db.transports")
