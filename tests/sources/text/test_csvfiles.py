@@ -53,7 +53,7 @@ def test_times_rounded_by_a_spreadsheet_are_not_taken_for_times(tmp_path, notes)
 
 @pytest.mark.parametrize(("unit", "computing"), [("", 70.0), ("(us)", 70.0), ("(ms)", 70_000.0), (" (s)", 70e6)])
 def test_a_unit_told_where_no_version_tells_one_counts(tmp_path, notes, unit, computing):
-    """step_trace_time.csv names no units; a table exported with (ms) in its headings is not a thousand times shorter."""
+    """step_trace_time.csv names none; a table exported with (ms) in its headings is not a thousand times shorter."""
     heading = ",".join(f"{name}{unit}" for name in ("Computing", "Communication(Not Overlapped)", "Free"))
     frame = read(tmp_path, f"Step,{heading}\n1,70,20,10\n", notes)
     assert frame["computing_us"].tolist() == [computing] and frame["free_us"].tolist() == [computing / 7]
