@@ -9,7 +9,7 @@ from typing import Any
 from advisor.basics.units import show
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.model import RUN, Report, Text
+from advisor.model import COLLECTION, RUN, Report, Text
 from advisor.tables import FILES
 
 
@@ -92,7 +92,11 @@ def next_collection(report: Report) -> Text:
         return both("collect.whole_program" if by_block else "collect.kernel_alone")
     if report.profile.framework == "unknown" and report.profile.layout == "msprof":
         return both("collect.with_framework")
+    written = _to_be_written(report)
     names = next_evidence(report)
+    if names and names[0] in written and (files := _absent(report, written)):
+        return both("collect.absent_files", files=files)
+    names = tuple(name for name in names if name not in written)
     if not names and report.missing_evidence:
         most = max(report.missing_evidence, key=lambda entry: len(entry.rules))
         return both("collect.setting", evidence=most.evidence, setting=most.setting)
@@ -109,7 +113,27 @@ def next_collection(report: Report) -> Text:
         lambda first, second: both("collect.and", first=first, second=second), (kinds[name].meaning for name in names)
     )
     key = "collect.next_one" if len(rules) == 1 else "collect.next_many"
-    return both(key, setting=describe(merged(names)), meanings=meanings, count=len(rules))
+    return both(key, setting=describe(merged(names), report.profile.layout), meanings=meanings, count=len(rules))
+
+
+def _to_be_written(report: Report) -> tuple[str, ...]:
+    """Kinds of evidence that the settings of this profile asked for: the same settings bring nothing new."""
+    told = {fact.name.removeprefix("collection."): fact.value for fact in report.facts if fact.subject == COLLECTION}
+    level = str(told.get("level", ""))[-1:]
+    on = {"schedule": told.get("has_schedule"), "data_process": told.get("data_process")}
+    on |= {"with_stack": told.get("with_stack")}
+
+    def asked(setting: str, value: Any) -> bool:
+        return level.isdigit() and int(level) >= value if setting == "level" else on.get(setting) is True
+
+    kinds = kinds_of_evidence().values()
+    return tuple(k.name for k in kinds if all(asked(setting, value) for setting, value in k.settings.items()))
+
+
+def _absent(report: Report, kinds: tuple[str, ...]) -> str:
+    """Files of these kinds of evidence that are missing, the most wanted first."""
+    files = {FILES.get(table, table) for name in kinds for table in kinds_of_evidence()[name].tables}
+    return ", ".join([entry.evidence for entry in report.missing_evidence if entry.evidence in files][:3])
 
 
 def merged(names: tuple[str, ...]) -> dict[str, Any]:
@@ -123,8 +147,13 @@ def merged(names: tuple[str, ...]) -> dict[str, Any]:
     return settings
 
 
-def describe(settings: dict[str, Any]) -> str:
-    """Settings as they are written: profiler_level=Level1, profile_memory=True."""
+def describe(settings: dict[str, Any], layout: str = "") -> str:
+    """Settings as they are written: profiler_level=Level1, profile_memory=True; for the profiler that writes this
+    layout, where that is an older one."""
+    older = knowledge()["older"]
+    if layout == older["layout"]:
+        asked = [written for key, written in older["settings"].items() if settings.get(key)]
+        return str(older["call"]).format(settings=", ".join(asked))
     words = []
     if "level" in settings:
         words.append(f"profiler_level=ProfilerLevel.Level{settings['level']}")

@@ -18,13 +18,13 @@ class RemedySpec:
     title: Text
     action: Text
     parameter: Mapping[str, str] = field(default_factory=dict)
-    """framework, or "any" -> what it calls the setting that takes `current` and `proposed`"""
+    """framework, layout of its older versions, or "any" -> its name of the setting for `current` and `proposed`"""
     effort: str = ""
     brings_evidence: bool = False
     risk: Text | None = None
     verify: Verify | None = None
     snippet: Mapping[str, str] = field(default_factory=dict)
-    """framework -> code"""
+    """framework, or layout of its older versions -> code"""
     statements: tuple[str, ...] = ()
     path: Path = Path()
     line: int = 1

@@ -12,6 +12,7 @@ from samples import CATALOGUE, PACK, facts, rank, rule
 from advisor.facts.base import FactSet
 from advisor.model import RUN, Fact, Subject
 from advisor.ruleset.files.loader import load_rules
+from advisor.ruleset.language.arithmetic import compare
 from advisor.ruleset.language.expression import parse
 from advisor.ruleset.truth.evaluate import Readiness, Scope, readiness
 from advisor.ruleset.truth.trace import evidence, trace
@@ -185,3 +186,11 @@ def test_loading_names_all_facts_a_rule_mentions() -> None:
     rules = load_rules([PACK], catalogue=CATALOGUE)
     assert {"step.time_us", "step.count", "step.exposed_share"} <= rules.by_id["TEST001"].uses_facts(rules.remedies)
     assert {"stage.compute_us", "rank.peer_group"} <= rules.uses_facts()
+
+
+def test_what_only_rounding_tells_apart_stands_at_its_limit():
+    """A mean of kernels that are all 60 % busy is 60 %, however floating point sums them up."""
+    mean = sum([0.6] * 10) / 10
+    assert mean != 0.6
+    assert [compare(op, mean, 0.6) for op in ("<", "<=", ">", ">=")] == [False, True, False, True]
+    assert compare("<", 0.5999, 0.6) is True

@@ -191,24 +191,24 @@ def _confidence(
 def _remedies(
     rule: Rule, scope: Scope, known: Mapping[str, RemedySpec], facts: FactSet, variables: Variables
 ) -> list[Remedy]:
-    framework = str(facts.value("run.framework", RUN) or "unknown")
+    framework, layout = (str(facts.value(f"run.{name}", RUN) or "unknown") for name in ("framework", "layout"))
     remedies = []
     for use in rule.remedies:
         spec = known.get(use.id)
         if spec is not None and all(scope.truth(condition) is True for condition in use.when):
-            remedies.append(_remedy(spec, use, scope, framework, variables))
+            remedies.append(_remedy(spec, use, scope, (layout, framework), variables))
     return remedies
 
 
-def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, variables: Variables) -> Remedy:
+def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, writers: Sequence[str], variables: Variables) -> Remedy:
     values: dict[str, Any] = {name: scope.value(expr) for name, expr in use.values.items()}
-    parameter = _of(spec.parameter, framework)
-    if spec.parameter and parameter is None and framework != "unknown":  # a value of a setting that it does not have
+    parameter = _of(spec.parameter, writers)
+    if spec.parameter and parameter is None and writers[-1] != "unknown":  # a value of a setting that it does not have
         values |= dict.fromkeys(values.keys() & {"current", "proposed"})
     scope_variables = variables.with_values(
         values, {n: scope.rule.units.get(f"{use.id}.{n}", "number") for n in values}, use.values
     )
-    snippet = _of(spec.snippet, framework) or ""
+    snippet = _of(spec.snippet, writers) or ""
 
     def both(text: Text) -> Text:
         return Text(*(render(text.get(lang), scope_variables, lang, lenient=True).strip() for lang in LANGUAGES))
@@ -228,9 +228,10 @@ def _remedy(spec: RemedySpec, use: RemedyUse, scope: Scope, framework: str, vari
     )
 
 
-def _of(told: Mapping[str, str], framework: str) -> str | None:
-    """What is told for this framework or for any; never another one's."""
-    return told.get(framework) or told.get("any")
+def _of(told: Mapping[str, str], writers: Sequence[str]) -> str | None:
+    """What is told for this layout (older versions are called differently), this framework or any; never another
+    one's."""
+    return next((text for writer in (*writers, "any") if (text := told.get(writer))), None)
 
 
 def _whole(value: Any) -> Any:

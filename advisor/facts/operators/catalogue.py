@@ -269,6 +269,13 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.attention_share",
+        "ratio",
+        _TYPE,
+        "part of its time between the two products of an attention that is not fused",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
     ),
     kind(
@@ -301,8 +308,9 @@ KINDS = (
         "operators.attention_us",
         "us",
         _BOTH,
-        "softmax and dropout between the two products of an attention that is not fused, per step",
-        formula="where no fused attention runs and batches of matrices are multiplied at least twice for each softmax",
+        "what runs between the two products of an attention that is not fused, per step",
+        formula="where no fused attention runs and batches of matrices are multiplied at least twice for each softmax: "
+        "all kernels between two such products with a softmax among them; softmax and dropout where no order is told",
         needs="kernels|operator_types",
     ),
     kind(

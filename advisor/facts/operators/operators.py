@@ -150,6 +150,10 @@ def _type_facts(
         yield from fact(
             "operator_type.update_share", subject, updated / us if updated else None, *source, samples=samples
         )
+        attended = sum(row.attention_us for row in rows.values())
+        yield from fact(
+            "operator_type.attention_share", subject, attended / us if attended else None, *source, samples=samples
+        )
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
@@ -334,17 +338,22 @@ _PIECES = {"gate": gates_of, "norm": norms_of}
 """What facts are told of chains that one kernel could do."""
 
 
-def _unfused_attention(o: Operators) -> list[str]:
-    """Types between the two products of an attention that is not fused, the longest first; empty where one is fused, or
-    where batches of matrices are not multiplied at least twice for each softmax."""
-    if any(map(is_attention, o.types)):
-        return []
-    products = sum(float(row.count.sum()) for name, row in o.types.items() if is_batched_product(name))
-    softmaxes = sum(float(row.count.sum()) for name, row in o.types.items() if is_softmax(name))
-    if not softmaxes or products < 2 * softmaxes:
-        return []
-    between = [name for name in o.types if is_between_products(name)]
-    return sorted(between, key=lambda name: -float(o.types[name].total_us.sum()))
+def _unfused_attention(o: Operators) -> dict[str, float]:
+    """Type -> part of its time between the two products of an attention that is not fused, the longest first; empty
+    where one is fused, or where batches of matrices are not multiplied at least twice for each softmax. Where no order
+    of kernels tells what runs there, the types that nothing else has."""
+    if o.attention_us is not None and o.attention_us.sum() > 0:
+        found = {name: row.attention_us for name, row in o.types.items() if row.attention_us}
+    else:
+        if any(map(is_attention, o.types)):
+            return {}
+        products = sum(float(row.count.sum()) for name, row in o.types.items() if is_batched_product(name))
+        softmaxes = sum(float(row.count.sum()) for name, row in o.types.items() if is_softmax(name))
+        if not softmaxes or products < 2 * softmaxes:
+            return {}
+        found = {name: float(row.total_us.sum()) for name, row in o.types.items() if is_between_products(name)}
+    order = sorted(found, key=lambda name: -found[name])
+    return {name: found[name] / us for name in order if (us := float(o.types[name].total_us.sum()))}
 
 
 def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
@@ -370,7 +379,7 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
         yield "operators.update_pipe_ratio", sum(us * ratio for us, ratio in limits) / sum(us for us, _ in limits)
     yield "operators.fusible_count", per.per_step(o.small.kernels)
     if (between := _unfused_attention(o)) and compute:
-        us = sum(per.per_step(o.types[name].total_us) for name in between)
+        us = sum(part * per.per_step(o.types[name].total_us) for name, part in between.items())
         yield "operators.attention_us", us
         yield "operators.attention_share", us / compute
     for name, pieces_of in _PIECES.items():

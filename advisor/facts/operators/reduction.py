@@ -12,6 +12,7 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.units import NBSP
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Timeline, alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.flops import SlowCase, slow_case
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
@@ -103,6 +104,8 @@ class TypeRow:
     """Input shapes of those in which it idles longest."""
     update_us: float = 0.0
     """Time of those of its kernels that update weights."""
+    attention_us: float = 0.0
+    """Time of those of its kernels that run between the two products of an attention that is not fused."""
     longest_call: str = ""
     """Operator, step and start of the longest call, as a timeline shows them."""
 
@@ -149,6 +152,8 @@ class Operators:
     """Separate kernels for each weight, where nothing but their place tells that they update it."""
     update_passes: float | None = None
     """How often the update's kernels read or write a tensor as large as all weights."""
+    attention_us: Floats | None = None
+    """Per step: kernels between the two products of an attention that is not fused; None where no order tells them."""
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
     problems: tuple[str, ...] = field(default_factory=tuple)
@@ -192,13 +197,16 @@ def reduce(rank: Rank) -> Operators | None:
     updates = find_updates(timeline, types, type_of)
     update = updates.kernels
     updated = sums(type_of[update], kernels.duration[update], len(types))
+    between = between_products(timeline)
+    attending = np.zeros(len(kernels), bool) if between is None else between
+    attended = sums(type_of[attending], kernels.duration[attending], len(types))
     rows = {
         types[t]: replace(
             _row(
                 types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
                 int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
             ),
-            update_us=float(updated[t]),
+            update_us=float(updated[t]), attention_us=float(attended[t]),
         )
         for t in chosen
     }  # fmt: skip
@@ -232,6 +240,7 @@ def reduce(rank: Rank) -> Operators | None:
         update_total_us=sums(of[update], kernels.duration[update], steps),
         update_chain=updates.per_weight,
         update_passes=passes(kernels, update),
+        attention_us=None if between is None else sums(of[between], kernels.duration[between], steps),
     )
 
 

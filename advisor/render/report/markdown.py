@@ -8,7 +8,7 @@ from advisor.basics.units import MEASURED, show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import telling, titled
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
-from advisor.render.report.outline import Branch, branches, checks, next_collection, problems_together
+from advisor.render.report.outline import Branch, branches, checks, direction_words, next_collection, problems_together
 from advisor.render.report.whatif import ladder, spent, used
 from advisor.render.wording import (
     about_recording,
@@ -55,8 +55,7 @@ def _code(text: str) -> str:
 
 
 def _head(report: Report, lang: str) -> str:
-    direction = word(lang, f"directions.{report.summary.direction}")
-    headline = labelled(_say(direction), _say(report.summary.headline.get(lang)), lang)
+    headline = labelled(_say(direction_words(report).get(lang)), _say(report.summary.headline.get(lang)), lang)
     head = f"## {headline}\n\n{_code(report.profile.path)}"
     recorded = about_recording(report, lang)
     return f"{head}\n\n{_say(recorded)}" if recorded else head
@@ -64,8 +63,6 @@ def _head(report: Report, lang: str) -> str:
 
 def _breakdown(report: Report, lang: str) -> str:
     shares = breakdown(report)
-    if not shares:
-        return ""
     parts = [f"{_say(word(lang, f'phases.{name}'))} **{show(share, 'ratio')}**" for name, share in shares]
     step = report.summary.step_time_us
     label = "report.step_time" if step is not None else "report.recording_time"
@@ -73,8 +70,8 @@ def _breakdown(report: Report, lang: str) -> str:
     lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**" if length is not None else ""
     told = spent(report, lang)
     below = [" · ".join(told), used(report, lang)]
-    whole = labelled(lead, " · ".join(parts), lang) if lead else " · ".join(parts)
-    return "\n\n".join([whole, *(_say(line) for line in below if line)])
+    whole = labelled(lead, " · ".join(parts), lang) if lead and parts else lead or " · ".join(parts)
+    return "\n\n".join([*filter(None, [whole]), *(_say(line) for line in below if line)])
 
 
 def _table(trees: list[Branch], lang: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from advisor.knowledge.messages import in_both
 from advisor.knowledge.savings import leading
 from advisor.knowledge.words import both, word
-from advisor.model import Check, Finding, Outcome, Report, Role, Text
+from advisor.model import Check, Direction, Finding, Outcome, Report, Role, Severity, Text
 
 DEEPEST = 12
 """Symptoms of symptoms that are told one below the other."""
@@ -29,9 +29,9 @@ class Branch:
 
 
 def branches(report: Report) -> list[Branch]:
-    """Findings as trees in the report's order, behind the one that leads it; each finding stands in exactly one place,
-    whatever they claim of each other (a cycle is cut at its first member, what is chained deeper than `DEEPEST` stands
-    side by side)."""
+    """Findings as trees in the report's order, behind the one that leads it, mere remarks last; each finding stands in
+    exactly one place, whatever they claim of each other (a cycle is cut at its first member, what is chained deeper
+    than `DEEPEST` stands side by side)."""
     by_id = {finding.id: finding for finding in report.findings}
     cause_of = _causes([(f.id, f.role.value, f.because, f.explains) for f in report.findings])
     below: dict[str, list[Finding]] = {}
@@ -49,7 +49,20 @@ def branches(report: Report) -> list[Branch]:
 
     first = leading(report.findings)
     trees = [grow(finding, 1) for finding in by_id.values() if finding.id not in cause_of]
-    return sorted(trees, key=lambda branch: branch.finding is not first)
+    return sorted(trees, key=lambda branch: (branch.finding is not first, is_remark(branch.finding)))
+
+
+def is_remark(finding: Finding) -> bool:
+    """Whether it only says where time goes: nothing is known to be wrong there, and nothing to be gained."""
+    weighs = finding.severity != Severity.LOW or finding.saving is not None or finding.at_stake is not None
+    return finding.role == Role.CONTRIBUTING and finding.direction != Direction.EVIDENCE and not weighs
+
+
+def in_full(report: Report, trees: Sequence[Branch]) -> list[Branch]:
+    """What is worth telling with its evidence and remedy: mere remarks only where a profile has nothing else, and is
+    not healthy."""
+    weighty = [branch for branch in trees if not is_remark(branch.finding)]
+    return weighty or ([] if report.summary.direction == "healthy" else list(trees))
 
 
 def _causes(findings: Sequence[Claim]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from advisor.render.report.outline import (
     branches,
     checks,
     direction_words,
+    in_full,
     next_collection,
     problems_together,
     said_counts,
@@ -115,8 +116,8 @@ _Indented = tuple[Line, int]
 
 def _parts(report: Report, lang: str, width: int, full: int | None, short: int) -> list[_Indented]:
     trees = branches(report)
-    told = trees[:full]
-    named = trees[len(told) : len(told) + short]
+    told = trees if full is None else in_full(report, trees)[:full]
+    named = [branch for branch in trees if all(branch is not other for other in told)][:short]
     parts: list[_Indented] = [(line, 0) for line in (*_head(report, lang), *_breakdown(report, lang, width))]
     if trees:
         parts.append((_line(""), 0))
@@ -154,13 +155,9 @@ def _head(report: Report, lang: str) -> list[Line]:
 
 
 def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
-    """The step as one bar with its legend; nothing where no breakdown was measured."""
+    """The step as one bar with its legend; its length alone where no breakdown was measured."""
     parts = breakdown(report)
     total = sum(share for _, share in parts)
-    if not parts:
-        return []
-    room = min(width, 80)
-    edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
     bar, legend = Line(), Line()
     if report.summary.recording_us is not None:
         length = show(report.summary.recording_us, "us", MEASURED)
@@ -169,6 +166,10 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
         summed = aside(made_of(report, lang), lang)
         length = show(report.summary.step_time_us, "us", MEASURED)
         legend.append(f"{word(lang, 'report.step_time')} {length}{summed}   ")
+    if not parts:
+        return [_line(""), legend] if legend.plain else []
+    room = min(width, 80)
+    edges = [round(room * sum(share for _, share in parts[:index]) / total) for index in range(len(parts) + 1)]
     for index, (name, share) in enumerate(parts):
         style = PHASE_STYLES.get(name, "blue")
         fill = _UNKNOWN if name in ("unknown", "undivided") else _FILLS[index % len(_FILLS)]
@@ -251,7 +252,7 @@ def _short(finding: Finding, lang: str) -> Line:
         percent = "" if share is None else aside(show(share, "ratio"), lang)
         line.append(f"  −{amount(finding.saving)}{percent}", "green")
     elif finding.at_stake is not None:
-        line.append(f"  {word(lang, 'report.unexplained', amount=amount(finding.at_stake))}", "bright_black")
+        line.append(f"  {word(lang, 'report.lost', amount=amount(finding.at_stake))}", "bright_black")
     return line
 
 

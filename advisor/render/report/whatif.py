@@ -137,7 +137,7 @@ def used(report: Report, lang: str) -> str:
         said.append(word(lang, "use.counted", share=show(told.counted_share, "ratio")))
     step, ends = report.accounting.step_us, told.best_step_us
     if ends is not None and step - ends[0] >= SMALL * step:
-        low, high = show(ends[0], "us"), show(ends[1], "us")
+        low, high = show(ends[0], "us", MEASURED), show(min(ends[1], step), "us", MEASURED)
         ends_apart = "best" if low != high else "best_one"
         typical = "typical_" if len(report.profile.ranks) > 1 else ""  # a slow rank among several is no part of it
         said.append(word(lang, f"use.{typical}{ends_apart}", low=low, high=high))

@@ -19,6 +19,10 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
 }
 
 
+_ROUNDING = 1e-9
+"""Part of a number that sums and quotients of what files hold may be off: nearer numbers are one number."""
+
+
 def number(value: Any) -> float | None:
     """The value as a finite float; truth values, texts and lists are no numbers."""
     if type(value) is float:
@@ -54,7 +58,7 @@ def calculate(op: str, left: Any, right: Any) -> float | None:
 def compare(op: str, left: Any, right: Any) -> bool | None:
     """left op right. Order is one of numbers; values of different types are neither equal nor different: unknown."""
     if type(left) is float and type(right) is float and op in _ORDER:
-        return _ORDER[op](left, right)
+        return _in_order(op, left, right)
     if left is None or right is None:
         return None
     if op in ("in", "not in"):
@@ -65,12 +69,19 @@ def compare(op: str, left: Any, right: Any) -> bool | None:
         return inside if op == "in" or inside is None else not inside
     a, b = number(left), number(right)
     if op in _ORDER:
-        return None if a is None or b is None else _ORDER[op](a, b)
+        return None if a is None or b is None else _in_order(op, a, b)
     if a is not None and b is not None:
         return (a == b) is (op == "==")
     if type(left) is not type(right):
         return None
     return (left == right) is (op == "==")
+
+
+def _in_order(op: str, left: float, right: float) -> bool:
+    """left op right; what only rounding tells apart stands exactly at its limit."""
+    if left != right and abs(left - right) <= _ROUNDING * max(abs(left), abs(right)):
+        return op in ("<=", ">=")
+    return _ORDER[op](left, right)
 
 
 def both(values: Sequence[bool | None]) -> bool | None:

@@ -371,6 +371,41 @@ def test_an_attention_that_is_not_fused_shows_in_the_statistic_of_types(
     assert (facts.number("operators.attention_us", RUN) is not None) == (told is not None)
 
 
+ATTENTION = ("MatMulV2", "Transpose", "BatchMatMulV2", "Muls", "Add", "SoftmaxV2", "Cast", "BatchMatMulV2", "Muls")
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        (ATTENTION, "SoftmaxV2, Add, Muls, Cast"),
+        (("BatchMatMulV2", "DropOutDoMask", "SoftmaxGrad", "Muls", "BatchMatMulV2", *ATTENTION[2:-1]),
+         "SoftmaxV2, SoftmaxGrad, DropOutDoMask, Add, Muls, Cast"),
+        ((*ATTENTION, "FlashAttentionScore"), None),
+        (("BatchMatMulV2", "Muls", "MatMulV2", "SoftmaxV2", "BatchMatMulV2"), None),
+    ],
+)  # fmt: skip
+def test_all_that_runs_between_the_products_of_an_attention_belongs_to_it(
+    tmp_path: Path, layer: tuple[str, ...], told: str | None
+) -> None:
+    """Scaling, mask, conversion and dropout are written out with the softmax; the same types elsewhere are not."""
+    lasts = {"SoftmaxV2": 60, "SoftmaxGrad": 55, "DropOutDoMask": 53, "Add": 50, "Muls": 20, "Cast": 10}
+    rows, at = ["Name,Type,Accelerator Core,Start Time(us),Duration(us)"], 0
+    for number in range(10):
+        for place, kind in enumerate(layer):
+            core = "AI_CORE" if "MatMul" in kind else "AI_VECTOR_CORE"
+            rows.append(f"l{number}/{kind}-op{place},{kind},{core},{at},{lasts.get(kind, 40)}")
+            at += 70
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    if told is not None:
+        assert facts.value("operators.attention_types", RUN) == told
+        between = sum(10 * lasts[kind] for kind in layer[layer.index("BatchMatMulV2") : -1] if kind in lasts)
+        assert facts.number("operators.attention_us", RUN) == between
+    else:
+        parts = facts.of("operator_type.attention_share")
+        assert not any(fact.value for fact in parts.values())
+
+
 @pytest.mark.parametrize("core", ["COMMUNICATION", "HCCL", "AI_CPU", "AI_CORE", "N/A"])
 def test_a_collective_is_no_operator_that_computes(tmp_path: Path, core: str) -> None:
     """Whatever carries it out: nothing is said of its time as an operator's or a type's, and no rule of computation

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fake_reports import cluster, data_bound, reports
+from fake_reports import cluster, data_bound, healthy, reports
 from hypothesis import given
 
-from advisor.model import Role
-from advisor.render.report.outline import branches, next_collection
+from advisor.model import COLLECTION, Fact, Role, Severity
+from advisor.render.report.outline import branches, in_full, next_collection
 
 
 @given(reports)
@@ -35,3 +35,28 @@ def test_the_next_collection_is_one_run():
     """What to change next time, not a list of settings that exclude one another."""
     assert "Level1" in next_collection(data_bound()).en
     assert next_collection(replace(data_bound(), missing_evidence=())) is None
+
+
+def test_no_setting_is_asked_for_that_was_on():
+    """Who recorded with Level1 and a schedule lost a file on the way; the same settings bring nothing new."""
+    on = (Fact("collection.level", COLLECTION, "Level1"), Fact("collection.has_schedule", COLLECTION, True))
+    told = next_collection(replace(data_bound(), facts=(*data_bound().facts, *on))).en
+    assert "Level1" not in told and "not there" in told
+
+
+def test_older_mindspore_is_asked_in_its_own_words():
+    """MindSpore up to 2.2 knows neither schedules nor profiler levels."""
+    profile = replace(data_bound().profile, layout="mindspore_legacy")
+    told = next_collection(replace(data_bound(), profile=profile)).en
+    assert "mindspore.profiler.Profiler(" in told and "schedule" not in told and "Level1" not in told
+
+
+def test_what_is_merely_remarked_is_not_told_as_what_holds_a_healthy_run_back():
+    """A large operator that nothing is known to be wrong with stands in the list, behind everything that costs."""
+    one = cluster().findings[0]
+    remark = replace(one, id="R", role=Role.CONTRIBUTING, severity=Severity.LOW, saving=None, explains=())
+    fine = replace(healthy(), findings=(remark,))
+    assert in_full(fine, branches(fine)) == [] and len(branches(fine)) == 1
+    slow = replace(cluster(), findings=(remark, one))
+    assert [branch.finding.id for branch in branches(slow)] == ["F1", "R"]
+    assert [branch.finding.id for branch in in_full(slow, branches(slow))] == ["F1"]

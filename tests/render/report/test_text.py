@@ -55,9 +55,9 @@ def test_lost_time_without_a_known_cause_is_never_told_as_a_saving():
     report = replace(report, findings=(replace(first, saving=None, at_stake=first.saving), *report.findings[1:]))
     for format in ("text", "markdown", "html", "junit", "sarif", "github"):
         if "potential gain: 36\xa0ms" in render(data_bound(), format):
-            assert "lost, cause not known yet: 36\xa0ms" in render(report, format)
+            assert "lost, potential gain not known yet: 36\xa0ms" in render(report, format)
             assert "potential gain: 36\xa0ms" not in render(report, format)
-    assert "lost, cause not known yet: 36\xa0ms" in render(report, "text", color=False, width=100)
+    assert "lost, potential gain not known yet: 36\xa0ms" in render(report, "text", color=False, width=100)
 
 
 def test_symptoms_stand_under_their_cause_only():
