@@ -102,6 +102,10 @@ KINDS = (
     kind("communication.sharding_needed_share", "ratio", "run",
          "what the bytes between sharded operators need of their exposed transfer at the speed that the links reach, "
          "share of the step", formula="as for the experts", needs="transports"),
+    kind("communication.sharding_startup_share", "ratio", "run",
+         "the part of redistribution in which no link moved data: start-up of the exchanges, share of the step",
+         formula="exposed transfer × Σ (shortest elapsed − longest transit of any member) ÷ Σ shortest elapsed",
+         needs="transports"),
     kind("communication.reshuffle_share", "ratio", "run",
          "the part of redistribution in AllGather and AlltoAll that no ReduceScatter answers, share of the step",
          needs=_COLLECTIVE),
@@ -191,6 +195,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if incomplete:
             yield from fact("communication.absent_wait_share", RUN, absent / step, *sources, samples=n)
     yield from fact("communication.reshuffle_share", RUN, _reshuffled(run, sums, step), *sources, samples=n)
+    yield from fact("communication.sharding_startup_share", RUN, _starting(run, sums, step), *sources, samples=n)
     for (role, kind_), total in sorted(sums.items()):
         yield from _facts_of_collective(run, role, kind_, total, step, n)
         yield from _facts_of_small(run, role, kind_, total.name, step, n)
@@ -292,6 +297,16 @@ def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None)
         return None
     moved = mine.get("alltoall", 0.0) + max(mine.get("allgather", 0.0) - mine.get("reducescatter", 0.0), 0.0)
     return float(np.median(exposed)) * moved / sum(mine.values()) / step
+
+
+def _starting(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -> float | None:
+    """Exposed transfer between operators in which no link moved data, as a share of the step."""
+    mine = [total for (role, _), total in sums.items() if role == "tensor"]
+    exposed = [e.transfer.get("tensor", 0.0) for e in exposures(run).values() if e.told]
+    pure = sum(total.pure for total in mine)
+    if not step or not exposed or pure <= 0:
+        return None
+    return float(np.median(exposed)) * sum(total.latency for total in mine) / pure / step
 
 
 def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:

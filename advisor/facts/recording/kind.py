@@ -322,7 +322,7 @@ def recording_of(run: Run) -> Told:
         return (
             Told("training_steps", True, both("recording.batches"))
             if batches
-            else Told("fragment", False, both("recording.no_course"))
+            else Told("fragment", False, both("recording.no_course" if run.ranks else "recording.nothing"))
         )
     marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
     # batches divide what a rank did by itself; what ranks did together is told of the recording as a whole

@@ -19,7 +19,7 @@ from advisor.sources.database.databasesteps import steps_from_tasks, steps_of
 from advisor.sources.database.dbfile import Database, open_database
 from advisor.sources.database.distinct import at_once, may_repeat
 from advisor.sources.database.pages import Cells
-from advisor.sources.database.sums import host_sums, operator_sums
+from advisor.sources.database.sums import host_sums, moving_us, operator_sums
 from advisor.sources.frames import numbers, to_step
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
@@ -164,7 +164,7 @@ def _named(told: Mapping[str, Coded]) -> tuple[Coded, Coded, Coded]:
 
 @reader("db.collectives")
 def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """CommAnalyzerTime; at level 0 only start and length are known, from COMMUNICATION_OP."""
+    """CommAnalyzerTime; where it is absent COMMUNICATION_OP and the tasks of its operations."""
     with open_database(reference.paths[0]) as database:
         if not database.has("CommAnalyzerTime"):
             return _operations(database, reference, columns, note)
@@ -189,9 +189,10 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
 def _operations(
     database: Database, reference: TableRef, columns: Sequence[str] | None, note: Note
 ) -> pd.DataFrame | None:
+    """COMMUNICATION_OP: start and length of each collective, and its transfer where its tasks were recorded."""
     if lacks(database, "COMMUNICATION_OP", ("opName", "startNs", "endNs"), note):
         return None
-    found = database.select("COMMUNICATION_OP", ["opName", "groupName", "startNs", "endNs"])
+    found = database.select("COMMUNICATION_OP", ["opName", "groupName", "startNs", "endNs", "opId"])
     count = len(found["opName"])
     names = [split_operation(str(name or ""))[0] for name in texts(database, found["opName"])]
     lengths = [(e - s) / 1e3 if isinstance(s, int) and isinstance(e, int) else None
@@ -204,6 +205,10 @@ def _operations(
         "start_ns": found["startNs"],
         "elapsed_us": lengths,
     }
+    if moving := moving_us(database):
+        transfers = [moving.get(operation) for operation in found.get("opId", [None] * count)]
+        data["transit_us"] = [None if us is None or lasts is None else min(us, lasts)
+                              for us, lasts in zip(transfers, lengths, strict=True)]  # fmt: skip
     return frame("collectives", data, reference, columns, note)
 
 

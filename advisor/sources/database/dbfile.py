@@ -19,7 +19,7 @@ from advisor.sources.coded import Coded
 from advisor.sources.connection import connect
 from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
-from advisor.sources.database.rowchecks import odd_rows
+from advisor.sources.database.rowchecks import LOOKED_AT, odd_rows
 from advisor.sources.metadata import as_int
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import why_unreadable
@@ -27,6 +27,8 @@ from advisor.sources.topology import LARGEST_WORLD
 from advisor.tables import LONGEST_TEXT
 
 PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+NO_RANK = 0xFFFF
+"""What tasks of collectives hold where they have no partner, or 0xFFFFFFFF."""
 MOST_IDS = 8
 """Ids of one text at most: each profiler that writes to a database gives a text one id. What stands under more was
 written over other texts."""
@@ -313,4 +315,12 @@ def _identify(database: Database) -> dict[str, Any]:
         value = database.rows(f"SELECT MAX(rankSize) FROM {database.name('COMMUNICATION_OP')}")[0][0]
         if isinstance(value, int) and value <= LARGEST_WORLD:
             found["world_size"] = max(found.get("world_size", 0), value)
+    for column in ("srcRank", "dstRank"):
+        if database.has("COMMUNICATION_TASK_INFO", column):
+            named, table = quoted(column), database.name("COMMUNICATION_TASK_INFO")
+            value = database.rows(
+                f"SELECT MAX({named}) FROM (SELECT {named} FROM {table} LIMIT {LOOKED_AT}) WHERE {named} < {NO_RANK}"
+            )[0][0]
+            if isinstance(value, int):
+                found["world_size"] = max(found.get("world_size", 0), value + 1)
     return {key: value for key, value in found.items() if value is not None}

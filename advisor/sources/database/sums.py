@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -110,3 +111,32 @@ def _sums(first: Ints, second: Ints, start: Ints, end: Ints) -> list[Row]:
 
 def _code(value: np.int64) -> int | None:
     return None if value == NOTHING else int(value)
+
+
+_TASKS = {"COMMUNICATION_TASK_INFO": ("globalTaskId", "taskType", "planeId", "opId"), "TASK": ("globalTaskId",)}
+_MOVING = """
+SELECT operation, max(moving) / 1e3 FROM (
+    SELECT part.opId AS operation, sum(task.endNs - task.startNs) AS moving, max(kind.value LIKE 'RDMA%') AS sends
+    FROM {parts} AS part JOIN {tasks} AS task ON task.globalTaskId = part.globalTaskId
+    JOIN {strings} AS kind ON kind.id = part.taskType
+    WHERE kind.value NOT LIKE 'Notify%'
+    GROUP BY part.opId, part.planeId
+) GROUP BY operation HAVING NOT max(sends)
+"""
+"""Notify tasks wait for another rank or wake it. A task that hands data to the network ends before they are there: of
+such an operation its tasks do not tell how long it transfers."""
+
+
+def moving_us(database: Database) -> dict[Any, float]:
+    """Operation -> microseconds in which its busiest plane moves or reduces data, as far as its tasks tell. On recorded
+    AllReduces this is up to a fifth above what the profiler's own analysis of one plane gives."""
+    if not all(database.has(table, *columns) for table, columns in _TASKS.items()) or not database.has(
+        "STRING_IDS", "id", "value"
+    ):
+        return {}
+    parts, tasks, strings = (database.name(table) for table in ("COMMUNICATION_TASK_INFO", "TASK", "STRING_IDS"))
+    try:
+        rows = database.rows(_MOVING.format(parts=parts, tasks=tasks, strings=strings))
+    except sqlite3.DatabaseError:  # what else these tables lack is told by those who read them
+        return {}
+    return {operation: us for operation, us in rows if isinstance(us, float) and us > 0}

@@ -67,6 +67,38 @@ def test_tasks_without_their_collective_tell_that_it_is_missing(rank_of):
     assert kernels is not None and kernels.left_out == 1
 
 
+TASKS_OF_COLLECTIVE = """
+INSERT INTO STRING_IDS VALUES (11,'Notify_Wait'),(12,'Memcpy'),(13,'Reduce_Inline'),(14,'RDMASend');
+ALTER TABLE COMMUNICATION_OP ADD COLUMN opId INTEGER; UPDATE COMMUNICATION_OP SET opId = 7;
+CREATE TABLE COMMUNICATION_TASK_INFO(globalTaskId INTEGER, taskType INTEGER, planeId INTEGER, opId INTEGER,
+ srcRank INTEGER, dstRank INTEGER);
+INSERT INTO TASK VALUES (3500,7500,21),(7500,8300,22),(8300,8900,23),(8000,9000,24);
+INSERT INTO COMMUNICATION_TASK_INFO VALUES (21,11,0,7,0,3),(22,12,0,7,0,3),(23,13,0,7,0,3),(24,12,1,7,0,4294967295);
+"""
+
+
+def test_tasks_of_a_collective_tell_waiting_from_transfer(rank_of):
+    """A database that nobody analysed: of 5.5 us one plane moves data for 1.4 and waits for the rest."""
+    rank = rank_of(SCHEMA + TASKS_OF_COLLECTIVE)
+    frame = rank.read("collectives")
+    assert frame is not None
+    assert frame["elapsed_us"].tolist() == [5.5] and frame["transit_us"].tolist() == [1.4]
+
+
+def test_what_the_network_takes_is_not_read_from_the_task_that_hands_it_over(rank_of):
+    """A task of RDMA ends when the data are handed over: how long they travel is unknown, and so is the waiting."""
+    rank = rank_of(SCHEMA + TASKS_OF_COLLECTIVE + "UPDATE COMMUNICATION_TASK_INFO SET taskType = 14 WHERE planeId = 1;")
+    frame = rank.read("collectives")
+    assert frame is not None
+    assert "transit_us" not in frame or frame["transit_us"].isna().all()
+
+
+def test_partners_of_tasks_tell_how_many_ranks_there_are_at_least(rank_of):
+    """Partner 3 of a group makes four ranks, whatever else the database lacks; 4294967295 is no partner."""
+    script = SCHEMA.replace(", rankSize INTEGER", "").replace("3500,9000,4,8", "3500,9000,4")
+    assert rank_of(script + TASKS_OF_COLLECTIVE).info["world_size"] == 4
+
+
 def test_collectives_without_a_time_are_told(rank_of):
     """CommAnalyzerTime holds nothing else than times: a cell without one was lost."""
     rank = rank_of(
