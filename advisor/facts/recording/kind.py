@@ -87,6 +87,8 @@ class Recording:
     type_count: int = 0
     types: int = 0
     """… and how many types there are."""
+    type_names: int = 0
+    """Names of kernels of that type that were launched again and again."""
     loads: bool = False
     """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
@@ -253,7 +255,10 @@ def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
 def _of_time(timeline: Timeline) -> dict[str, object]:
     """What the kernels that are judged are like, and what lies before them."""
     kernels, placed = timeline.kernels, timeline.placed
-    told = _of_work(*types_of(kernels), kernels.duration)
+    types, of = types_of(kernels)
+    told = _of_work(types, of, kernels.duration)
+    launches = np.bincount(kernels.name[of == types.index(str(told["type"]))])
+    told["type_names"] = int((launches >= section("repetition")["executions"]).sum())
     if placed is not None and placed.steady is not None:
         known = kernels.start >= 0
         told |= _of_steady(placed.steady, placed.set_up_ns, kernels.start[known], kernels.end[known])
@@ -364,6 +369,9 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
     alone = alone and not is_collective(first.type)  # a table of collectives is a part of a program's
+    # one type under many names, or on other inputs each time, again and again: the layers of a network
+    in_sequence = first.execution_kernels if first.executions else 0
+    alone = alone and max(first.type_names, in_sequence) <= limits["types"]
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")
@@ -387,7 +395,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         return "unmarked", [both("recording.loads")]
     repeats = (
         [both("recording.repeats", length=str(first.execution_kernels), count=str(first.executions))]
-        if first.executions and not steps
+        if first.executions and first.execution_kernels > 1 and not steps
         else []
     )
     if serves and not trains:
