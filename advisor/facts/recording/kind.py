@@ -15,6 +15,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, is_collective, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
@@ -79,6 +80,8 @@ class Recording:
     """A kernel that only inference launches."""
     exchanges: bool = False
     """Whether ranks reduce something together, as gradients are."""
+    only_exchanges: bool = False
+    """Whether collectives ran and nothing computed, as the step table says as well."""
     named: bool = False
     """Whether kernels, all of them, have names to judge by."""
     type: str = ""
@@ -158,6 +161,8 @@ def reduce(rank: Rank) -> Recording | None:
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told |= _of_time(timeline)
+    if timeline is not None and timeline.whole:
+        told["only_exchanges"] = bool(timeline.communication.all())
     if every is not None and alone:
         told |= {"alone": True} | _of_one(every)
     listed = False
@@ -319,11 +324,9 @@ def recording_of(run: Run) -> Told:
     found = list(run.each(RECORDING).values())
     batches = run.each(DATA_PIPELINE)
     if not found:
-        return (
-            Told("training_steps", True, both("recording.batches"))
-            if batches
-            else Told("fragment", False, both("recording.no_course"))
-        )
+        if batches:
+            return Told("training_steps", True, both("recording.batches"))
+        return Told("fragment", False, both(f"recording.{'only_collectives' if run.each(EXCHANGES) else 'no_course'}"))
     marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
     # batches divide what a rank did by itself; what ranks did together is told of the recording as a whole
     together = any(one.timed for one in found) and (len(found) > 1 or found[0].exchanges)
@@ -363,6 +366,8 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         first.types == 1 and first.kernels > 0 and first.named and not first.framed
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
+    if not steps and all(one.only_exchanges for one in found):
+        return "kernel_benchmark", [both("recording.only_exchanges")]
     alone = alone and not is_collective(first.type)  # a table of collectives is a part of a program's
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
