@@ -14,11 +14,12 @@ from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
 from advisor.sources.captures import with_one_collection, without_earlier
-from advisor.sources.folders import Judgement, Listing, Walk, list_folder
+from advisor.sources.folders import Judgement, Listing, Walk
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.text.textfiles import why_unreadable
+from advisor.sources.text.unread import unread_files, why_unread
 from advisor.sources.topology import largest, resolve_groups
 
 log = logging.getLogger("advisor")
@@ -64,10 +65,12 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
         simulated = [one for one in seen.values() if any(each.reason == opprof.SIMULATION for each in one.judgements)]
         for one in simulated[:1]:
             profile.problems.append(Problem(_relative(one.folder, base), opprof.SIMULATION))
-        sheets = [path for root in roots if root.is_dir() for path in list_folder(root).find(_SHEETS)]
-        profile.problems += [Problem(_relative(path, base), _SPREADSHEET) for path in sheets[:1]]
         if not simulated:
             profile.problems.append(Problem(profile.path, f"no profile recognised; looked for {_LOOKED_FOR}"))
+    if not any(rank.tables for rank in profile.ranks):
+        inside = [path for rank in profile.ranks for path in (rank.root, rank.root / ascend.OUTPUT) if path.is_dir()]
+        unread = unread_files(dict.fromkeys((*seen, *inside)))
+        profile.problems += [Problem(_relative(path, base), text) for path, text in unread]
     _summarise(profile)
     tell_gaps(profile.ranks)
     return profile
@@ -176,11 +179,6 @@ def _ranks_in(listing: Listing, walk: Walk, base: Path, seen: dict[Path, Recogni
     return ranks
 
 
-_SHEETS = r".+\.(xlsx?|xlsm|ods)"
-"""What a spreadsheet program makes of a table where it does not save it as CSV."""
-_SPREADSHEET = "is a spreadsheet; not read (save the sheet as CSV, or use the file that the profiler wrote)"
-
-
 def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Rank]:
     """Ranks from files named one by one: files of one folder belong together."""
     found: list[Rank] = []
@@ -199,12 +197,8 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
             if path not in used and not re.fullmatch(
                 r"(profiler_info|profiler_metadata|communication_group).*", path.name
             ):
-                text = "is not recognised by its name as a file of a profile; not read"
-                profile.problems.append(
-                    Problem(
-                        _relative(path, base), _SPREADSHEET if re.fullmatch(_SHEETS, path.name, re.IGNORECASE) else text
-                    )
-                )
+                text = why_unread(path) or "is not recognised by its name as a file of a profile; not read"
+                profile.problems.append(Problem(_relative(path, base), text))
         found += [rank for rank in ranks if rank.tables]
     return found
 

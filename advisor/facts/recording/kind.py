@@ -326,7 +326,8 @@ def recording_of(run: Run) -> Told:
     if not found:
         if batches:
             return Told("training_steps", True, both("recording.batches"))
-        return Told("fragment", False, both(f"recording.{'only_collectives' if run.each(EXCHANGES) else 'no_course'}"))
+        only = "only_collectives" if run.each(EXCHANGES) else "no_course"
+        return Told("fragment", False, both(f"recording.{only if run.ranks else 'nothing'}"))
     marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
     # batches divide what a rank did by itself; what ranks did together is told of the recording as a whole
     together = any(one.timed for one in found) and (len(found) > 1 or found[0].exchanges)

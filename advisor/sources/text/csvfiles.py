@@ -35,6 +35,8 @@ _UNITS = {
     "b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": 1024.0, "mb": 1024.0**2, "gb": 1024.0**3,
     "%": 1.0,
 }  # fmt: skip
+_QUANTITIES = ("_us", "_bytes")
+"""Ends of canonical names whose unit is 1 in `_UNITS`."""
 _UNIT = re.compile(r"\((" + "|".join(map(re.escape, _UNITS)) + r")\)$")
 _SHOWN = 8
 _ROWS_COMPARED = 1_000_000
@@ -72,11 +74,20 @@ def match_columns(columns: Sequence[Column], heading: Sequence[str]) -> dict[str
             if not candidates:
                 continue
             position = next((p for p in candidates if split[p][1] == unit), candidates[0])
-            given = split[position][1]
-            factor = _UNITS[given] / _UNITS[reference] if given and reference else 1.0
-            found[column.name] = Match(position, heading[position].strip("\ufeff \t\"'"), column.scale * factor)
+            scale = _scale(column, reference, split[position][1])
+            found[column.name] = Match(position, heading[position].strip("\ufeff \t\"'"), scale)
             break
     return found
+
+
+def _scale(column: Column, reference: str, given: str) -> float:
+    """Canonical value of one of the file. Headings that name no unit in any version are told one by those who export
+    tables: the column's own name says in which unit it is then canonical."""
+    if not given:
+        return column.scale
+    if reference:
+        return column.scale * _UNITS[given] / _UNITS[reference]
+    return _UNITS[given] if column.name.endswith(_QUANTITIES) else column.scale
 
 
 def _lines(path: Path, note: Note) -> Iterator[str]:

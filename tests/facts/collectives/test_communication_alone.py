@@ -71,8 +71,8 @@ def _benchmark(folder: Path, computing_us: float) -> None:
     output.mkdir(parents=True)
     (output.parent / "profiler_info_0.json").write_text('{"rank_id": 0, "config": {}}')
     rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"]
-    for i in range(200):
-        rows.append(f"hcom_allReduce__300_{i}_1,hcom_allReduce_,COMMUNICATION,{1e12 + i * 45:.3f},30.0,15.0")
+    kind = "hcom_allReduce_,COMMUNICATION"
+    rows += [f"hcom_allReduce__300_{i}_1,{kind},{1e12 + i * 45:.3f},30.0,15.0" for i in range(200)]
     (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
     table = "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
     (output / "step_trace_time.csv").write_text(f"{table}0,,{computing_us},6000,0,6000,3000,{9000 + computing_us},0\n")

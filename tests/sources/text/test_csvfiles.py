@@ -51,6 +51,15 @@ def test_times_rounded_by_a_spreadsheet_are_not_taken_for_times(tmp_path, notes)
     assert "spreadsheet" in notes.text
 
 
+@pytest.mark.parametrize(("unit", "computing"), [("", 70.0), ("(us)", 70.0), ("(ms)", 70_000.0), (" (s)", 70e6)])
+def test_a_unit_told_where_no_version_tells_one_counts(tmp_path, notes, unit, computing):
+    """step_trace_time.csv names none; a table exported with (ms) in its headings is not a thousand times shorter."""
+    heading = ",".join(f"{name}{unit}" for name in ("Computing", "Communication(Not Overlapped)", "Free"))
+    frame = read(tmp_path, f"Step,{heading}\n1,70,20,10\n", notes)
+    assert frame["computing_us"].tolist() == [computing] and frame["free_us"].tolist() == [computing / 7]
+    assert notes == []
+
+
 def test_a_unit_other_than_usual_is_converted(tmp_path, notes):
     """Total Reserved(MB) of one version and (KB) of another mean the same bytes."""
     mega = read(tmp_path, "Component,Timestamp(us),Total Reserved(MB)\nHCCL,1,2\n", notes, MODULE_MEMORY)
