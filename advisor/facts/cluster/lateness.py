@@ -18,6 +18,7 @@ from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, usual_slowness, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.timeline import IDLE
 from advisor.knowledge.measuring import limit
 
 APART = limit("lateness", "apart")
@@ -80,9 +81,11 @@ def latenesses(run: Run) -> dict[int, Lateness]:
         slow_stage = min((speeds.get(balance.ranks[r], 0.0) for r in rows), default=0.0) > 1 + usual
         if not rows or not balance.synchronous(rows):  # a stage all of whose ranks are left out has no row
             continue
-        # the first stage as a whole may wait for data: the batch enters there, and all other stages wait behind it
+        # the first stage as a whole may wait for data, and all other stages wait behind it
         first = all(layout.stage[balance.ranks[r]] == 0 for r in rows)
         starved = first and balance.data_known and all(waiting[r] > 0 for r in rows)
+        # where the loaders of its ranks tell their waits, stages that load nothing are no peers of theirs
+        starved = starved and not (len(rows) > 1 and _loading_told(run, [balance.ranks[r] for r in rows]))
         # what hosts leave between kernels does not depend on what a stage computes either
         others = np.delete(gaps, rows)
         starved = starved or (others.size > 0 and gaps[rows].min() > ALIKE * others.max())
@@ -98,6 +101,11 @@ def latenesses(run: Run) -> dict[int, Lateness]:
             if entry is not None:
                 found[rank] = entry
     return dict(sorted(found.items()))
+
+
+def _loading_told(run: Run, ranks: Sequence[int]) -> bool:
+    idle = run.each(IDLE)
+    return all(rank in idle and idle[rank].loader_us is not None for rank in ranks)
 
 
 def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -> dict[int, Lateness]:

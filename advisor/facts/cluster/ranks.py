@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -134,6 +135,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         entry = late.get(rank)
         if entry is None:
             continue
+        if entry.across and entry.cause != "compute" and rank in alike and not gains[alike[rank]][0] > 0:
+            # of one that idles the replay alone tells whether other stages wait for it: its turn may not have come
+            entry = replace(entry, own_us=0.0)
         cause = balance.told_as(entry.cause)
         if cause == "data" and most is not None and most < COVERS * entry.parts["data"]:
             cause = "loop"

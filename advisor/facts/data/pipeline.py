@@ -154,7 +154,7 @@ def _queue_values(prefix: str, subject: Subject, queue: Queue) -> Iterator[Fact]
         "samples": queue.samples, "capacity": queue.capacity,
     }  # fmt: skip
     for name, value in values.items():
-        yield from fact(f"{prefix}{name}", subject, value, Source("", table=queue.table), samples=queue.samples)
+        yield from fact(f"{prefix}{name}", subject, value, Source("", table=queue.table), samples=queue.samples or 1)
 
 
 def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[Fact]:

@@ -28,7 +28,8 @@ class Queue:
     used: float
     empty: float
     full: float
-    samples: int
+    samples: int | None
+    """None where a summary tells the shares and not what they rest on."""
     capacity: int | None
     table: str = "pipeline_ops"
     """Where its samples stand."""
@@ -231,7 +232,7 @@ def _raw_operations(rank: Rank, skip: int) -> Iterator[tuple[Operation, tuple[in
     for row in summary:
         queue = None
         if row["queue_used"] is not None:
-            queue = Queue(row["queue_used"], row["queue_empty"] or 0.0, 0.0, 0, None, "pipeline_summary")
+            queue = Queue(row["queue_used"], row["queue_empty"] or 0.0, 0.0, None, None, "pipeline_summary")
         # the summary's reader keeps no tree: MindSpore numbers a linear pipeline from the consumer to the source
         below = (row["op_id"] + 1,) if row["op_id"] + 1 < len(summary) else ()
         yield Operation(row["op_id"], row["type"], row["workers"], queue), below

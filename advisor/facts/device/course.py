@@ -103,6 +103,8 @@ class Course:
     """Start and end of each forward pass of the chain's step, microseconds from its origin, where names tell."""
     updates: int = 0
     """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
+    trains: Mask = field(default_factory=lambda: np.zeros(0, bool))
+    """Per step: whether a kernel of it has the name of a gradient or of an update."""
 
     @property
     def passes(self) -> int:
@@ -193,6 +195,7 @@ def reduce_course(rank: Rank) -> Course | None:
     middle = order[len(order) // 2]
     computing = np.flatnonzero(placed & ~communication)
     gradient = gradients(kernels, computing)
+    trains = np.array([bool(gradient[inside].any()) for inside in by_step.values()], bool)
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
     chain, forward_us, updates = None, np.zeros((0, 2)), 0
     if whole and not fused.any():
@@ -211,7 +214,7 @@ def reduce_course(rank: Rank) -> Course | None:
         columns[6],
         # names tell it where rows are missing, too
         in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
-        forward_us, updates,
+        forward_us, updates, trains,
     )  # fmt: skip
 
 

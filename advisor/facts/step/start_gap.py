@@ -96,15 +96,24 @@ def is_host_window(one: StepTimes, framework: str) -> bool:
 
 
 def _inside(one: StepTimes, course: Course | None) -> StepTimes:
-    """MindSpore: the wait is part of Free. Its overlap analysis begins with the first kernel of all, so the wait before
-    that one is not: as far as the first row is shorter than the others, it is added."""
+    """MindSpore: the wait is part of Free. A step's window begins on the host, `Preparing` before its first kernel:
+    what the device waited longer, the loop spent at the end of the step before, and it stands in that row. The overlap
+    analysis begins with the first kernel of all, so the wait before that one stands nowhere: as far as the first row
+    is shorter than the others, it is added."""
     preparing = np.maximum(np.nan_to_num(one.phases["preparing"]), 0.0)
     idle = np.nan_to_num(one.phases.get("idle", np.zeros(len(one.time))))
     kernels = _from_kernels(one, course)
     gap = np.minimum(preparing if kernels is None else kernels, idle)
     added = np.zeros(len(gap))
-    short = float(np.median(one.time[1:]) - one.time[0]) if len(gap) > 1 else np.inf
-    added[0] = min(max(short, 0.0), preparing[0])
+    if kernels is not None and preparing.all():
+        gap = np.minimum(gap, preparing)
+        before = np.minimum(np.maximum(kernels - preparing, 0.0)[1:], (idle - gap)[:-1])
+        added[1:] += before
+        added[:-1] -= before
+        gap[1:] += before
+    length = one.time + added
+    short = float(np.median(length[1:]) - length[0]) if len(gap) > 1 else np.inf
+    added[0] += min(max(short, 0.0), preparing[0])
     gap[0] = min(preparing[0], idle[0] + added[0])
     phases = {**one.phases, "start_gap": gap}
     if "idle" in phases:

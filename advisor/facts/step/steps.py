@@ -15,6 +15,7 @@ from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import are_fuller
 from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
+from advisor.facts.step.evaluation import without_evaluation
 from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.odd_ends import (
     following_nothing,
@@ -52,6 +53,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = settle(without_short_start(times, frameworks), courses, frameworks)
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
+    times = without_evaluation(times, courses, run.ranks)
     serves = recording_of(run).kind == "inference"
     times = on_all({rank: without_warm_up(t, serves=serves) for rank, t in without_ramp(times).items()})
     times = met_again(times)

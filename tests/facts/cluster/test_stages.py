@@ -8,7 +8,7 @@ from clusters import PIPELINE, facts_of
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
-from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+from benchmarks.simulator import Fault, Scenario, physics, simulate, write_profile
 
 
 def test_micro_batches_and_the_unavoidable_bubble(tmp_path):
@@ -157,3 +157,21 @@ def test_an_order_that_keeps_micro_batches_back_is_one_finding(tmp_path, stages,
         assert found[0].saving is not None
         assert found[0].saving.us_per_step == pytest.approx(gain, rel=0.15)
         assert not [r for r in found[0].remedies if r.id == "raise-micro-batches"]
+
+
+def test_idling_until_its_turn_comes_is_not_late(tmp_path, monkeypatch):
+    """The last stage's only rank begins later than the others, and its first micro-batch has not arrived by then:
+    nobody waits for it, so nobody is told that its data come late."""
+    scenario = replace(PIPELINE, data=1, pipeline=4, micro_batches=4, framework="pytorch", steps=6)
+    usual = simulate(scenario).step_us
+    later = {3: 0.12 * usual}
+    monkeypatch.setattr(
+        physics._Course, "partial", lambda self: [[(1.0, 0.0, later.get(r, 0.0)) for r in range(4)]] * 6
+    )
+    run = simulate(scenario)
+    assert run.step_us == pytest.approx(usual, rel=0.02)
+    write_profile(run, tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert not [f for f in report.findings if f.subject.ranks == (3,) and f.direction == "scheduling"]
+    cause = next(f.value for f in report.facts if f.name == "rank.late_cause" and f.subject.ranks == (3,))
+    assert cause == "none"

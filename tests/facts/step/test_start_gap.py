@@ -89,6 +89,17 @@ def test_mindspore_rows_contain_it_but_the_first():
     assert found.time == pytest.approx([145] * 4)
 
 
+def test_a_pause_at_the_end_of_a_step_delays_the_one_after_it():
+    """The step's window ends after the loop's own code, so MindSpore's row of the step before holds that wait; the row
+    of the step that waits holds `Preparing` alone."""
+    table = rank([5, 5, 5, 5], free=[10, 310, 10, 10])
+    course = Course(tuple("1234"), np.array([np.nan, 5, 305, 5.0]), np.full(4, 90.0), np.full(4, 105.0))
+    (found,) = settle({0: table}, {0: course}, {0: "mindspore"}).values()
+    assert found.phases["start_gap"] == pytest.approx([5, 5, 305, 5])
+    assert found.time == pytest.approx([110, 110, 410, 110])
+    assert found.phases["idle"] == pytest.approx([10, 10, 310, 10])
+
+
 def test_host_a_step_ahead_is_not_late():
     """Preparing as long as a step is the step before still running on the device."""
     times = {r: rank([0, 98, 99, 99]) for r in range(4)}
