@@ -88,8 +88,10 @@ def next_collection(report: Report) -> Text:
     if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
         return both("collect.absent_ranks", world=values.get("run.world_size"), share=show(absent, "ratio"))
     if values.get("recording.kind") == "kernel_benchmark":
-        by_block = any(fact.name == "operator_type.memory_rate" for fact in report.facts)
-        return both("collect.whole_program" if by_block else "collect.kernel_alone")
+        told = values.get("step.computing_share") == 0 or any(
+            f.name == "operator_type.memory_rate" for f in report.facts
+        )
+        return both("collect.whole_program" if told else "collect.kernel_alone")
     if report.profile.framework == "unknown" and report.profile.layout == "msprof":
         return both("collect.with_framework")
     written = _to_be_written(report)

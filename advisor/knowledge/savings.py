@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.knowledge.statements import document
+from advisor.knowledge.verdicts import verdict_words
 from advisor.model import Confidence, Direction, Finding, Role, Severity
 
 
@@ -72,3 +73,15 @@ def materiality() -> dict[Severity, float]:
     """Least share of the step that must be at stake for each severity."""
     least = document("materiality.yaml")["least_share_of_step"]
     return {Severity(name): float(entry["value"]) for name, entry in least.items()}
+
+
+def allowed_by(share: float) -> Severity:
+    """The highest severity that this share of the step allows."""
+    return max((s for s, least in materiality().items() if share >= least), key=lambda s: s.rank, default=Severity.LOW)
+
+
+def is_remark(finding: Finding) -> bool:
+    """Whether it only says where time goes: nothing is known to be wrong there, and nothing to be gained."""
+    weighs = finding.severity != Severity.LOW or finding.saving is not None or finding.at_stake is not None
+    known = verdict_words().get(finding.verdict)
+    return finding.role == Role.CONTRIBUTING and known is not None and known.points and not weighs

@@ -18,6 +18,8 @@ class VerdictWord:
     subjects: tuple[str, ...]
     also: tuple[str, ...] = ()
     """Directions that single rules of it may have instead, where the lost time lies there."""
+    points: bool = False
+    """It only says where to look: without time that may be won back, nothing is known to be wrong."""
 
 
 @lru_cache(maxsize=1)
@@ -25,6 +27,8 @@ def verdict_words() -> dict[str, VerdictWord]:
     """The built-in verdicts by word."""
     data = read_document(resource("knowledge_base", "verdicts.yaml")).data
     return {
-        word: VerdictWord(word, entry["direction"], tuple(entry["subjects"]), tuple(entry.get("also", ())))
+        word: VerdictWord(
+            word, entry["direction"], tuple(entry["subjects"]), tuple(entry.get("also", ())), entry.get("points", False)
+        )
         for word, entry in data.items()
     }

@@ -15,7 +15,7 @@ from advisor.engine.concluding.roots import lower
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet
 from advisor.knowledge.remedy import RemedySpec
-from advisor.knowledge.savings import materiality
+from advisor.knowledge.savings import allowed_by
 from advisor.knowledge.verdicts import verdict_words
 from advisor.knowledge.words import both
 from advisor.model import (
@@ -153,7 +153,7 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
         at_stake = stake.share
     if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject, scope.facts):
         return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
-    allowed = Severity.CRITICAL if at_stake is None else _allowed(at_stake)
+    allowed = Severity.CRITICAL if at_stake is None else allowed_by(at_stake)
     if ladder.constant is not None:
         return min(ladder.constant, allowed, key=lambda s: s.rank)
     reached = Severity.LOW
@@ -166,10 +166,6 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
             if bound is not None and (measured >= bound if ladder.worse == "higher" else measured <= bound):
                 reached = severity
     return min(reached, allowed, key=lambda s: s.rank)
-
-
-def _allowed(share: float) -> Severity:
-    return max((s for s, least in materiality().items() if share >= least), key=lambda s: s.rank, default=Severity.LOW)
 
 
 def _confidence(

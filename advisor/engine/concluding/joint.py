@@ -16,7 +16,7 @@ from advisor.engine.concluding.gathered import at_once, stages_of
 from advisor.facts.account.spending import USEFUL, spend
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
-from advisor.knowledge.savings import pools, usual_error
+from advisor.knowledge.savings import allowed_by, pools, usual_error
 from advisor.model import RUN, Direction, Finding, Report, Role, Saving, Subject, WhatIf
 
 MOST = 6
@@ -58,6 +58,8 @@ def tell_jointly(findings: Sequence[Finding], facts: FactSet, run: Run | None, s
         else:
             after[finding.id] = min(finding.saving.us, gains.room(promising[:place], finding, sum(after.values())))  # type: ignore[union-attr]
     told = [_ranged(f, facts, run, step_us, after[f.id]) if f.id in after else f for f in findings]
+    most_us = {f.id: _at_most(f.id, best) for f in top if f.saving is not None and f.saving.removes}
+    told = [_no_worse(f, most_us[f.id] / step_us) if f.id in most_us else f for f in told]
     order = _greedy(top, best)
     times = {
         ",".join(sorted(names, key=order.index)): step_us - gained
@@ -178,6 +180,17 @@ def _greedy(top: Sequence[Finding], best: Mapping[tuple[str, ...], float]) -> li
             max(left, key=lambda one: (best[tuple(sorted([*order, one], key=place.__getitem__))], -place[one]))
         )
     return order
+
+
+def _at_most(name: str, best: Mapping[tuple[str, ...], float]) -> float:
+    """The most that repairing this finding gives, alone or once others are repaired, microseconds."""
+    return max(us - best[tuple(n for n in names if n != name)] for names, us in best.items() if name in names)
+
+
+def _no_worse(finding: Finding, share: float) -> Finding:
+    """No more severe than what the replay gives without it allows, alone or once others are gone: it hides nothing."""
+    allowed = allowed_by(share)
+    return finding if finding.severity.rank <= allowed.rank else replace(finding, severity=allowed)
 
 
 def _ranged(finding: Finding, facts: FactSet, run: Run | None, step_us: float, after_us: float) -> Finding:

@@ -8,9 +8,10 @@ from functools import partial, reduce
 
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
+from advisor.engine.concluding.suspected import is_suspect
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import is_certain, leading, unowned_part
+from advisor.knowledge.savings import is_certain, is_remark, leading, unowned_part, usual_error
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -172,9 +173,27 @@ def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) 
     other = _hidden_behind(top, findings)
     if other is not None and other.saving is not None and top.saving is not None and step_us:
         us = top.saving.us + (other.saving.after_others_us or 0.0)
-        amounts = {"us": show(us, "us"), "share": show(us / step_us, "ratio")}
-        said.append(both("summary.jointly", id=other.id, title=other.title, about=_about(other.subject), **amounts))
+        if us > (1 + usual_error("replay")) * (top.saving.range_us or (0.0, top.saving.us))[1]:
+            amounts = {"us": show(us, "us"), "share": show(us / step_us, "ratio")}
+            said.append(both("summary.jointly", id=other.id, **amounts))
+    if (suspect := _larger_suspect(top, findings)) is not None:
+        lost = suspect.saving or suspect.at_stake
+        assert lost is not None
+        about = both("summary.finding", title=suspect.title, about=_about(suspect.subject))
+        amounts = {"us": show(lost.us, "us"), "share": show(lost.share or 0.0, "ratio")}
+        said.append(both("summary.perhaps", id=suspect.id, finding=about, **amounts))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
+
+
+def _larger_suspect(top: Finding, findings: Sequence[Finding]) -> Finding | None:
+    """The suspect that may lose more than the leading cause gives: its evidence is weak, its size is not."""
+    told = top.saving or top.at_stake
+    larger = [
+        f for f in findings
+        if f is not top and f.role != Role.SYMPTOM and is_suspect(f) and told is not None and f.weight_us > told.us
+    ]  # fmt: skip
+    named = [f for f in larger if f.subject.kind != "run"]  # what the whole run loses, its bar shows
+    return max(named, key=lambda f: f.weight_us, default=None)
 
 
 def _hidden_behind(top: Finding, findings: Sequence[Finding]) -> Finding | None:
@@ -243,9 +262,17 @@ def _without_cause(
     serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
     blind = sum(check.outcome == Outcome.NO_DATA for check in checks)
+    if serious and serious[0].direction is not Direction.EVIDENCE and breakdown:
+        found = both("summary.finding", title=serious[0].title, about=_about(serious[0].subject))
+        return "undetermined", both("summary.beside", finding=found)
     if serious or step_us is None or not judged or not breakdown:
         why = serious[0].title if serious else both("summary.too_little")
-        return "undetermined", both("summary.undirected", why=why)
+        headline = both("summary.undirected", why=why)
+        noticed = next((f for f in findings if f.direction is not Direction.EVIDENCE and not is_remark(f)), None)
+        if serious or noticed is None:
+            return "undetermined", headline
+        found = both("summary.finding", title=noticed.title, about=_about(noticed.subject))
+        return "undetermined", _sentences(headline, both("summary.noticed", finding=found))
     if unread:
         names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
         return "undetermined", both("summary.unread_ranks", ranks=names)

@@ -82,11 +82,13 @@ def _place(rank: Rank) -> Timeline | None:
         communication = communication | (bare & named[kernels.name])
     counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
     timed = _are_timed(kernels)
-    whole = timed and _is_whole(kernels, communication) and not communication.all()
+    whole = timed and _is_whole(kernels, communication) and (not communication.all() or _computes_nothing(rank))
     alone = rank.tables["kernels"].reader == "kernels.opprof"  # measured by itself: there is no course to miss
     if counted and not whole and not alone:
         file = rank.relative(rank.tables["kernels"].paths[0])
         reason = "kernels are missing between the rows (waiting times contradict the gaps)"
+        if communication.all():
+            reason = "the rows are collectives alone, without what computes between them"
         if not timed:
             reason = (
                 "start times or durations of kernels are lost (does a spreadsheet round them? Export the file again)"
@@ -110,6 +112,14 @@ def _are_timed(kernels: Kernels) -> bool:
     """Whether so few lost their start or duration that the others still show when nothing ran."""
     lost = kernels.left_out + int((kernels.start < 0).sum())
     return lost <= MOST_LOST * (len(kernels) + kernels.left_out)
+
+
+def _computes_nothing(rank: Rank) -> bool:
+    """Whether the step table, too, knows of communication and of no computing."""
+    steps = rank.read("steps", ("computing_us", "communication_us")) if rank.has("steps") else None
+    if steps is None or not {"computing_us", "communication_us"} <= set(steps):
+        return False
+    return bool((steps["computing_us"] == 0).all() and (steps["communication_us"] > 0).any())
 
 
 def _is_whole(kernels: Kernels, communication: Mask) -> bool:

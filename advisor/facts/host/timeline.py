@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats
-from advisor.basics.intervals import Intervals, covered, union
+from advisor.basics.intervals import covered, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
+from advisor.facts.device.clock import clock_of, felt_drop
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.owners import COVERS, Owners
@@ -145,6 +146,14 @@ KINDS = (
         formula="1 − time-weighted mean ÷ highest",
         needs="trace",
     ),
+    kind(
+        "timeline.core_mhz_felt_drop",
+        "ratio",
+        "rank",
+        "part of the computing time that lower clocks added",
+        formula="1 − Σ median at the highest clock ÷ Σ duration, of kernels whose type and shapes ran at both",
+        needs="trace kernels",
+    ),
 )
 
 
@@ -179,6 +188,8 @@ class Idle:
     clock: tuple[float, float, float] | None
     """(5th percentile, highest, mean) in MHz."""
     sources: tuple[Source, ...]
+    felt_drop: float | None = None
+    """Part of the computing time that lower clocks added, as its own kernels tell."""
 
 
 IDLE = Reduction("timeline", Idle)
@@ -216,8 +227,9 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else _collections(timeline, trace),
         None if trace is None else _loading(trace, gaps, start, end, step, steps),
         None if trace is None else own_code_us(trace, start, end, step, steps),
-        None if trace is None else _clock(trace, running),
+        None if trace is None else clock_of(trace, running),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
+        None if trace is None else felt_drop(trace, timeline),
     )
 
 
@@ -242,7 +254,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
         tuple(row.step for row in rows), (last - first) / 1000, sums(step, length, steps),
         sums(step[long], length[long], steps), sums(step[long], None, steps), gaps, None,
         _loading(trace, gaps, start, end, step, steps), own_code_us(trace, start, end, step, steps),
-        _clock(trace, running), found.sources,
+        clock_of(trace, running), found.sources,
     )  # fmt: skip
 
 
@@ -291,22 +303,6 @@ def _loading(
     return found
 
 
-def _clock(trace: Trace, running: Intervals) -> tuple[float, float, float] | None:
-    """(5th percentile, highest, mean) weighted by the time in which kernels ran: an idle clock is no slow one."""
-    time, mhz = trace.frequency
-    if not mhz.size or not running[0].size:
-        return None
-    until = np.append(time[1:], max(int(running[1][-1]), int(time[-1])))
-    weight = (covered(running, until) - covered(running, time)).astype(float)
-    held, weight = mhz[weight > 0], weight[weight > 0]
-    if not held.size:
-        return None
-    order = np.argsort(held)
-    share = np.cumsum(weight[order]) / weight.sum()
-    low = float(held[order][int(np.searchsorted(share, 0.05))])
-    return low, float(held.max()), float(np.average(held, weights=weight))
-
-
 def _clock_facts(run: Run) -> Iterator[Fact]:
     """Of the AI Core's clock, as counters of the timeline or `msprof op` told it."""
     alone = {rank: (found.clock, found.sources) for rank, found in run.each(ACCESS).items()}
@@ -317,6 +313,8 @@ def _clock_facts(run: Run) -> Iterator[Fact]:
         named = {"": low, "_highest": highest, "_drop": 1 - mean / highest, "_mean": mean}
         for name, value in named.items():
             yield from fact(f"timeline.core_mhz{name}", Subject("rank", str(rank), (rank,)), value, *sources)
+    for rank, idle in run.each(IDLE).items():
+        yield from fact("timeline.core_mhz_felt_drop", Subject("rank", str(rank), (rank,)), idle.felt_drop)
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

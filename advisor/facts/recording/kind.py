@@ -15,6 +15,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, is_collective, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
@@ -79,6 +80,8 @@ class Recording:
     """A kernel that only inference launches."""
     exchanges: bool = False
     """Whether ranks reduce something together, as gradients are."""
+    only_exchanges: bool = False
+    """Whether collectives ran and nothing computed, as the step table says as well."""
     named: bool = False
     """Whether kernels, all of them, have names to judge by."""
     type: str = ""
@@ -87,6 +90,8 @@ class Recording:
     type_count: int = 0
     types: int = 0
     """… and how many types there are."""
+    type_names: int = 0
+    """Names of kernels of that type that were launched again and again."""
     loads: bool = False
     """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
@@ -158,6 +163,8 @@ def reduce(rank: Rank) -> Recording | None:
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told |= _of_time(timeline)
+    if timeline is not None and timeline.whole:
+        told["only_exchanges"] = bool(timeline.communication.all())
     if every is not None and alone:
         told |= {"alone": True} | _of_one(every)
     listed = False
@@ -253,7 +260,10 @@ def _of_statistic(frame: pd.DataFrame) -> dict[str, object]:
 def _of_time(timeline: Timeline) -> dict[str, object]:
     """What the kernels that are judged are like, and what lies before them."""
     kernels, placed = timeline.kernels, timeline.placed
-    told = _of_work(*types_of(kernels), kernels.duration)
+    types, of = types_of(kernels)
+    told = _of_work(types, of, kernels.duration)
+    launches = np.bincount(kernels.name[of == types.index(str(told["type"]))])
+    told["type_names"] = int((launches >= section("repetition")["executions"]).sum())
     if placed is not None and placed.steady is not None:
         known = kernels.start >= 0
         told |= _of_steady(placed.steady, placed.set_up_ns, kernels.start[known], kernels.end[known])
@@ -319,11 +329,10 @@ def recording_of(run: Run) -> Told:
     found = list(run.each(RECORDING).values())
     batches = run.each(DATA_PIPELINE)
     if not found:
-        return (
-            Told("training_steps", True, both("recording.batches"))
-            if batches
-            else Told("fragment", False, both("recording.no_course" if run.ranks else "recording.nothing"))
-        )
+        if batches:
+            return Told("training_steps", True, both("recording.batches"))
+        only = "only_collectives" if run.each(EXCHANGES) else "no_course"
+        return Told("fragment", False, both(f"recording.{only if run.ranks else 'nothing'}"))
     marks = list(dict.fromkeys(mark for one in found for mark in one.marks))
     # batches divide what a rank did by itself; what ranks did together is told of the recording as a whole
     together = any(one.timed for one in found) and (len(found) > 1 or found[0].exchanges)
@@ -363,7 +372,12 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         first.types == 1 and first.kernels > 0 and first.named and not first.framed
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
+    if not steps and all(one.only_exchanges for one in found):
+        return "kernel_benchmark", [both("recording.only_exchanges")]
     alone = alone and not is_collective(first.type)  # a table of collectives is a part of a program's
+    # one type under many names, or on other inputs each time, again and again: the layers of a network
+    in_sequence = first.execution_kernels if first.executions else 0
+    alone = alone and max(first.type_names, in_sequence) <= limits["types"]
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")
@@ -387,7 +401,7 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         return "unmarked", [both("recording.loads")]
     repeats = (
         [both("recording.repeats", length=str(first.execution_kernels), count=str(first.executions))]
-        if first.executions and not steps
+        if first.executions and first.execution_kernels > 1 and not steps
         else []
     )
     if serves and not trains:

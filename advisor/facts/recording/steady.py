@@ -13,6 +13,9 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.recording.limits import section
 
+_MOST_ALIKE = 12
+"""Launches of one kernel in a sequence by which its length is looked for."""
+
 
 @dataclass(frozen=True)
 class Repetition:
@@ -60,6 +63,9 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
     launches = 1 + np.flatnonzero(long & seen[1:] & computes[1:])
     launches = launches[launches <= (size if measured is None else measured)]
     behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
+    # compiling and loading leave the device idle: a stretch full of kernels is work, whatever is launched behind it
+    idle = np.concatenate((np.zeros(1), np.cumsum(gap)))
+    behind = behind[idle[behind] >= limits["idle_share"] * (start[behind] - start[0]) / 1000]
     first = int(behind[-1]) if behind.size else 0
     if first and find_repetition(kinds[first:], end[first:] - start[first:]) is None:
         whole = float(free[-1] - start[0]) / 1000
@@ -160,6 +166,12 @@ def _lengths(kinds: Ints, most: int) -> list[int]:
         found.update(dict.fromkeys(values[np.argsort(-counts, kind="stable")[:2]].tolist()))
         apart = places[2:] - places[:-2]
         found[int(np.median(apart))] = None
+        for many in range(2, min(_MOST_ALIKE, len(places) // 2) + 1):
+            # a kernel that the sequence launches so many times comes back in as regular steps as the sequence
+            values, counts = np.unique(places[many:] - places[:-many], return_counts=True)
+            if counts.max() >= section("repetition")["steady_share"] * counts.sum():
+                found[int(values[counts.argmax()])] = None
+                break
         if len(found) >= most:
             break
     return sorted(found)

@@ -171,6 +171,8 @@ def _steps_and_starts(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None
             length, apart, pairs = length + lasts, apart + distance, pairs + 1
             longer += lasts > limits["one_job_factor"] * distance
     most = 2 * longer > pairs  # what a warm-up does before its first collective makes one step longer, not most
+    # a pause before it makes one step longer and one distance less: together they are as long
+    most = most and length > limits["one_job_factor"] * apart
     if pairs >= limits["compared"] and most and steps.table in rank.tables:
         text = (
             f"tells steps of {show(length / pairs, 'us')}, whose first collectives start {show(apart / pairs, 'us')} "

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.knowledge.messages import in_both
-from advisor.knowledge.savings import leading
+from advisor.knowledge.savings import is_remark, leading
 from advisor.knowledge.words import both, word
-from advisor.model import Check, Direction, Finding, Outcome, Report, Role, Severity, Text
+from advisor.model import Check, Finding, Outcome, Report, Role, Text
 
 DEEPEST = 12
 """Symptoms of symptoms that are told one below the other."""
@@ -49,13 +49,13 @@ def branches(report: Report) -> list[Branch]:
 
     first = leading(report.findings)
     trees = [grow(finding, 1) for finding in by_id.values() if finding.id not in cause_of]
-    return sorted(trees, key=lambda branch: (branch.finding is not first, is_remark(branch.finding)))
+    return sorted(trees, key=lambda branch: _place(branch.finding, first))
 
 
-def is_remark(finding: Finding) -> bool:
-    """Whether it only says where time goes: nothing is known to be wrong there, and nothing to be gained."""
-    weighs = finding.severity != Severity.LOW or finding.saving is not None or finding.at_stake is not None
-    return finding.role == Role.CONTRIBUTING and finding.direction != Direction.EVIDENCE and not weighs
+def _place(finding: Finding, first: Finding | None) -> tuple[bool, bool, bool, float]:
+    """Causes as they are numbered; behind them what may lose most, whether or not its gain is known."""
+    cause = finding.role == Role.ROOT_CAUSE
+    return finding is not first, is_remark(finding), not cause, 0.0 if cause else -finding.weight_us
 
 
 def in_full(report: Report, trees: Sequence[Branch]) -> list[Branch]:

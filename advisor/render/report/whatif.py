@@ -81,7 +81,7 @@ def ladder(report: Report, lang: str) -> list[tuple[str, str, str]]:
     before = now
     for count in range(1, len(told.causes) + 1):
         then = told.step_time_us[",".join(told.causes[:count])]
-        if then >= before:
+        if then >= before or show(then, "us", MEASURED) == show(before, "us", MEASURED):
             break
         before = then
         name = told.causes[count - 1]

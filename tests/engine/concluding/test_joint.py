@@ -23,6 +23,7 @@ from advisor.model import (
     Role,
     Saving,
     Severity,
+    Subject,
     Summary,
     Text,
 )
@@ -168,3 +169,22 @@ def test_the_headline_tells_what_two_causes_that_hide_each_other_give_together(a
     second = replace(second, saving=replace(second.saving, range_us=(5.5, 6.5), after_others_us=after))
     said = summarise([first, second], [], facts(0.7, 0.2, 0.1)).headline.en
     assert ("Together with F2" in said and "120\xa0µs" in said) is told
+
+
+def test_what_nothing_is_gained_by_is_not_severe():
+    """A rank that waits because the others are slow is late by half the step, and on time it saves nothing."""
+    late = finding(1, 500.0, Direction.SCHEDULING)
+    assert late.saving is not None
+    late = replace(late, severity=Severity.CRITICAL, saving=replace(late.saving, removes="late"))
+    told = tell_jointly([late], facts(0.3, 0.1, 0.6), None, STEP).findings[0]
+    assert told.severity is Severity.CRITICAL
+    idle = replace(late, saving=replace(late.saving, us_per_step=0.0))  # type: ignore[arg-type]
+    assert tell_jointly([idle], facts(0.3, 0.1, 0.6), None, STEP).findings[0].severity is Severity.LOW
+
+
+def test_a_suspicion_larger_than_the_cause_is_named_beside_it():
+    """A rank that costs half the step, if only in one, is not left out of the headline for a cause of a tenth."""
+    first, second = finding(1, 110.0, Direction.SCHEDULING), finding(2, 500.0, Direction.SCHEDULING)
+    second = replace(second, severity=Severity.LOW, role=Role.CONTRIBUTING, subject=Subject("rank", "7", (7,)))
+    said = summarise([first, second], [], facts(0.3, 0.2, 0.5)).headline.en
+    assert "Perhaps more" in said and "rank 7" in said

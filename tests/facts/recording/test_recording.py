@@ -298,6 +298,18 @@ def test_layers_on_different_inputs_are_not_measured(tmp_path):
     assert facts_of(tmp_path).value("recording.kind", RUN) == "unmarked"
 
 
+def test_many_layers_of_one_type_are_a_network(tmp_path):
+    """A vision model is nearly all convolutions: forty of them by name, each launched once an inference, are no
+    benchmark of one kernel."""
+    kinds = [f"layer{i}" for i in range(40)]
+    path = write(tmp_path, loop(kinds, 3)) / "kernel_details.csv"
+    rows = [row.split(",") for row in path.read_text().splitlines()]
+    for row in rows[1:]:
+        row[rows[0].index("Type")] = "Conv2D"
+    path.write_text("\n".join(",".join(row) for row in rows))
+    assert facts_of(tmp_path).value("recording.kind", RUN) == "unmarked"
+
+
 def test_a_chain_of_different_work_is_no_comparison(tmp_path):
     """Kernels that take turns on different inputs are a program, however few they are."""
     path = write(tmp_path, loop(["MatMulV2", "Relu"], 60)) / "kernel_details.csv"

@@ -28,6 +28,14 @@ def test_the_long_gap_before_a_first_launch_is_set_up():
     assert (found.repetition.length, found.repetition.executions) == (1, 5)
 
 
+def test_a_stretch_full_of_kernels_is_no_set_up():
+    """A server reads a prompt for as long as it then answers: the pause between is a few milliseconds, and what lies
+    before it is work as well."""
+    prompt, answer = [1, 2, 3] * 40, [4, 5] * 100
+    found = find_steady(*course(prompt + answer, [(len(prompt), 6_000)], kernel_us=100.0))
+    assert (found.first, found.last) == (0, len(prompt + answer))
+
+
 def test_a_long_gap_before_a_kernel_that_ran_before_is_a_pause():
     """It belongs to what is judged: nothing was launched for the first time behind it."""
     found = find_steady(*course(STEP * 4, [(2 * len(STEP), 168_000)]))
@@ -45,6 +53,13 @@ def test_what_is_compiled_all_along_tells_nothing_of_idle_time():
     kinds = [kind for kind in range(20) for _ in range(5)]
     found = find_steady(*course(kinds, [(5 * k, 20_000) for k in range(11, 20)]))
     assert not found.idle_told
+
+
+def test_two_kernels_in_turn_are_told_with_the_length_of_the_whole():
+    """Seven kernels, product and activation in turn and a product at the end, five times: pieces of five fit nearly."""
+    kinds = np.array([1, 2, 1, 2, 1, 2, 1] * 5)
+    found = find_repetition(kinds, np.full(len(kinds), 10))
+    assert found is not None and (found.length, found.executions) == (7, 5)
 
 
 def test_a_run_of_like_kernels_inside_a_graph_is_not_the_graph():

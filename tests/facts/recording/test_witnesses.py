@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from advisor.config import load_config
 from advisor.exchange import report_from_json, report_to_json
 from advisor.facts.base import FactKind, Run
 from advisor.facts.recording.bounds import bounds_of, impossible
-from advisor.facts.recording.witnesses import _lengths
+from advisor.facts.recording.witnesses import _lengths, _steps_and_starts
 from advisor.facts.registry import catalogue
 from advisor.facts.step.times import StepTimes
 from advisor.model import RUN, Confidence, Fact, Report
@@ -215,6 +216,19 @@ def test_a_slow_warm_up_is_no_contradiction(tmp_path: Path) -> None:
     report = _report(tmp_path)
     assert not [problem.problem for problem in report.problems]
     assert [f.verdict for f in report.findings if f.role.value == "root_cause"][:1] == ["host-dispatch-bound"]
+
+
+@pytest.mark.parametrize(("lasts", "told"), [((66.0, 31.0, 69.0, 31.0), False), ((66.0, 62.0, 69.0, 62.0), True)])
+def test_a_pause_before_the_first_collective_is_no_contradiction(lasts: tuple[float, ...], told: bool) -> None:
+    """Steps with a pause are longer than from their first collective to the next one's, and the steps before them are
+    shorter: only together they cannot be longer."""
+    table = TableRef("steps", (Path("step_trace_time.csv"),), "csv.table")
+    rank = Rank(0, Path(), {"steps": table, "collectives": replace(table, table="collectives")})
+    time = 1000 * np.array(lasts)
+    starts = np.cumsum([40.0, 31.0, 69.0, 31.0]) * 1e6
+    exchange = SimpleNamespace(steps=("1", "2", "3", "4"), step=np.arange(4), start_ns=starts)
+    _steps_and_starts(rank, StepTimes(("1", "2", "3", "4"), time, {}, "steps"), exchange)  # type: ignore[arg-type]
+    assert bool(rank.problems) is told
 
 
 def test_a_first_step_in_which_one_rank_was_last_is_no_contradiction() -> None:

@@ -54,7 +54,9 @@ def test_older_mindspore_is_asked_in_its_own_words():
 def test_what_is_merely_remarked_is_not_told_as_what_holds_a_healthy_run_back():
     """A large operator that nothing is known to be wrong with stands in the list, behind everything that costs."""
     one = cluster().findings[0]
-    remark = replace(one, id="R", role=Role.CONTRIBUTING, severity=Severity.LOW, saving=None, explains=())
+    remark = replace(
+        one, id="R", verdict="operator-hotspot", role=Role.CONTRIBUTING, severity=Severity.LOW, saving=None, explains=()
+    )
     fine = replace(healthy(), findings=(remark,))
     assert in_full(fine, branches(fine)) == [] and len(branches(fine)) == 1
     slow = replace(cluster(), findings=(remark, one))
