@@ -224,6 +224,20 @@ def _(rows: Rows, draw: Random) -> str | None:
     return f"{rows[0][column]} instead of us"
 
 
+@tabular("unit_told", SAME)
+def _(rows: Rows, draw: Random) -> str | None:
+    """Units in the headings of a step table, whose versions tell none, and its times in that unit."""
+    if "Computing" not in rows[0] or "Free" not in rows[0]:
+        return None
+    unit, shift = draw.choice((("us", 0), ("ms", -3), ("s", -6)))
+    for column in range(rows[0].index("Computing"), len(rows[0])):
+        rows[0][column] += f"({unit})"
+        for row in rows[1:]:
+            if column < len(row) and re.fullmatch(r"\s*-?\d+(\.\d+)?\s*", row[column]):
+                row[column] = f"{float(row[column]) * 10**shift:.12f}"
+    return f"all times in {unit}"
+
+
 @tabular("line_break_in_cell", OTHER)
 def _(rows: Rows, draw: Random) -> str | None:
     row, insert = draw.choice(rows[1:]), draw.choice(("\n", "\r\n", "\t", '"', "\n\n,,,", '","'))

@@ -132,6 +132,22 @@ def twice(path: Path, draw: Random) -> str | None:
     return "two documents in one file"
 
 
+@mutation("json.joined_with_itself", LESS, ".json")
+def joined_with_itself(path: Path, draw: Random) -> str | None:
+    """A timeline whose events, or a part of them, stand there twice: in one list, or in two lists under one key."""
+    data = _load(path)
+    events = data.get("traceEvents") if isinstance(data, dict) else data
+    if not isinstance(events, list) or not any(isinstance(event, dict) and "ph" in event for event in events):
+        return None
+    again = events[: len(events) // draw.choice((1, 2, 4))]
+    if draw.random() < 0.5:
+        _store(path, events + again)
+        return f"{len(again)} of {len(events)} events twice"
+    text = json.dumps({"traceEvents": again, "once more": events}).replace("once more", "traceEvents")
+    replace_file(path, text.encode("utf-8", "surrogatepass"))
+    return f"{len(again)} and {len(events)} events under one key"
+
+
 @mutation("json.same_keys", LESS, ".json")
 def same_keys(path: Path, draw: Random) -> str | None:
     """A key twice in one object, the second time with another number: readers disagree on which of them counts."""

@@ -99,6 +99,8 @@ class Trace:
     """Whether the device's own tasks are in it …"""
     device_tasks: int = 0
     """… and how many, if so."""
+    twice: int = 0
+    """Launches and long host events that stand there more than once: the timeline was joined with itself."""
     iterations: list[tuple[str, str, int, int]] = field(default_factory=list)
     """(graph, iteration, start, end) of the executions of graphs that msprof marks on the device."""
 
@@ -337,6 +339,7 @@ class _Collector:
             _joined(lanes.get("Computing", [])), _joined(lanes.get("Communication", [])),
             (np.array([t for t, _ in frequency], np.int64), np.array([f for _, f in frequency], np.float64)),
             self.events, cut, *_moving(inside), device_tasks=device_tasks,
+            twice=_repeated(*_joined(self.sent)) + _repeated(spans.start, spans.end, spans.name),
             iterations=sorted(set(self.iterations), key=lambda one: one[2:]),
         )  # fmt: skip
 
@@ -415,6 +418,14 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
     return launched[order], started[order]
 
 
+def _repeated(*columns: Ints) -> int:
+    """Rows that are like another one; unknown numbers and times, below 0, are like none."""
+    known = np.logical_and.reduce([column >= 0 for column in columns])
+    rows = np.stack([column[known] for column in columns])
+    ordered = rows[:, np.lexsort(rows)]
+    return int((np.diff(ordered, axis=1) == 0).all(axis=0).sum())
+
+
 def _links(flows: list[Event]) -> tuple[Ints, list[Event]]:
     """(number, event) of those flows that link a launch to its task, `HostToDevice123`."""
     names = [*map(_NAME, flows)]
@@ -465,4 +476,7 @@ def stream_trace(paths: Sequence[Path], note: Note, device: int | None = None) -
         note(str(paths[0]), f"{untimed} of its {collector.events} events have no usable start and were left out")
     trace = collector.finish(cut)
     trace.hardware = collector.has_hardware()
+    if trace.twice:
+        text = f"holds {trace.twice} events twice: it was joined with itself, and its counts are too high"
+        note(str(paths[0]), text, ("trace",))
     return trace

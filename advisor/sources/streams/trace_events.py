@@ -285,7 +285,8 @@ def _decode_around(data: bytes) -> tuple[list[Event], int]:
 
 
 def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:
-    """(events, bytes given up, whether the array was closed) of what follows the last block."""
+    """(events, bytes given up, whether the array was closed) of what follows the last block. A second list of events
+    behind the first one is given up, members of another kind are not."""
     text = data.strip(_SPACE)
     if text.startswith(b"]"):
         return [], 0, True
@@ -295,7 +296,8 @@ def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:
         if bracket < 0:
             break
         try:
-            return _decode(b"[" + text[: bracket + 1]), 0, True
+            behind = text[bracket + 1 :]
+            return _decode(b"[" + text[: bracket + 1]), len(behind) if b'"ph"' in behind else 0, True
         except BROKEN:
             end = bracket
     try:

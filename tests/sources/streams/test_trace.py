@@ -103,6 +103,19 @@ def test_every_wrapping_gives_the_same_events(tmp_path: Path, shape: str) -> Non
     assert problems == [] and not trace.cut
 
 
+def test_events_that_stand_twice_are_told(tmp_path: Path) -> None:
+    """A timeline joined with itself counts every call twice: nothing certain rests on it."""
+    _, problems = load(tmp_path / "trace_view.json", json.dumps([*EVENTS, *EVENTS]).encode())
+    assert problems == ["holds 200 events twice: it was joined with itself, and its counts are too high"]
+
+
+def test_a_second_list_of_events_is_told(tmp_path: Path) -> None:
+    """Programs differ in which of two lists under one key they show; the first is read, and not without a word."""
+    text = json.dumps({"traceEvents": EVENTS, "again": EVENTS}).replace("again", "traceEvents")
+    trace, problems = load(tmp_path / "trace_view.json", text.encode())
+    assert trace is not None and any("bytes of it are no events" in problem for problem in problems)
+
+
 @given(cut=st.integers(min_value=700, max_value=60_000), block=st.sampled_from([256, 4096, 1 << 21]))
 @settings(max_examples=40)
 def test_a_cut_file_gives_every_event_before_the_cut(
