@@ -162,6 +162,24 @@ def test_doctor_and_explain_answer(profile, capsys):
     assert status == 0 and "Not enough evidence" in out.out
 
 
+def test_a_finding_is_explained_from_the_file_to_the_verdict(capsys):
+    """Who doubts F1 sees its rule, every clause with its value, the file and column behind it, and what came of it."""
+    example = str(Path(__file__).parents[1] / "examples" / "slow-rank-pipeline")
+    status, out = run(capsys, "advise", example, "--format", "json")
+    first = json.loads(out.out)["findings"][0]
+    status, out = run(capsys, "explain", "F1", "--profile", example, "--format", "json")
+    told = json.loads(out.out)
+    assert status == 0 and told["rule"]["id"] == first["rule"]
+    (subject,) = told["profile"]["subjects"]
+    assert subject["fired"] and subject["finding"]["id"] == "F1" and subject["finding"]["role"] == "root_cause"
+    source = first["evidence"][0]["source"]
+    read = [o for clause in subject["clauses"] for o in clause["observed"] if o["fact"] == first["evidence"][0]["fact"]]
+    assert read[0]["value"] == first["evidence"][0]["value"]
+    assert {"file": source["file"], "columns": source["columns"]} in read[0]["sources"]
+    status, out = run(capsys, "explain", "F1", "--profile", example)
+    assert source["file"] in out.out and "so F1: Cause" in out.out
+
+
 def test_help_answers_at_once():
     """Nothing heavy is imported before it is needed."""
     code = (

@@ -95,7 +95,8 @@ def doctor(profiles: tuple[str, ...], form: str, **given: Any) -> int:
 def explain(rule: str, profile: tuple[str, ...], form: str, **given: Any) -> int:
     """A rule, its thresholds and their origin.
 
-    Also the document it encodes and, with a profile, what each clause saw.
+    Also the document it encodes and, with a profile, what each clause saw. Instead of a rule, one of the profile's
+    findings: F1.
     """
     from advisor.inspection.explain import explain as tell
 
