@@ -20,6 +20,7 @@ from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
+from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
@@ -85,6 +86,14 @@ KINDS = (
         needs="trace",
     ),
     kind("timeline.gc_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
+    kind(
+        "timeline.gc_stall_steps",
+        "count",
+        "run",
+        "in how many steps it stalls the device",
+        formula="steps with at least half of the mean stall (knowledge_base/recording.yaml, idle_places.alike)",
+        needs="trace",
+    ),
     kind(
         "timeline.loader_idle_us",
         "us",
@@ -388,10 +397,14 @@ def _stall_facts(
                 values["gc"][idle.steps[i]].append(part * float(min(idle.gc_us[i], idle.idle_us[i])))
     for name, by_step in values.items():
         if by_step:
-            stall = float(np.mean([max(of_ranks) for of_ranks in by_step.values()]))
+            stalls = np.array([max(of_ranks) for of_ranks in by_step.values()])
+            stall = float(stalls.mean())
             yield from fact(f"timeline.{name}_stall_us", RUN, stall, *sources, samples=len(by_step))
             if step_us:
                 yield from fact(f"timeline.{name}_stall_share", RUN, stall / step_us, *sources, samples=len(by_step))
+            if name == "gc" and stall > 0:
+                often = int((stalls >= section("idle_places")["alike"] * stall).sum())
+                yield from fact("timeline.gc_stall_steps", RUN, often, *sources, samples=len(by_step))
 
 
 def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 UNTYPED = "unknown"
 """The type of a kernel that has neither type nor name."""
+_ENDS_WITH_TYPE = re.compile(r"aclnn\w*_([A-Z][A-Za-z0-9]*)|trans_([A-Z][A-Za-z0-9]*)(?:_\d+)?")
+"""The operator library names a kernel call_kernel_Type, the graph compiler what it inserts trans_Type_number."""
 _RUNNING = re.compile(r"(-op|__?)\d+(_\d+)*$")
 """What numbers the calls of one operator; a version (V2) belongs to its type."""
 
@@ -137,4 +139,6 @@ def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
 
 def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
+    if named := _ENDS_WITH_TYPE.fullmatch(last):
+        return named.group(1) or named.group(2)
     return _RUNNING.sub("", last) or last or UNTYPED

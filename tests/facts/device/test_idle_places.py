@@ -71,6 +71,20 @@ def test_what_happened_once_does_not_recur(tmp_path: Path) -> None:
         assert (facts.number("timeline.recurring_count", RUN) is not None) is recurs
 
 
+@pytest.mark.parametrize(("long", "times"), [((9000.0,) * 6, 6), ((112_000.0,), 1)])
+def test_what_recurs_is_of_one_kind(tmp_path: Path, long: tuple[float, ...], times: int) -> None:
+    """Six stretches of 9 ms among a hundred of 25 us at one place are six, and one among them does not recur: the mean
+    over unlike stretches is a gap that does not exist."""
+    at, rows = 1_000_000.0, []
+    for n in range(100):
+        rows += [f"A{n},A,AI_CORE,{at:.1f},100", f"B{n},B,AI_CORE,{at + 100:.1f},100"]
+        at += 200 + (long[n // 10 - 1] if n and n % 10 == 0 and n // 10 <= len(long) else 25.0)
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], NAMES, Options(jobs=1)).facts
+    assert facts.number("timeline.recurring_count", RUN) == times
+    assert facts.number("timeline.recurring_us", RUN) == pytest.approx(long[0])
+
+
 def test_a_gap_behind_every_kernel_is_slow_launching(tmp_path: Path) -> None:
     """The same idle time spread over all kernels is the host's dispatch."""
     report = advise([_write(tmp_path, 4.0, 0.0)], load_rules(config=load_config(None)))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from advisor.facts.recording.counts import is_cut
+from advisor.pipeline import Options, measure
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
 from advisor.sources.streams.kernels import load_kernels
@@ -26,3 +27,17 @@ def test_types_of_which_no_kernel_is_left_end_nothing(tmp_path: Path) -> None:
     kernels = load_kernels(rank)
     assert kernels is not None and len(kernels) == 1
     assert not is_cut(rank, kernels)
+
+
+def test_level_0_knows_conversions_by_the_names_of_their_kernels(tmp_path: Path) -> None:
+    """Without types, the operator library's names and the graph compiler's end with the type they are of."""
+    names = (
+        "aclnnMatmul_MatMulV3Common_MatMulV3", "trans_TransData_3", "aclnnCast_CastAiCore_Cast",
+        "aclnnInplaceCopy_TransposeAiCore_Transpose", "Default/network/TransData-op12", "aclnnMatmul",
+    )  # fmt: skip
+    rows = [f"{name},{101 * (6 * turn + i)},100" for turn in range(10) for i, name in enumerate(names)]
+    (tmp_path / "kernel_details.csv").write_text("\n".join(["Name,Start Time(us),Duration(us)", *rows]))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    kinds = {subject.id: fact.value for subject, fact in facts.of("operator_type.category").items()}
+    assert {name for name, kind in kinds.items() if kind == "conversion"} == {"TransData", "Cast", "Transpose"}
+    assert {"MatMulV3", "aclnnMatmul"} < set(kinds)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.sources.metadata import read_metadata
 from advisor.sources.readers import read_table, read_tables
 from advisor.sources.reference import TableRef
 from advisor.sources.text import communication
@@ -289,3 +290,11 @@ def test_whatever_stands_twice_in_a_communication_file_is_told(tmp_path, notes, 
     path.write_text(json.dumps(content).replace('#"', '"'))
     read_tables(TableRef("links" if reader == "links" else "collectives", (path,), f"json.{reader}"), None, notes)
     assert f"has the key {place[-1]!r} twice" in notes.text
+
+
+def test_a_rank_that_is_told_twice_is_the_one_of_the_file_name(tmp_path, notes):
+    """The last of two numbers would blame another rank than the one that is slow."""
+    path = tmp_path / "profiler_info_3.json"
+    path.write_text('{"rank_id": 3, "config": {}, "rank_id": 31}')
+    assert read_metadata([path], [], notes).rank == 3
+    assert "has the key 'rank_id' twice" in notes.text

@@ -1,0 +1,36 @@
+"""Garbage collection: what it stalls, and in how many steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.config import load_config
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+
+HEADING = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+
+
+@pytest.mark.parametrize(("collecting", "says"), [((3,), "in 1 of 6 steps"), (tuple(range(6)), "of each step")])
+def test_a_collection_in_one_step_is_none_of_each_step(tmp_path: Path, collecting: tuple[int, ...], says: str) -> None:
+    """180 ms under gc.collect in one of six steps is told with the steps it hits, not as 30 ms of each."""
+    at, rows = 1_000_000.0, []
+    events: list[dict[str, object]] = [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "Python"}}]
+    for step in range(6):
+        for n in range(20):
+            if n == 10 and step in collecting:
+                events.append({"name": "gc.collect", "ph": "X", "pid": 1, "tid": 1, "ts": f"{at:.1f}", "dur": 180_000})
+                at += 180_000
+            rows.append(f"{step},Op{n}_1,Op{n},AI_VECTOR_CORE,{at:.1f},2000")
+            at += 2000
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "trace_view.json").write_text(json.dumps(events), encoding="utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.number("timeline.gc_stall_steps", RUN) == len(collecting)
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    told = [finding.message.en for finding in report.findings if finding.rule == "SCHED060"]
+    assert told and all(says in text for text in told), [f.message.en for f in report.findings]
