@@ -27,6 +27,9 @@ APART = limit("lateness", "apart")
 ALIKE = limit("lateness", "alike")
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
 
+SEVERAL = int(limit("lateness", "several"))
+"""Fewer long waits for data are no bursts."""
+
 
 @dataclass
 class Lateness:
@@ -43,7 +46,8 @@ class Lateness:
     noise_us: float | None
     speed: float | None = None
     recurrence: float = 1.0
-    """What it is late on average over the steps, of what it usually is: below 1 where some steps are spared."""
+    """What it is late on average over the steps, of what it usually is: below 1 where some steps are spared, above it
+    where batches come in bursts, a long wait for several of them."""
     in_turn: float | None = None
     """How likely one of its peers were late in as many steps if all took turns; None where steps are not told apart."""
     work_idle_us: float = 0.0
@@ -130,11 +134,14 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
     steadily = _part(above > enough, above)
     noise = spread(over)
+    waits = balance.part("data")[rows]
+    waits = np.where(2 * (waits - others_median(waits)) > above, waits - others_median(waits), np.nan)
     return {
         balance.ranks[r]: Lateness(
             balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
             float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
-            speeds.get(balance.ranks[r]), _recurrence(above[i], float(over[i])), _in_turn(above, i, float(over[i])),
+            speeds.get(balance.ranks[r]), max(_recurrence(above[i], float(over[i])), _bursts(waits[i], float(over[i]))),
+            _in_turn(above, i, float(over[i])),
         )
         for i, r in enumerate(rows)
         if np.isfinite(over[i])
@@ -175,6 +182,14 @@ def _recurrence(above: Floats, usual: float) -> float:
     if usual <= 0 or not len(known) or late.all():
         return float(late.mean()) if len(known) else 0.0
     return min(float(known[late].sum()) / (len(known) * usual), 1.0)
+
+
+def _bursts(waits: Floats, usual: float) -> float:
+    """What a rank waits for data on average ÷ what it is usually late, where it is late from that in all steps, and in
+    several of them by more than twice as much; else 0."""
+    if usual <= 0 or not len(waits) or not np.isfinite(waits).all() or (waits > ALIKE * usual).sum() < SEVERAL:
+        return 0.0
+    return float(waits.mean()) / usual
 
 
 def _in_turn(above: Floats, row: int, usual: float) -> float | None:
