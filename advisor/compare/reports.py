@@ -21,6 +21,7 @@ from advisor.engine.concluding.summary import about, named
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts
 from advisor.knowledge.fact_titles import fact_titles
+from advisor.knowledge.without_steps import reworded
 from advisor.knowledge.words import both
 from advisor.model import RUN, Report, Text
 
@@ -50,13 +51,15 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
+    marked = before.profile.has_steps or after.profile.has_steps
     behind = tuple(causes(matched, old, new, usable)) if usable is not None else ()
     where = tuple(changes(old, new, usable.noise)) if usable is not None else ()
+    said = _headline(outcome, step, matched, between, behind, where)
     return Comparison(
         before=before.profile,
         after=after.profile,
         comparable=comparable,
-        headline=_headline(outcome, step, matched, between, behind, where),
+        headline=said if marked else reworded(said),
         outcome=outcome,
         obstacles=between,
         metrics=found,

@@ -14,7 +14,7 @@ from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
 from advisor.sources.captures import with_one_collection, without_earlier
-from advisor.sources.folders import Judgement, Listing, Walk
+from advisor.sources.folders import Judgement, Listing, Walk, is_folder
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
 from advisor.sources.metadata import infer_parallelism
@@ -68,7 +68,7 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
         if not simulated:
             profile.problems.append(Problem(profile.path, f"no profile recognised; looked for {_LOOKED_FOR}"))
     if not any(rank.tables for rank in profile.ranks):
-        inside = [path for rank in profile.ranks for path in (rank.root, rank.root / ascend.OUTPUT) if path.is_dir()]
+        inside = [path for rank in profile.ranks for path in (rank.root, rank.root / ascend.OUTPUT) if is_folder(path)]
         unread = unread_files(dict.fromkeys((*seen, *inside)))
         profile.problems += [Problem(_relative(path, base), text) for path, text in unread]
     _summarise(profile)

@@ -426,3 +426,11 @@ def test_the_command_takes_profiles_and_reports_alike(profiles, tmp_path):
     assert json.loads(fresh)["outcome"] == "faster"
     assert run("compare", *kept, "--format", "json") == fresh
     assert run("compare", kept[0], sides[1], "--format", "json") == fresh
+
+
+def test_recordings_without_steps_are_not_compared_per_step():
+    """Two benchmarks of a kernel have no steps: what became shorter is the recording."""
+    sides = [report({"step.time_us": us}) for us in (25200.0, 10200.0)]
+    sides = [replace(side, profile=replace(side.profile, has_steps=False)) for side in sides]
+    said = compare(*sides).headline.en
+    assert "recording 25.2" in said and "step" not in said

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints
+from advisor.basics.intervals import union
 from advisor.basics.numbering import numbered
 from advisor.sources.connection import connect
 from advisor.sources.database.cells import are_times, columns_of, is_time
@@ -19,7 +20,7 @@ from advisor.sources.database.dbfile import distinct_steps, step_query
 from advisor.sources.database.kernel_database import texts_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.reference import Note
-from advisor.sources.streams.trace import LONG_US, Activity, Spans, Trace, is_rare, short_name
+from advisor.sources.streams.trace import COPY, LONG_US, Activity, Spans, Trace, is_rare, short_name
 from advisor.tables import LARGEST
 
 _LEVELS = {20000: "AscendCL", 15000: "Model", 10000: "Node", 5500: "HCCL", 5000: "Runtime"}
@@ -68,7 +69,21 @@ def _read(connection: sqlite3.Connection, path: Path, note: Note) -> Trace:
         (empty, empty),
         _clock(connection),
         len(host),
+        copies=_copies(connection, texts),
     )
+
+
+def _copies(connection: sqlite3.Connection, texts: dict[int, str]) -> tuple[Ints, Ints]:
+    """When the device copied between memories: the long tasks of that kind."""
+    kinds = [str(key) for key, text in texts.items() if isinstance(key, int) and text.startswith(COPY)]
+    if not kinds or not {"startNs", "endNs", "taskType"} <= columns_of(connection, "TASK"):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    rows = connection.execute(
+        f"SELECT startNs, endNs FROM TASK WHERE taskType IN ({', '.join(kinds)}) "
+        f"AND endNs - startNs >= {round(LONG_US * 1000)}"
+    )
+    found = np.array([row for row in rows if is_time(row[0]) and is_time(row[1])], np.int64).reshape(-1, 2)
+    return union(found[:, 0], found[:, 1])
 
 
 def _host(connection: sqlite3.Connection) -> list[tuple[str, str, bool]]:

@@ -40,6 +40,8 @@ from advisor.tables import LARGEST
 LONG_US = 100.0
 """Host events at least this long are kept one by one: shorter ones can't explain an idle stretch worth naming."""
 
+COPY = "MEMCPY"
+"""How the names of the device's copies between memories begin."""
 _RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute")
 
 DATA_PIPELINE = "Dataset::"
@@ -103,6 +105,9 @@ class Trace:
     """Launches and long host events that stand there more than once: the timeline was joined with itself."""
     iterations: list[tuple[str, str, int, int]] = field(default_factory=list)
     """(graph, iteration, start, end) of the executions of graphs that msprof marks on the device."""
+    copies: tuple[Ints, Ints] = field(default_factory=lambda: (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    """When the device copied between memories, of the host's and its own: tasks of 100 us and more. Those inside
+    collectives may be among them."""
 
 
 class _Codes(dict[str, int]):
@@ -211,6 +216,15 @@ class _Process:
         start = nanoseconds([events[i].ts for i in kept.tolist()]) if kept.size else np.zeros(0, np.int64)
         self.inside.append((start, start + np.rint(durations[kept] * 1000).astype(np.int64), kinds[kept]))
 
+    def keep_copies(self, events: Sequence[Event]) -> None:
+        """Takes the long ones of the device's copies."""
+        durations = np.array([*map(_DURATION, events)], np.float64)
+        long = np.flatnonzero((durations >= LONG_US) & (durations < LARGEST))
+        if long.size:
+            start = nanoseconds([events[i].ts for i in long.tolist()])
+            end = start + np.rint(durations[long] * 1000).astype(np.int64)
+            self.parts.append((start, end, [events[i].name for i in long.tolist()]))
+
     def activities(self) -> Iterator[tuple[str, Activity]]:
         """What was seen under each short name."""
         for name, *seen in zip(
@@ -268,11 +282,15 @@ class _Collector:
         few = bytes(places) if len(self.processes) <= 256 else None
         for place in set(places):
             process = self.processes[place]
-            if process.title == HARDWARE:
-                process.tasks += (places if few is None else few).count(place)
-            else:
-                mine = [other == place for other in places] if few is None else few.translate(_only(place))
+            mine = [other == place for other in places] if few is None else few.translate(_only(place))
+            if process.title != HARDWARE:
                 process.add([*itertools.compress(complete, mine)])
+                continue
+            process.tasks += (places if few is None else few).count(place)
+            if COPY.encode() in block:
+                process.keep_copies(
+                    [event for event in itertools.compress(complete, mine) if event.name.startswith(COPY)]
+                )
 
     def _is_another_s(self, pid: int | str) -> bool:
         return self.device is not None and device_of(pid) not in (None, self.device)
@@ -305,6 +323,7 @@ class _Collector:
         host: list[tuple[Ints, Ints, list[str]]] = []
         lanes: dict[str, list[tuple[Ints, Ints]]] = {}
         inside: list[tuple[Ints, Ints, Ints]] = []
+        copies: list[tuple[Ints, Ints]] = []
         device_tasks = 0
         others = {place for pid, place in self.place.items() if self._is_another_s(pid)}
         for place, process in enumerate(self.processes):
@@ -312,6 +331,9 @@ class _Collector:
                 continue
             if process.title == HARDWARE:
                 device_tasks += process.tasks + int(process.count.sum())
+                for start, end, names in process.parts:
+                    chosen = np.array([name.startswith(COPY) for name in names], bool) & (start >= 0)
+                    copies.append((start[chosen], end[chosen]))
             inside += process.inside
             if process.title == "Overlap Analysis":
                 for start, end, names in process.parts:
@@ -340,7 +362,7 @@ class _Collector:
             (np.array([t for t, _ in frequency], np.int64), np.array([f for _, f in frequency], np.float64)),
             self.events, cut, *_moving(inside), device_tasks=device_tasks,
             twice=_repeated(*_joined(self.sent)) + _repeated(spans.start, spans.end, spans.name),
-            iterations=sorted(set(self.iterations), key=lambda one: one[2:]),
+            iterations=sorted(set(self.iterations), key=lambda one: one[2:]), copies=union(*_joined(copies)),
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from advisor.sources.discover import load_profile
 from advisor.sources.reference import TableRef
 from advisor.sources.streams.kernel_cells import UNKNOWN
 from advisor.sources.streams.kernels import load_kernels
+from advisor.sources.streams.rank_trace import load_trace
 
 SCHEMA = """
 CREATE TABLE STRING_IDS(id INTEGER, value TEXT);
@@ -97,6 +98,15 @@ def test_partners_of_tasks_tell_how_many_ranks_there_are_at_least(rank_of):
     """Partner 3 of a group makes four ranks, whatever else the database lacks; 4294967295 is no partner."""
     script = SCHEMA.replace(", rankSize INTEGER", "").replace("3500,9000,4,8", "3500,9000,4")
     assert rank_of(script + TASKS_OF_COLLECTIVE).info["world_size"] == 4
+
+
+def test_long_copies_are_read_from_the_tasks(rank_of):
+    """A database draws no lanes: its long tasks of the kind MEMCPY_ASYNC are the copies between memories."""
+    trace = load_trace(rank_of(
+        SCHEMA + "INSERT INTO STRING_IDS VALUES (31,'MEMCPY_ASYNC'); ALTER TABLE TASK ADD COLUMN taskType INTEGER;"
+        "INSERT INTO TASK VALUES (1000000,4000000,41,31),(5000000,5002000,42,31),(7000000,9000000,43,2);"
+    ))  # fmt: skip
+    assert trace is not None and [times.tolist() for times in trace.copies] == [[1000000], [4000000]]
 
 
 def test_collectives_without_a_time_are_told(rank_of):

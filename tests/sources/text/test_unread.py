@@ -40,3 +40,17 @@ def test_an_empty_folder_is_no_fragment_of_a_recording(tmp_path: Path) -> None:
     report = advise([tmp_path], load_rules(strict=False))
     assert report.profile.recording_reason is not None
     assert "recognised" in report.profile.recording_reason.en
+
+
+def test_a_closed_folder_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the folder of a rank cannot be looked into, the report says so instead of the command ending."""
+    (tmp_path / "a_ascend_ms" / "ASCEND_PROFILER_OUTPUT").mkdir(parents=True)
+    whole = Path.is_dir
+
+    def closed(path: Path) -> bool:
+        if path.name == "ASCEND_PROFILER_OUTPUT":
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path)
+
+    monkeypatch.setattr(Path, "is_dir", closed)
+    assert advise([tmp_path], load_rules(strict=False)).problems
