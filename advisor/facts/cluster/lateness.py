@@ -18,6 +18,7 @@ from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, usual_slowness, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.pace import slow_hosts
 from advisor.facts.host.timeline import IDLE
 from advisor.knowledge.measuring import limit
 
@@ -47,6 +48,8 @@ class Lateness:
     """How likely one of its peers were late in as many steps if all took turns; None where steps are not told apart."""
     work_idle_us: float = 0.0
     """Idle time between kernels that its peers do not have: it comes with more work, not from a slower host."""
+    lead_us: float = 0.0
+    """Part of `host` that lies before the first kernel: a slow host prepares its step for longer."""
     across: bool = False
     """Compared with the ranks of all stages, not of its own alone."""
 
@@ -100,7 +103,17 @@ def latenesses(run: Run) -> dict[int, Lateness]:
                     entry = other
             if entry is not None:
                 found[rank] = entry
-    return dict(sorted(found.items()))
+    slow = slow_hosts(run)
+    return {rank: _by_host(entry) if rank in slow else entry for rank, entry in sorted(found.items())}
+
+
+def _by_host(entry: Lateness) -> Lateness:
+    """The same where all that the host does takes longer: its launches are late before the first kernel, too."""
+    lead = max(entry.parts.get("data", 0.0), 0.0)
+    if not lead:
+        return entry
+    parts = {**entry.parts, "data": 0.0, "host": max(entry.parts.get("host", 0.0), 0.0) + lead}
+    return replace(entry, parts=parts, lead_us=lead)
 
 
 def _loading_told(run: Run, ranks: Sequence[int]) -> bool:

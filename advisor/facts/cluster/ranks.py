@@ -32,6 +32,9 @@ KINDS = (
     kind("rank.data_wait_excess_us", "us", "rank", "wait for data above that of its peers", formula=_AGAINST,
          needs=_NEEDS),
     kind("rank.data_wait_excess_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.peers_data_wait_us", "us", "rank", "what the peer that waits least for data waits all the same",
+         formula="lowest of rank.data_wait_us over the peers that are not late alike, no more than any record tells of "
+                 "such waits", needs=_NEEDS),
     kind("rank.data_wait_most_us", "us", "rank",
          "the most that a step of it can wait for data, whatever its device idles: the rest is the loop's own code",
          formula="lowest of Preparing, the loop's wait in dataset.csv and idle time under the loader's host events, "
@@ -151,6 +154,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
         if entry.late_us > 0 and cause == "data":
             yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)
+            group = alike.get(rank, (rank,))
+            others = [peer for peer in peers[layout.stage[rank]] if peer not in group and peer in balance.ranks]
+            waits = [_waits_for_data(run, facts, balance, peer) for peer in others] if balance.data_known else []
+            yield from fact("rank.peers_data_wait_us", subject, min(waits, default=None), *sources, samples=n)
         if rank in idling:
             yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
         if entry.late_us > 0 and entry.cause == "compute":
@@ -180,6 +187,15 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
             yield from fact("rank.saving_basis", subject, basis, *sources)
+
+
+def _waits_for_data(run: Run, facts: FactSet, balance: Accounts, rank: int) -> float:
+    """Microseconds of a usual step, no more than any record tells of such waits."""
+    wait = float(np.nanmedian(balance.data[balance.ranks.index(rank)]))
+    course = run.each(COURSE).get(rank)
+    fetching = 0.0 if course is None else float(course.fetching_us.mean())
+    most = _most_for_data(facts, Subject("rank", str(rank), (rank,)), fetching)
+    return wait if most is None else min(wait, most)
 
 
 def _facts_of(

@@ -19,7 +19,7 @@ from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.step.apart import FEWEST, pattern_of, split
+from advisor.facts.step.apart import FAR, FEWEST, pattern_of, split
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject, Value
@@ -61,13 +61,13 @@ class SlowSteps:
         return float(self.extra.sum()) / self.total
 
 
-def _split(times: Floats) -> Mask | None:
-    """The same of a recording: its first step is shorter where a pipeline's stages had not been waiting for each other
-    yet, which tells nothing of how far the usual steps differ."""
+def _split(times: Floats, *, seen: bool = False) -> Mask | None:
+    """Which steps of a recording are slow: its first step is shorter where a pipeline's stages had not been waiting for
+    each other yet, which tells nothing of how far the usual steps differ."""
     if len(times) > FEWEST and times[0] < times[1:].min():
-        rest = split(times[1:])
+        rest = split(times[1:], seen=seen)
         return None if rest is None else np.concatenate(([False], rest))
-    return split(times)
+    return split(times, seen=seen)
 
 
 @computed
@@ -85,7 +85,9 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
     times = np.nanmedian(balance.time, axis=0)
     slow = _split(times)
     if slow is None:
-        return None
+        slow = _split(times, seen=True)
+        if slow is None or not _stands_still(balance, slow, times):
+            return None
     usual = float(np.median(times[~slow]))
     shape, place, period = pattern_of(slow)
     names = tuple(step for step, is_slow in zip(balance.steps, slow, strict=True) if is_slow)
@@ -94,6 +96,16 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
         balance.steps[place] if place is not None and shape in ("since", "until") else None, period,
     )  # fmt: skip
     return _explain(bare, balance, slow, courses)
+
+
+def _stands_still(balance: Accounts, slow: Mask, times: Floats) -> bool:
+    """Whether in each slow step a device stands still for most of what the step takes longer, and far longer than in
+    the usual steps: such a pause is measured, however few steps there are to say how often it comes."""
+    idle = np.nan_to_num(balance.data) + np.nan_to_num(balance.host)
+    usual = np.median(idle[:, ~slow], axis=1, keepdims=True)
+    extra = times[slow] - float(np.median(times[~slow]))
+    there = np.take_along_axis(idle, _booked(balance, slow, extra), axis=1)
+    return bool(((there >= FAR * usual) & (there - usual >= MOST * extra)).any(axis=0).all())
 
 
 def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course]) -> SlowSteps:
@@ -191,8 +203,8 @@ _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("step.usual_us", "us", "run", "duration of the steps that are not slow",
          formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
-    kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least, "
-         "or four of which a slow one takes twice as long",
+    kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least, or "
+         "four in which a slow one takes twice as long or a device stands still for what it takes longer",
          formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
                  "deviations above the usual ones, and clearly farther from them than those from each other",
          needs=_NEEDS),

@@ -32,8 +32,9 @@ TOLERATED = limit("slow_steps", "tolerated")
 """Share of the steps from a change on that may be as fast as before."""
 
 
-def split(times: Floats) -> Mask | None:
-    """Which steps are slow; None where they form one group."""
+def split(times: Floats, *, seen: bool = False) -> Mask | None:
+    """Which steps are slow; None where they form one group. Where what makes them slow is `seen`, a few steps may show
+    it, more than half of them may be slow, and by different amounts: the widest gap parts them."""
     n = len(times)
     if n < FEW or not np.isfinite(times).all():
         return None
@@ -41,16 +42,16 @@ def split(times: Floats) -> Mask | None:
     sums, squares = np.cumsum(order), np.cumsum(order**2)
     k = np.arange(1, n)
     within = (squares[-1] - sums[:-1] ** 2 / k) - (sums[-1] - sums[:-1]) ** 2 / (n - k)
-    at = int(np.argmin(within)) + 1
+    at = int(np.argmax(np.diff(order)) if seen else np.argmin(within)) + 1
     usual, slow = order[:at], order[at:]
     middle = float(np.median(usual))
     noise = max(1.4826 * float(np.median(np.abs(usual - middle))), FLOOR * middle)
     alone = max(LONELY / len(slow), 1.0) * (1 + LONELY / len(usual))
     near = slow[0] - middle < APART * noise or slow[0] - usual[-1] < alone * (usual[-1] - usual[0])
-    if near or (n < FEWEST and slow[0] < FAR * middle):
+    if near or (n < FEWEST and not seen and slow[0] < FAR * middle):
         return None
     mask: Mask = times > order[at - 1]
-    most = MOST_SLOW if pattern_of(mask)[0] in ("since", "until") else MOST_SCATTERED
+    most = MOST_SLOW if seen or pattern_of(mask)[0] in ("since", "until") else MOST_SCATTERED
     return None if len(slow) > most * n else mask
 
 

@@ -24,7 +24,24 @@ def without_warm_up(times: StepTimes, *, serves: bool = False) -> StepTimes:
             return times.without(times.steps[:2], "warm-up")
     typical = float(np.median(times.time[1:]))
     late = times.time[0] > ends["longer_factor"] * typical or _starts_late(times, typical)
-    return times.without(times.steps[:1], "warm-up") if late else times
+    return times.without(times.steps[:1], "warm-up") if late and not _comes_again(times) else times
+
+
+def _comes_again(times: StepTimes) -> bool:
+    """Whether a later step is longer than the shortest by a like amount as the first, and for the same reason: the
+    device waits before its first kernel, or behind it, and does not compute longer. Pauses come again, warm-up does
+    not."""
+    ends, phases = section("odd_ends"), times.phases
+    if "computing" not in phases or not np.isfinite(phases["computing"]).all():
+        return False
+    whole = times.time[1:] >= ends["shorter_factor"] * np.median(times.time[1:])
+    before = np.nan_to_num(phases.get("start_gap", np.zeros(len(times.time))))
+    computing = phases["computing"]
+    parts = (computing, before, times.time - computing - before)
+    own, *standing = (values - values[1:][whole].min() for values in parts)
+    longest = max(standing, key=lambda values: float(values[0]))
+    again = float(longest[1:][whole].max()) >= ends["again"] * longest[0]
+    return bool(again and longest[0] >= (1 - ends["again"]) * sum(values[0] for values in (own, *standing)))
 
 
 def without_ramp(times: dict[int, StepTimes]) -> dict[int, StepTimes]:

@@ -183,3 +183,29 @@ def test_who_worked_before_the_others_waited_is_found(late):
     found = _find(balance, {})
     assert found is not None
     assert (found.names, found.origin, found.ranks) == (("3", "8"), "rank", (0,))
+
+
+@pytest.mark.parametrize(
+    ("idle", "origin", "ranks"),
+    [
+        ([[1, 1, 1, 1], [23, 1, 14, 1]], "rank", (1,)),
+        ([[9, 1, 1, 9, 1, 1], [1, 1, 5, 1, 1, 8]], "rotating", ()),
+        ([[14, 1, 1, 15, 1, 1]], "all", ()),
+        ([[14, 14, 15, 14, 14, 14], [14, 14, 14, 14, 25, 14]], None, ()),
+    ],
+)
+def test_a_pause_that_was_measured_is_told_of_few_steps(idle, origin, ranks) -> None:
+    """A device that stands still while its peers wait for it is seen, in four steps as in forty, and in most of them
+    as in few; where devices stand still as long in every step, a longer one shows nothing."""
+    own = 1000.0 * np.array(idle)
+    exposed = own.max(axis=0) - own
+    steps = [str(i) for i in range(own.shape[1])]
+    computing, start = np.full(own.shape, 30e3), np.full(own.shape, 200.0)
+    whole = computing + own + exposed
+    found = _find(Accounts(list(range(len(own))), steps, whole, computing, start, own - start, exposed, own, True), {})
+    assert (found.origin, found.ranks) == (origin, ranks) if origin else found is None
+    if found is not None:
+        assert found.part == "host"
+        assert found.cost_us == pytest.approx(whole[0].mean() - whole[0].min())
+    computes = Accounts(list(range(len(own))), steps, whole, computing + own, start, 0 * own, exposed, start, True)
+    assert _find(computes, {}) is None

@@ -62,3 +62,18 @@ def test_the_last_step_of_a_rank_that_others_go_on_from_is_no_whole_step() -> No
     kept = without_open_end({0: early, 1: whole})
     assert {rank: one.steps for rank, one in kept.items()} == {0: early.steps[:3], 1: whole.steps}
     assert without_open_end({0: whole, 1: whole})[0].steps == whole.steps
+
+
+def test_a_first_step_whose_pause_comes_again_is_no_warm_up() -> None:
+    """What a later step stands still for as well is a pause of the run, and counts. A first step that computes longer,
+    or whose standing still is not found again, was warm-up."""
+    pausing = times([30, 30, 30, 30], [1, 1, 1, 1], [23, 1, 14, 1])
+    assert without_warm_up(pausing).steps == pausing.steps
+    waiting = times([30, 30, 30, 30], [24, 1, 15, 1], [1, 1, 1, 1])
+    assert without_warm_up(waiting).steps == waiting.steps
+    for warming in (
+        times([30, 30, 30, 30], [1, 1, 1, 1], [60, 1, 14, 1]),
+        times([60, 30, 30, 30], [1, 1, 1, 1], [20, 1, 14, 1]),
+        times([30, 30, 30, 30], [1, 1, 1, 1], [23, 1, 1, 1]),
+    ):
+        assert without_warm_up(warming).steps == warming.steps[1:]
