@@ -21,6 +21,7 @@ from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.host.pace import CALLS, LOADER, slow_hosts
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
+from advisor.facts.recording.between import FRAMEWORKS
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
@@ -38,8 +39,6 @@ GAPS = 10
 LONG_US = limit("launches", "long_us")
 """An idle stretch this long is no launch that came late: the host did something else, or nothing."""
 
-_FRAMEWORKS = frozenset(("Python", "MindSpore", "PyTorch", "Torch"))
-"""Processes of a timeline that hold what the framework and the script do."""
 _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
 
 _BOTH = "run rank"
@@ -292,7 +291,7 @@ def _loading(
     timeline without the framework's own events says nothing of a loader."""
     host = trace.host
     chosen = np.array([bool(LOADER.search(name)) for name in host.names], bool)[host.name]
-    recorded = any(process in _FRAMEWORKS for process, _ in trace.activities)
+    recorded = any(process in FRAMEWORKS for process, _ in trace.activities)
     if not chosen.any() and not (recorded and any(gap.host for gap in gaps)):
         return None
     calls = union(host.start[chosen], host.end[chosen])
