@@ -1,8 +1,9 @@
-"""Recordings of one device, made one after the other: they are no ranks of a job, which run side by side.
+"""Recordings made one after the other: they are no ranks of a job, which run side by side.
 
 A profiler called three times, or `msprof` run once for every group of counters, leaves several folders that name no
 rank. Those of one process, and those of one device whose kernels do not overlap in time, tell of one device. What
-`msprof op` measured one by one, operator by operator or launch by launch, is one collection.
+`msprof op` measured one by one, operator by operator or launch by launch, is one collection. Ranks whose times of
+recording lie far apart are of two runs, and no step of one is a step of the other.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
+from advisor.basics.units import show
+from advisor.knowledge.statements import document
 from advisor.sources.base import Rank
 from advisor.sources.layouts import ascend, opprof
 from advisor.sources.layouts.devices import devices_of, run_in_turn, sample_cells, span_of
@@ -17,6 +20,8 @@ from advisor.sources.layouts.devices import devices_of, run_in_turn, sample_cell
 _COUNTERS = ("aic_mac_ratio", "mac_ratio", "aiv_vec_ratio", "vec_ratio")
 _NAMING = ("kernels", "operator_types", "steps")
 """Tables with a column of devices."""
+_TOLD_IN_ROWS = ("kernels.csv", "kernels.tasks")
+"""Readers of tables of kernels whose ends tell when they ran."""
 _SHOWN = 3
 
 
@@ -79,6 +84,70 @@ def without_earlier(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> l
         )
         best.note(relative(best), text)
     return _without(ranks, left_out)
+
+
+def of_one_run(ranks: Sequence[Rank], relative: Callable[[Rank], str]) -> tuple[list[Rank], list[tuple[str, str]]]:
+    """The ranks of the run that has most of them, the newest of several, and what is to be told of the others: folder
+    and text. Ranks of one job are recorded together. Captures of the same ranks, again and again, are left together:
+    of each the newest counts."""
+    runs = _runs(ranks)
+    numbers = [frozenset(rank.rank for rank in run if rank.rank_known) for run in runs]
+    again = len(set(numbers)) == 1 and all(rank.rank_known for run in runs for rank in run)
+    if len(runs) < 2 or again:
+        return list(ranks), []
+    times = _times(ranks)
+    told: list[tuple[str, str]] = []
+    chosen = max(range(len(runs)), key=lambda i: (len({_who(rank) for rank in runs[i]}), i))
+    judged = times[id(runs[chosen][0])]
+    for run in runs[:chosen] + runs[chosen + 1 :]:
+        apart = max(times[id(run[0])][0] - judged[1], judged[0] - times[id(run[0])][1])
+        text = (
+            f"was recorded {show(apart, 'us')} apart from {relative(runs[chosen][0])}, which is judged: ranks of one "
+            f"job are recorded together, so it is another run and left out (judge it by itself, or two runs with "
+            f"`advisor compare`)"
+        )
+        told += [(relative(rank), text) for rank in run]
+    kept = {id(rank) for rank in runs[chosen]}
+    return [rank for rank in ranks if id(rank) in kept], told
+
+
+def _who(rank: Rank) -> object:
+    return rank.rank if rank.rank_known else rank.root
+
+
+def _runs(ranks: Sequence[Rank]) -> list[list[Rank]]:
+    """The ranks by the run that they are of, earlier runs first; one run where not all tell when they were recorded."""
+    times = _times(ranks)
+    if len(times) < max(len(ranks), 2):
+        return [list(ranks)]
+    limits = {name: float(entry["value"]) for name, entry in document("recording.yaml")["contradiction"].items()}
+    lasts = max(end - start for start, end in times.values())
+    first, *others = sorted(ranks, key=lambda rank: times[id(rank)])
+    runs, until = [[first]], times[id(first)][1]
+    for rank in others:
+        start, end = times[id(rank)]
+        hosts = {other.host for other in runs[-1]}
+        one_clock = rank.host in hosts or None in {rank.host, *hosts}
+        least = limits["apart_us" if one_clock else "hosts_apart_us"]
+        if start - until > max(least, limits["apart_factor"] * lasts):
+            runs.append([])
+        runs[-1].append(rank)
+        until = max(until, end)
+    return runs
+
+
+def _times(ranks: Sequence[Rank]) -> dict[int, tuple[float, float]]:
+    """From when to when they were recorded, microseconds, by one clock: when the host ended it, else their kernels'."""
+    ended = {id(rank): (us, us) for rank in ranks if (us := ascend.ended_us(rank)) is not None}
+    return ended if len(ended) == len(ranks) else {id(r): span for r in ranks if (span := _ends(r)) is not None}
+
+
+def _ends(rank: Rank) -> tuple[float, float] | None:
+    """From the first to the last start of the kernels at both ends of a rank's table."""
+    table = rank.tables.get("kernels")
+    if table is None or table.reader not in _TOLD_IN_ROWS:
+        return None
+    return rank.once(_ends, lambda: span_of(table.paths, 0))
 
 
 def _without(ranks: Iterable[Rank], some: Iterable[Rank]) -> list[Rank]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
-from advisor.sources.captures import with_one_collection, without_earlier
+from advisor.sources.captures import of_one_run, with_one_collection, without_earlier
 from advisor.sources.folders import Judgement, Listing, Walk, is_folder
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
@@ -223,19 +223,22 @@ def _shown(rank: Rank) -> str:
 
 def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
     """One entry a rank: the newest of several captures; a cluster analysis fills what rank folders lack."""
-    known: dict[int, list[Rank]] = {}
+    known: list[Rank] = []
     unknown: list[Rank] = []
     analysed: dict[int, Rank] = {}
     for rank in found:
         if rank.layout == _MIXED:
             analysed.setdefault(rank.rank, rank)
         elif rank.rank_known:
-            known.setdefault(rank.rank, []).append(rank)
+            known.append(rank)
         else:
             unknown.append(rank)
+    of_rank: dict[int, list[Rank]] = {}
+    for rank in _of_one_run(known, profile):
+        of_rank.setdefault(rank.rank, []).append(rank)
     merged: list[Rank] = []
-    for number in sorted(known):
-        captures = sorted(sorted(known[number], key=_length_of_name), key=ascend.started, reverse=True)
+    for number in sorted(of_rank):
+        captures = sorted(sorted(of_rank[number], key=_length_of_name), key=ascend.started, reverse=True)
         parts = [other for other in captures[1:] if other.root == captures[0].root]
         older = [other for other in captures[1:] if other.root != captures[0].root]
         for other in parts:
@@ -249,6 +252,8 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
         merged.append(captures[0])
     unknown = with_one_collection(_without_copies(unknown, profile), _shown, merged)
     unknown = without_earlier(unknown, _shown)
+    together = {id(rank) for rank in _of_one_run(merged + unknown, profile)}
+    merged, unknown = ([rank for rank in part if id(rank) in together] for part in (merged, unknown))
     of_number = {rank.rank: rank for rank in merged}
     for number, extra in analysed.items():
         own = of_number.get(number)
@@ -261,6 +266,12 @@ def _merge(found: Iterable[Rank], profile: Profile) -> list[Rank]:
         own.groups = own.groups or extra.groups
         own.info.setdefault("stages", extra.info.get("stages"))
     return merged + unknown
+
+
+def _of_one_run(ranks: Sequence[Rank], profile: Profile) -> list[Rank]:
+    kept, told = of_one_run(ranks, _shown)
+    profile.problems += [Problem(folder, text) for folder, text in told]
+    return kept
 
 
 def _without_copies(ranks: Sequence[Rank], profile: Profile) -> list[Rank]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -206,3 +207,64 @@ def test_step_tables_of_one_device_in_several_folders_are_no_ranks(tmp_path: Pat
         (folder / "step_trace_time.csv").write_text(f"{heading}7,,{busy},0,100\n", encoding="utf-8")
     (rank,) = load_profile([tmp_path]).ranks
     assert "one of 3 recordings" in rank.problems[0].problem
+
+
+def _collected(folder: Path, second: int, rank: int | None = None, host: str = "h") -> Path:
+    """A rank's folder whose host ended the collection at this second."""
+    root = _export(folder.with_name(f"{host}_{folder.name}_20260101000000000_ascend_pt"), second * 1_000_000)
+    (root / "mindstudio_profiler_output").rename(root / "ASCEND_PROFILER_OUTPUT")
+    (root / "ASCEND_PROFILER_OUTPUT/op_summary_20260511093035.csv").rename(
+        root / "ASCEND_PROFILER_OUTPUT/kernel_details.csv"
+    )
+    name = "profiler_info.json" if rank is None else f"profiler_info_{rank}.json"
+    ended = {"end_info": {"collectionTimeEnd": second * 1_000_000_000}}
+    (root / name).write_text(json.dumps(ended), encoding="utf-8")
+    return root
+
+
+def test_ranks_recorded_far_apart_are_of_two_runs(tmp_path: Path) -> None:
+    """A run of last year beside today's is no second rank of it: today's is judged, the other is named."""
+    today = _collected(tmp_path / "1", 1_780_000_000, None)
+    old = _collected(tmp_path / "2", 1_730_000_000, 0)
+    profile = load_profile([tmp_path])
+    assert [rank.root for rank in profile.ranks] == [today]
+    (told,) = [problem for problem in profile.problems if "another run" in problem.problem]
+    assert told.file == old.name
+
+
+def test_of_two_runs_the_one_with_more_ranks_is_judged(tmp_path: Path) -> None:
+    """Two ranks of one job tell more than a newer rank of another, and no job is made of both."""
+    for rank in (0, 1):
+        _collected(tmp_path / f"1{rank}", 1_780_000_000 + rank, rank)
+    _collected(tmp_path / "20", 1_780_003_600, 0)
+    profile = load_profile([tmp_path])
+    assert [rank.root.name.split("_")[1] for rank in profile.ranks] == ["10", "11"]
+
+
+def test_captures_of_the_same_ranks_again_are_one_job(tmp_path: Path) -> None:
+    """A loop that is profiled every hour leaves captures of all its ranks: of each the newest counts."""
+    for hour in (0, 1):
+        for rank in (0, 1):
+            _collected(tmp_path / f"{hour}{rank}", 1_780_000_000 + 3600 * hour, rank)
+    profile = load_profile([tmp_path])
+    assert len(profile.ranks) == 2
+    assert not any("another run" in problem.problem for problem in profile.problems)
+
+
+@pytest.mark.parametrize(("apart_s", "ranks"), [(3600, 2), (100_000, 1)])
+def test_the_clock_of_another_host_may_be_hours_off(tmp_path: Path, apart_s: int, ranks: int) -> None:
+    """One host in another time zone is of the same job; days apart no clock is set."""
+    _collected(tmp_path / "1", 1_780_000_000, 0, "one")
+    _collected(tmp_path / "2", 1_780_000_000 + apart_s, 1, "two")
+    assert len(load_profile([tmp_path]).ranks) == ranks
+
+
+def test_a_long_recording_ends_when_it_ends(tmp_path: Path) -> None:
+    """Kernels of two ranks that overlap in time are of one run, however far the first and the last lie apart."""
+    for rank, start in ((0, 0), (1, 1200)):
+        root = _collected(tmp_path / str(rank), 1_780_000_000, rank)
+        (root / f"profiler_info_{rank}.json").write_text("{}", encoding="utf-8")
+        rows = [f"0,M_{i},MatMulV2,AI_CORE,{(start + 300 * i) * 1e6:.3f},100,2" for i in range(8)]
+        output = root / "ASCEND_PROFILER_OUTPUT/kernel_details.csv"
+        output.write_text("\n".join([HEADING.replace("Task Start", "Start"), *rows]) + "\n", encoding="utf-8")
+    assert len(load_profile([tmp_path]).ranks) == 2

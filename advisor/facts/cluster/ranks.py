@@ -12,7 +12,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import group_gains, groups
 from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, type_speeds
-from advisor.facts.cluster.peers import excess
+from advisor.facts.cluster.peers import excess, kernel_speeds
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
@@ -137,6 +137,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.data_wait_most_us", subject, most, *sources, samples=n)
         entry = late.get(rank)
         if entry is None:
+            yield from fact("rank.kernel_speed_ratio", subject, kernel_speeds(run).get(rank), *sources)
             continue
         if entry.across and entry.cause != "compute" and rank in alike and not gains[alike[rank]][0] > 0:
             # of one that idles the replay alone tells whether other stages wait for it: its turn may not have come

@@ -109,10 +109,16 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     scales = {rank: _scale_of(run, rank, o) for rank, o in found.items()}
     whole = all(o.whole for o in found.values())
     timed_us = facts.number("step.time_us", RUN) or None
-    step_us = timed_us if whole else None
-    yield from _type_facts(found, scales, step_us, timed_us)
-    yield from _operator_facts(found, scales, step_us)
-    yield from _run_facts(found, scales, step_us, facts)
+    own = {rank: _step_of(rank, facts, timed_us) for rank in found}
+    # a sum over ranks is a share of their own steps: where these are unlike, the middle one is nobody's
+    mean_us = sum(us for us in own.values() if us) / len(own) if all(own.values()) else None
+    yield from _type_facts(found, scales, mean_us if whole else None, mean_us)
+    yield from _operator_facts(found, scales, own if whole else {})
+    yield from _run_facts(found, scales, timed_us if whole else None, facts)
+
+
+def _step_of(rank: int, facts: FactSet, usual_us: float | None) -> float | None:
+    return facts.number("step.time_us", Subject("rank", str(rank), (rank,))) or usual_us
 
 
 def _type_facts(
@@ -256,7 +262,10 @@ def _category(row: TypeRow, found: Operators) -> str:
     return "" if lost else "vector"
 
 
-def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None) -> Iterator[Fact]:
+def _operator_facts(
+    found: dict[int, Operators], scales: dict[int, _Scale], own: Mapping[int, float | None]
+) -> Iterator[Fact]:
+    """`own` are the steps of the ranks, where all their kernels are at hand."""
     rows: dict[str, list[tuple[int, float, int, str]]] = {}
     for rank, o in found.items():
         steps = 1.0 if o.averaged else max(float(len(o.steps)), scales[rank].steps)
@@ -269,6 +278,7 @@ def _operator_facts(found: dict[int, Operators], scales: dict[int, _Scale], step
         rank, us, calls, type_name = max(rows[name], key=lambda row: row[1])
         subject, source = Subject("operator", name), found[rank].sources
         yield from fact("operator.time_us", subject, us, *source, samples=calls)
+        step_us = own.get(rank)
         yield from fact("operator.step_share", subject, us / step_us if step_us else None, *source, samples=calls)
         yield from _kind_of(subject, type_name, found[rank])
         yield from fact("operator.count", subject, calls, *source)

@@ -156,6 +156,14 @@ def started(rank: Rank) -> tuple[int, int, str]:
     return stamp, int(dynamic.group("start")) if dynamic else collected or 0, str(rank.root)
 
 
+def ended_us(rank: Rank) -> float | None:
+    """When the host ended the collection, microseconds since 1970; None where no file tells."""
+    info = rank.info.get("profiler_info", {})
+    end = info.get("end_info", {}) if isinstance(info, dict) else None
+    ended = end.get("collectionTimeEnd") if isinstance(end, dict) else None
+    return ended / 1000 if isinstance(ended, int) and ended > 0 else None
+
+
 def process_of(root: Path) -> tuple[str, str] | None:
     """(host, process) that the name of a rank's folder tells; a process drives one device."""
     name = _NAME.fullmatch(root.name)

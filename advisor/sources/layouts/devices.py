@@ -25,7 +25,7 @@ LONGEST_NUMBER = 5
 """Digits of a device's number at most: no machine has a hundred thousand, and what is longer is damage."""
 MOST_SHOWN = 4
 """Files named in a note."""
-_STARTS = ("task start time(us)", "start time(us)", "task start time")
+_STARTS = "task start time(us)|start time(us)|task start time"
 BLOCKS, BLOCK = 64, 1 << 14
 """Places of a file that are looked at, and bytes of each: a device that has one kernel in fifty is met."""
 
@@ -110,16 +110,16 @@ def _sampled(path: Path) -> set[str]:
     return {cell for cell in cells if len(cell) <= LONGEST_NUMBER}
 
 
-def span_of(paths: Iterable[Path]) -> tuple[float, float] | None:
-    """From the first to the last start of a kernel, as far as samples of the tables show, microseconds; None where they
-    tell none."""
+def span_of(paths: Iterable[Path], blocks: int = BLOCKS) -> tuple[float, float] | None:
+    """From the first to the last start of a kernel, as far as samples of the tables show (see `sample_cells`),
+    microseconds; None where they tell none."""
     starts: list[float] = []
     for path in paths:
-        for heading in _STARTS:
-            try:
-                starts += [time for (cell,) in sample_cells(path, (heading,)) if (time := _number(cell)) is not None]
-            except (OSError, csv.Error):
-                return None
+        try:
+            cells = list(sample_cells(path, (_STARTS,), blocks))
+        except (OSError, csv.Error):
+            return None
+        starts += [time for (cell,) in cells if (time := _number(cell)) is not None]
     return (min(starts), max(starts)) if starts else None
 
 
@@ -137,29 +137,34 @@ def run_in_turn(spans: Sequence[tuple[float, float] | None]) -> bool:
     return bool(known) and len(known) == len(spans) and all(one[1] <= two[0] for one, two in pairwise(known))
 
 
-def sample_cells(path: Path, headings: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The cells under these headings (in small letters) in rows from all over the file; nothing where one is absent."""
+def sample_cells(path: Path, headings: Sequence[str], blocks: int = BLOCKS) -> Iterator[tuple[str, ...]]:
+    """The cells under these headings (in small letters, alternatives separated by "|") in rows from the beginning, the
+    end and so many blocks between them; nothing where one is absent."""
     if not path.is_file():
         return
     size = path.stat().st_size
     with path.open("rb") as stream:
         first = stream.read(BLOCK)
         names = [cell.strip("\ufeff \t").lower() for cell in _cells(first.partition(b"\n")[0])]
-        if not set(headings) <= set(names):
+        at = [next((i for name in each.split("|") for i in _places(names, name)), -1) for each in headings]
+        if -1 in at:
             return
-        blocks = [first]
-        for place in range(BLOCK, size, max(size // BLOCKS, BLOCK)):
+        read = [first]
+        for place in range(BLOCK, size, max(size // blocks, BLOCK)) if blocks else ():
             stream.seek(place)
-            blocks.append(stream.read(BLOCK))
+            read.append(stream.read(BLOCK))
         stream.seek(max(size - BLOCK, 0))
-        blocks.append(stream.read(BLOCK) if size > BLOCK else b"")
-    at = [names.index(heading) for heading in headings]
-    for block in blocks:
+        read.append(stream.read(BLOCK) if size > BLOCK else b"")
+    for block in read:
         lines = block.splitlines()
         for line in lines[1:] if block.endswith(b"\n") else lines[1:-1]:
             cells = _cells(line)
             if len(cells) == len(names):
                 yield tuple(cells[place].strip() for place in at)
+
+
+def _places(names: Sequence[str], name: str) -> list[int]:
+    return [names.index(name)] if name in names else []
 
 
 def _cells(line: bytes) -> list[str]:
