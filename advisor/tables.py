@@ -75,6 +75,7 @@ STEPS = Table(
     "steps",
     "phases of each step, device time",
     (
+        _c("device", "str", "Device_id", "Device ID"),
         _c("step", "str", "Step", keys=("step",)),
         _c("computing_us", "float", "Computing", required=True, keys=("computing",)),
         _c(

@@ -16,9 +16,9 @@ from advisor.sources.database import kernel_database
 from advisor.sources.reference import TableRef
 from advisor.sources.streams.hardware_lanes import devices_in
 
-PER_DEVICE = ("kernels", "operator_types", "iterations")
+PER_DEVICE = ("kernels", "operator_types", "iterations", "steps")
 """Tables whose rows name their device."""
-_READERS = ("kernels.csv", "kernels.tasks", "kernels.db", "csv.table")
+_READERS = ("kernels.csv", "kernels.tasks", "kernels.db", "csv.table", "csv.steps")
 """Those that tell devices apart."""
 HEADING = "device_id"
 LONGEST_NUMBER = 5
@@ -37,6 +37,8 @@ def split_devices(rank: Rank) -> list[Rank]:
     if not rank.rank_known and not any(name in rank.tables for name in PER_DEVICE):
         return _split_timeline(rank)
     told = [name for name in PER_DEVICE if name in rank.tables and rank.tables[name].reader in _READERS]
+    if "steps" in told and len(devices_of(rank.tables["steps"].paths)) < 2:
+        told.remove("steps")  # its writers name no device, or the one that the table is of
     table = next((name for name in PER_DEVICE if name in rank.tables), None)
     if rank.rank_known or table not in told:
         return [rank]

@@ -363,14 +363,19 @@ def read_table_files(reference: TableRef, columns: Sequence[str] | None, note: N
 def read_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """step_trace_time.csv; a profile without steps leaves the name empty. Several rows are several steps even where
     nothing names them: they are numbered in their order."""
-    frame = read_files(TABLES["steps"], reference.paths, columns, note)
+    frame = read_files(TABLES["steps"], reference.paths, columns, note, reference.options.get("device"))
     if frame is None:
         return None
     if "step" in frame and len(frame) > 1 and frame["step"].isna().all():
         note(str(reference.paths[0]), "does not name its steps; its rows are numbered in their order")
         frame["step"] = [f"{NUMBERED}{row}" for row in range(1, len(frame) + 1)]
     elif "step" in frame:
+        unnamed = frame["step"].isna()
         frame["step"] = [to_step(name) for name in frame["step"]]
+        sums = unnamed | ~frame["step"].str.fullmatch("[0-9]+")
+        if sums.any() and (~sums).sum() > 1:
+            note(str(reference.paths[0]), f"{int(sums.sum())} rows name no step while the others do; left out as sums")
+            frame = frame[~sums].reset_index(drop=True)
         odd = frame["step"].str.len() > LONGEST_STEP
         if odd.any():
             note(str(reference.paths[0]), f"{int(odd.sum())} rows name no step that anybody would; left out")

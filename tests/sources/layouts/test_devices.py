@@ -48,6 +48,40 @@ def test_every_device_of_one_export_is_a_rank_with_its_own_kernels(tmp_path: Pat
         assert types is not None and list(types.columns) == ["type", "total_us"] and types["total_us"].sum() == 4000
 
 
+def _steps(folder: Path, devices: tuple[str, ...], rest: str = "") -> Path:
+    """A step table alone: three steps of each device, of 70 ms and 10 ms more for each device."""
+    heading = "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"
+    rows = [
+        f"{device},{step},{70_000 + 10_000 * i},10000,0,10000,2000"
+        for i, device in enumerate(devices)
+        for step in (5, 6, 7)
+    ]
+    (folder / "step_trace_time.csv").write_text("\n".join([heading, *rows]) + "\n" + rest, encoding="utf-8")
+    return folder
+
+
+def test_every_device_of_one_step_table_is_a_rank(tmp_path: Path) -> None:
+    """Four devices with the same steps are no damaged rows of one: each keeps its own times."""
+    profile = load_profile([_steps(tmp_path, ("0", "1", "2", "3"))])
+    told = [rank.read("steps") for rank in profile.ranks]
+    assert [list(frame["computing_us"]) for frame in told] == [[us] * 3 for us in (70e3, 80e3, 90e3, 100e3)]
+    assert not any(rank.problems for rank in profile.ranks)
+
+
+def test_a_step_table_of_no_device_is_one_rank(tmp_path: Path) -> None:
+    """Newer writers have the column and leave it empty."""
+    (rank,) = load_profile([_steps(tmp_path, ("",))]).ranks
+    assert len(rank.read("steps")) == 3 and "device" not in rank.tables["steps"].options
+
+
+def test_sums_below_the_steps_are_no_step(tmp_path: Path) -> None:
+    """A spreadsheet's average and total stand below its rows, under whatever column."""
+    folder = _steps(tmp_path, ("0",), "Average,,70000,10000,0,10000,2000\nTotal,,210000,30000,0,30000,6000\n")
+    (rank,) = load_profile([folder]).ranks
+    assert list(rank.read("steps")["step"]) == ["5", "6", "7"]
+    assert any("2 rows name no step" in problem.problem for problem in rank.problems)
+
+
 def test_one_device_stays_one_rank(tmp_path: Path) -> None:
     """Without a second device nothing is split and nothing is filtered."""
     (rank,) = load_profile([_export(tmp_path, (3,))]).ranks
@@ -69,6 +103,24 @@ def test_devices_side_by_side_hide_no_idle_time_and_contradict_nothing(tmp_path:
     assert not [problem for problem in report.problems if "100 %" in problem.problem]
     idle = [fact.value for fact in report.facts if fact.name == "step.idle_share"]
     assert idle and all(0.015 < float(share) < 0.025 for share in idle)
+
+
+def test_a_device_twice_as_slow_as_the_others_is_found_and_the_file_is_intact(tmp_path: Path) -> None:
+    """Four devices run the same kernels, one of them takes twice as long: that is the finding, and no share of it lies
+    above 100 % because the middle device is done earlier."""
+    output = tmp_path / "PROF_000001_20260511093028_ABCDEF" / "mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    rows = [
+        f'{device},{i},2,MatMul_0,MatMulV2,AI_CORE,{1778463028000000 + (us + 2) * i}.000\t,{us},2,"64,64;64,64"'
+        for device, us in enumerate((200, 200, 200, 400))
+        for i in range(60)
+    ]
+    table = "\n".join([f"{HEADING},Input Shapes", *rows]) + "\n"
+    (output / "op_summary_20260511093035.csv").write_text(table, encoding="utf-8")
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert not [problem for problem in report.problems if "100 %" in problem.problem]
+    slow = [finding.subject.ranks for finding in report.findings if finding.verdict == "slow-compute-rank"]
+    assert slow == [(3,)]
 
 
 def test_devices_deep_in_a_long_file_are_found(tmp_path: Path) -> None:
