@@ -6,12 +6,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.large_communication import Collective, matrix_cells, transports
-
-if TYPE_CHECKING:
-    from benchmarks.large_profiles import Launch
+from benchmarks.large_workload import Launch
 
 _MAIN = """
 CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY, value TEXT);

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from benchmarks.large_profiles import Launch
+from benchmarks.large_workload import Launch
 
 PYTHON, CANN, NPU, HCCL, OVERLAP, HBM, QOS, PMU = (
     3096504, 3170820320, 3170820512, 3170820576, 3170820832, 3170820640, 3170820800, 3170820768,

@@ -22,7 +22,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.large_profiles import KINDS, real_size, write
+from benchmarks.large_profiles import write
+from benchmarks.large_workload import KINDS, real_size
 
 SCAN = """
 import glob, os, sqlite3, sys

@@ -4,8 +4,10 @@
 the profiler would have written. Used to measure accuracy (`benchmarks/accuracy.py`), scale and savings.
 """
 
+from benchmarks.simulator.drawing import random_scenario
 from benchmarks.simulator.physics import Simulation, simulate
-from benchmarks.simulator.scenario import Fault, Scenario, Truth, random_scenario, truths
+from benchmarks.simulator.scenario import Fault, Scenario
+from benchmarks.simulator.truth import Truth, truths
 from benchmarks.simulator.writers import write_profile
 
 __all__ = [

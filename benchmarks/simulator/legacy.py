@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from advisor.basics.intervals import Intervals, clip, measure, subtract, union
+from benchmarks.simulator.busy import device_intervals
 from benchmarks.simulator.physics import OPTIMIZER, Op, Simulation, transport
-from benchmarks.simulator.writers import device_intervals
 
 TICKS_PER_US = 100
 _STEPS = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from benchmarks.simulator.network import bandwidth, collective_links, groups_of, start_ups, transport
 from benchmarks.simulator.scenario import IN_TURN, PARTIAL, Scenario
 
 LATENCY_US = {"HCCS": 12.0, "RDMA": 28.0}
@@ -101,69 +102,6 @@ class Simulation:
         """Mean step time of the run."""
         first = min(span.begin for span in self.spans[0])
         return (max(span.end for span in self.spans[-1]) - first) / len(self.spans)
-
-
-def groups_of(scenario: Scenario) -> dict[str, tuple[int, ...]]:
-    """Communication groups by name: tp-*, dp-*, pp-* (all stages of a pipeline, or each two neighbouring ones)."""
-    groups: dict[str, tuple[int, ...]] = {}
-    s = scenario
-    if s.tensor > 1:
-        for stage in range(s.pipeline):
-            for data in range(s.data):
-                groups[f"tp-{stage}-{data}"] = tuple(s.rank(stage, data, t) for t in range(s.tensor))
-    if s.data > 1:
-        for stage in range(s.pipeline):
-            for t in range(s.tensor):
-                groups[f"dp-{stage}-{t}"] = tuple(s.rank(stage, d, t) for d in range(s.data))
-    if s.pipeline > 1:
-        for data in range(s.data):
-            for t in range(s.tensor):
-                chain = tuple(s.rank(stage, data, t) for stage in range(s.pipeline))
-                for place in range(s.pipeline - 1) if s.pairwise else ():
-                    groups[f"pp-{data}-{t}-{place}"] = chain[place : place + 2]
-                if not s.pairwise:
-                    groups[f"pp-{data}-{t}"] = chain
-    return groups
-
-
-def transport(scenario: Scenario, a: int, b: int) -> str:
-    return "LOCAL" if a == b else "HCCS" if scenario.host(a) == scenario.host(b) else "RDMA"
-
-
-def bandwidth(scenario: Scenario, a: int, b: int) -> float:
-    """Bytes per microsecond of the link a → b, faults included."""
-    gb_s = scenario.hccs_gb_s if transport(scenario, a, b) == "HCCS" else scenario.rdma_gb_s
-    for fault in scenario.faults:
-        slower = (
-            (fault.kind == "slow_link" and {a, b} == set(fault.where if isinstance(fault.where, tuple) else ()))
-            or (fault.kind == "slow_card" and fault.where in (a, b))
-            or (fault.kind == "slow_sending" and fault.where == a)
-            or (
-                fault.kind == "slow_node_network"
-                and (scenario.host(a) == fault.where) != (scenario.host(b) == fault.where)
-            )
-        )
-        if slower:
-            gb_s /= 1 + fault.size
-    return gb_s * 1e3
-
-
-def collective_links(
-    scenario: Scenario, kind: str, members: tuple[int, ...], size: float
-) -> dict[tuple[int, int], float]:
-    """Bytes each link carries: full mesh inside a host, a ring as soon as hosts are crossed."""
-    n = len(members)
-    passes = 2 if kind == "allReduce" else 1
-    if len({scenario.host(r) for r in members}) == 1:
-        return {(a, b): passes * size / n for a in members for b in members if a != b}
-    ring = zip(members, members[1:] + members[:1], strict=True)
-    return dict.fromkeys(ring, passes * size * (n - 1) / n)
-
-
-def start_ups(scenario: Scenario, kind: str, members: tuple[int, ...]) -> int:
-    """Messages that a link passes one after another in one collective."""
-    ring = kind != "send" and len({scenario.host(r) for r in members}) > 1
-    return (2 if kind == "allReduce" else 1) * (len(members) - 1) if ring and scenario.chunked else 1
 
 
 class _Course:

@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from advisor.basics.intervals import complement, subtract, union
+from benchmarks.simulator.busy import device_intervals
 from benchmarks.simulator.physics import Simulation
 
 _EPOCH_US = 1_700_000_000_000_000
@@ -68,11 +72,6 @@ def write_trace(run: Simulation, rank: int, output: Path) -> None:
 
 
 def _add_overlap(run: Simulation, rank: int, add: Any) -> None:
-    import numpy as np
-
-    from advisor.basics.intervals import complement, subtract, union
-    from benchmarks.simulator.writers import device_intervals
-
     every = [op for step in run.ops for op in step[rank]]
     computing, communicating = device_intervals(every)
     busy = union(np.concatenate((computing[0], communicating[0])), np.concatenate((computing[1], communicating[1])))

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from advisor.basics.intervals import Intervals, clip, complement, measure, subtract, union
+from benchmarks.simulator.busy import device_intervals
 from benchmarks.simulator.communication_files import write_communication
-from benchmarks.simulator.physics import ROWS, Op, Simulation
+from benchmarks.simulator.physics import ROWS, Simulation
 from benchmarks.simulator.trace import write_trace
 
 EPOCH_US = 1_700_000_000_000_000
@@ -110,18 +111,6 @@ def write_info(run: Simulation, rank: int, root: Path) -> None:
             if rank in members
         }
         (root / "profiler_metadata.json").write_text(json.dumps({"parallel_group_info": groups}))
-
-
-def device_intervals(ops: list[Op]) -> tuple[Intervals, Intervals]:
-    """Disjoint intervals of computation and of communication, nanoseconds."""
-
-    def collect(communication: bool) -> Intervals:
-        chosen = [op for op in ops if (op.joint is not None) == communication]
-        start = np.array([round(op.start * 1000) for op in chosen], np.int64)
-        end = np.array([round(op.end * 1000) for op in chosen], np.int64)
-        return union(start, end)
-
-    return collect(False), collect(True)
 
 
 def _write_steps(run: Simulation, rank: int, output: Path) -> None:
