@@ -60,6 +60,8 @@ KINDS = (
         "that call as a timeline viewer shows it: operator, step, start",
         needs="kernels",
     ),
+    kind("operator_type.aicpu_longest_us", "us", _TYPE, "longest of its calls on the AI CPU", needs="kernels"),
+    kind("operator_type.aicpu_longest_call", "text", _TYPE, "that call: operator, step, start", needs="kernels"),
     kind("operator_type.core", "text", _TYPE, "core on which most of the type's time is spent", needs=_NEEDS),
     kind(
         "operator_type.category",

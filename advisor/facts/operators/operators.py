@@ -5,7 +5,7 @@ Statements S08 to S11, S14, S56, S57, S60, S61 and S67.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from advisor.facts.operators.kinds import (
     is_softmax,
     is_update,
 )
+from advisor.facts.operators.longest import longest_of
 from advisor.facts.operators.reduction import OPERATORS, Operators, TypeRow
 from advisor.facts.operators.reduction import reduce as reduce_kernels
 from advisor.facts.operators.statistics import from_statistics
@@ -51,6 +52,10 @@ class _Scale:
         usable = values[self.chosen.astype(bool)]
         usable = usable[np.isfinite(usable)]
         return float(usable.sum() / self.steps) if usable.size else float("nan")
+
+    def counted_of(self, steps: Sequence[str]) -> set[str]:
+        """The names of those that count."""
+        return {step for step, chosen in zip(steps, self.chosen, strict=True) if chosen}
 
 
 def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
@@ -173,9 +178,15 @@ def _type_facts(
         )
         best = max(rows, key=lambda r: (r in timed, bool(rows[r].core), float(rows[r].total_us.sum())))
         top = rows[best]
-        longest = max(rows.values(), key=lambda row: row.longest_us)
-        yield from fact("operator_type.longest_us", subject, longest.longest_us or None, *source)
-        yield from fact("operator_type.longest_call", subject, longest.longest_call or None, *source)
+        counted = {r: scales[r].counted_of(found[r].steps) for r in rows}
+        for prefix, calls in (
+            ("", [longest_of(row.longest, counted[r]) for r, row in rows.items()]),
+            ("aicpu_", [longest_of(row.aicpu_longest, counted[r]) for r, row in rows.items()]),
+        ):
+            longest = max(filter(None, calls), key=lambda call: call.us, default=None)
+            if longest is not None:
+                yield from fact(f"operator_type.{prefix}longest_us", subject, longest.us or None, *source)
+                yield from fact(f"operator_type.{prefix}longest_call", subject, str(longest), *source)
         for key, text in (
             ("core", top.core), ("category", _category(top, found[best])),
             ("dtypes", (top.dtype_text or "").rstrip(";")), ("shapes", (top.shape_text or "").rstrip(";")),

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.units import NBSP
 from advisor.facts.base import Reduction
-from advisor.facts.device.kernel_time import Timeline, alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.flops import SlowCase, slow_case
 from advisor.facts.operators.kinds import (
@@ -25,6 +24,7 @@ from advisor.facts.operators.kinds import (
     is_fused_update,
     moved_bytes,
 )  # fmt: skip
+from advisor.facts.operators.longest import LongCall, ending, longest_calls
 from advisor.facts.operators.patterns import (
     MOST,
     Outlier,
@@ -68,7 +68,6 @@ class TypeRow:
     total_us: Floats
     alone_us: Floats
     signatures: int = 1
-    longest_us: float = 0.0
     communication: bool = False
     conversion: bool = False
     cube: bool = False
@@ -106,8 +105,10 @@ class TypeRow:
     """Time of those of its kernels that update weights."""
     attention_us: float = 0.0
     """Time of those of its kernels that run between the two products of an attention that is not fused."""
-    longest_call: str = ""
-    """Operator, step and start of the longest call, as a timeline shows them."""
+    longest: tuple[LongCall, ...] = ()
+    """The longest call of each step."""
+    aicpu_longest: tuple[LongCall, ...] = ()
+    """The same of those that ran on the AI CPU."""
 
 
 @dataclass(frozen=True)
@@ -190,11 +191,9 @@ def reduce(rank: Rank) -> Operators | None:
     collective[type_of[timeline.communication]] = True
     chosen = [t for t in _chosen(types, totals, members, kernels) if t in members]
     neighbours = _neighbours(kernels, type_of, types, [t for t in chosen if is_conversion(types[t])])
-    longest_us = np.zeros(len(types))
-    np.maximum.at(longest_us, type_of, kernels.duration)
-    longest = np.zeros(len(types), np.int64)
-    as_long = np.flatnonzero(kernels.duration == longest_us[type_of])[::-1]
-    longest[type_of[as_long]] = as_long  # the first of several, as it is written last
+    aicpu = np.array([is_aicpu(s) for s in kernels.signatures])[kernels.signature]
+    longest = longest_calls(timeline, type_of, chosen, np.ones(len(kernels), bool))
+    on_aicpu = longest_calls(timeline, type_of, chosen, aicpu)
     updates = find_updates(timeline, types, type_of)
     update = updates.kernels
     updated = sums(type_of[update], kernels.duration[update], len(types))
@@ -205,14 +204,14 @@ def reduce(rank: Rank) -> Operators | None:
         types[t]: replace(
             _row(
                 types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
-                int(longest[t]), _place(timeline, int(longest[t])), neighbours.get(t),
+                neighbours.get(t),
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]),
+            longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
         )
         for t in chosen
     }  # fmt: skip
     conversion = np.array([is_conversion(name) for name in types])[type_of]
-    aicpu = np.array([is_aicpu(s) for s in kernels.signatures])[kernels.signature]
     of = timeline.windows.of
     main = ~timeline.communication
     return Operators(
@@ -258,8 +257,7 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
 
 def _row(
     name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
-    by_signature: tuple[Floats, Floats], communication: bool, longest: int, place: str,
-    neighbours: tuple[str, str] | None,
+    by_signature: tuple[Floats, Floats], communication: bool, neighbours: tuple[str, str] | None,
 ) -> TypeRow:  # fmt: skip
     signatures = [s if s.type else replace(s, type=name) for s in map(kernels.signatures.__getitem__, members)]
     times = [float(by_signature[1][s]) for s in members]
@@ -312,7 +310,7 @@ def _row(
     # kernels without a type are of many: that some take longer tells nothing of their shapes
     alike = not (communication or aicpu or is_fused_exchange(name) or name == UNTYPED)
     return TypeRow(
-        name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members), float(kernels.duration[longest]),
+        name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members),
         communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         slow_case(signatures, calls, times) if alike else None,
@@ -321,7 +319,7 @@ def _row(
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
         float32_call="" if full is None else _call(kernels, full),
         float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
-        longest_call=place, memory_us=memory, memory_idle_us=memory_idle,
+        memory_us=memory, memory_idle_us=memory_idle,
         rest_mac_ratio=_pipes(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip
@@ -335,14 +333,6 @@ def _is_limited(product: MatMul | None, moved: float, busiest: float | None, mac
     return busiest is not None and mac is not None and mac < busiest
 
 
-def _ending(name: str, most: int = 80) -> str:
-    """The last scopes of a long name, none of them cut."""
-    if len(name) <= most:
-        return name
-    scopes = name[-most:].partition("/")[2]
-    return f"…/{scopes}" if scopes else f"…{name[-most:]}"
-
-
 def _call(kernels: Kernels, signature: int) -> str:
     """The operator that spends most time with this signature, and its input shapes."""
     mine = kernels.signature == signature
@@ -352,14 +342,7 @@ def _call(kernels: Kernels, signature: int) -> str:
 
 def call_text(name: str, shapes: str) -> str:
     """An operator with its input shapes, where these are known, for a message."""
-    return ", ".join(filter(None, (_ending(operator_name(name)), shapes)))
-
-
-def _place(timeline: Timeline, index: int) -> str:
-    """A call as it is to be found in a viewer: operator, step, start in microseconds."""
-    kernels, step = timeline.kernels, timeline.windows.names[timeline.windows.of[index]]
-    name, start = _ending(operator_name(kernels.names[kernels.name[index]])), int(kernels.start[index])
-    return f"{name}, step {step}" + (f", {start // 1000}.{start % 1000:03d}{NBSP}µs" if start >= 0 else "")
+    return ", ".join(filter(None, (ending(operator_name(name)), shapes)))
 
 
 def _padding(product: MatMul, moved: float, busiest: float | None, mac: float | None) -> float:

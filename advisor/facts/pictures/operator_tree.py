@@ -32,7 +32,7 @@ def operator_types(run: Run, facts: FactSet) -> list[dict[str, Any]]:
             "share": _round(us / total),
             "count": facts.number("operator_type.count", subject),
             "core": facts.value("operator_type.core", subject),
-            **_unit_of(run, subject),
+            **_unit_of(run, facts, subject),
             **_speed(facts, subject),
             "shapes": _shapes(run, subject.id),
         }
@@ -45,7 +45,7 @@ def _rows(run: Run, name: str) -> list[TypeRow]:
     return [found.types[name] for found in run.each(OPERATORS).values() if name in found.types]
 
 
-def _unit_of(run: Run, subject: Subject) -> dict[str, Any]:
+def _unit_of(run: Run, facts: FactSet, subject: Subject) -> dict[str, Any]:
     """The busiest unit with how busy it is, and the longest call; absent where the files do not tell."""
     rows = _rows(run, subject.id)
     told = [row for row in rows if row.pipe and row.pipe_ratio is not None]
@@ -53,9 +53,9 @@ def _unit_of(run: Run, subject: Subject) -> dict[str, Any]:
     if told:
         busiest = max(told, key=lambda row: float(row.total_us.sum()))
         found |= {"unit": busiest.pipe, "busy": _round(busiest.pipe_ratio or 0.0)}
-    longest = max(rows, key=lambda row: row.longest_us, default=None)
-    if longest is not None and longest.longest_us > 0:
-        found |= {"longest_us": _round(longest.longest_us), "longest": longest.longest_call}
+    longest = facts.number("operator_type.longest_us", subject)
+    if longest:
+        found |= {"longest_us": _round(longest), "longest": facts.value("operator_type.longest_call", subject)}
     return found
 
 

@@ -94,6 +94,8 @@ def host_works(trace: Trace, start: Ints, end: Ints) -> bool:
     pauses: the kernels (in order of start, nanoseconds) are a program's, however alike they are. What holds launches as
     well, as the frame of a whole script does, is no such work."""
     set_up, limits = section("set_up"), section("repetition")
+    if not start.size:  # a timeline whose kernels lost their starts
+        return False
     free = np.maximum.accumulate(end)[:-1]
     long = start[1:] - free >= set_up["gap_us"] * 1000
     pauses = free[long], start[1:][long]

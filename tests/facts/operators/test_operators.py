@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from advisor.facts.base import FactSet
 from advisor.facts.operators.flops import slow_case, work
 from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_reduction, is_update, shapes
+from advisor.facts.operators.longest import LongCall, longest_of
 from advisor.facts.operators.operators import explain_difference, time_by_type
 from advisor.facts.operators.work import LAUNCH_US, SIZE_CLASS, MatMul, float32_ratio, matmul, unaligned, unaligned_rows
 from advisor.model import RUN, Subject
@@ -495,3 +496,22 @@ def test_kernels_of_unknown_types_have_no_slow_shape(tmp_path: Path, typed: bool
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     facts = measure([tmp_path], ["operator_type.slow_ratio"], Options(jobs=1)).facts
     assert bool(facts.of("operator_type.slow_ratio")) == typed
+
+
+def test_the_longest_call_told_is_one_of_the_steps_that_count() -> None:
+    """A first step that is excluded gives no example."""
+    early, late = LongCall(620, "a", "1"), LongCall(519, "b", "3")
+    assert longest_of([early, late], {"2", "3"}) == late
+    assert longest_of([early], {"2", "3"}) is None
+
+
+def test_the_longest_call_on_the_ai_cpu_is_none_on_the_vector_core(tmp_path: Path) -> None:
+    """An operator's slow call on the vector core is no evidence against the AI CPU."""
+    slow, small = (replace(LAYER[0], name=f"Cast{core}", type="Cast", core=core, us=us) for core, us in _TWO_CORES)
+    found = measured(write(Workload(ranks=1, steps=2, kernels=30, layer=(*LAYER, slow, small)), tmp_path))
+    cast = Subject("operator_type", "Cast")
+    assert "CastAI_VECTOR_CORE" in str(found.facts.value("operator_type.longest_call", cast))
+    assert "CastAI_CPU" in str(found.facts.value("operator_type.aicpu_longest_call", cast))
+
+
+_TWO_CORES = (("AI_VECTOR_CORE", 4000.0), ("AI_CPU", 900.0))

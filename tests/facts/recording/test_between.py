@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.facts.recording.between import host_works
 from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Role
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
+from advisor.sources.streams.trace import Trace
 
 ORIGIN = 56_635_864_652.5
 
@@ -133,3 +137,8 @@ def test_tasks_on_planes_tell_of_collectives_whose_files_are_absent(tmp_path: Pa
 def test_steps_follow_one_another_as_they_are_counted(names, next_to):
     """Every tenth step bears a number where a loop marks them so; only what is farther apart than usual is missing."""
     assert follows(names) == next_to
+
+
+def test_a_host_beside_kernels_without_starts_is_no_program() -> None:
+    """Where every kernel lost its start there is no pause in which the host could have worked."""
+    assert not host_works(cast(Trace, None), np.zeros(0, np.int64), np.zeros(0, np.int64))
