@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -61,7 +63,7 @@ def settle(
         return Settled(config)
     home, trusted = config.path.resolve().parent, trusted_folders()
     settled = Settled(config)
-    if file is None and home not in trusted:
+    if file is None and (home not in trusted or _open_to_all(config.path)):
         settled = _found(config, _is_beside(home, profiles))
     return _without_programs(settled, home, trusted, folders)
 
@@ -106,9 +108,15 @@ def _without_programs(settled: Settled, home: Path, trusted: frozenset[Path], al
             kept.append(entry)
             continue
         program = path.resolve()
-        own = home in trusted and program.is_relative_to(home)
-        if own or program.parent in trusted or any(program.is_relative_to(folder) for folder in allowed):
+        if any(program.is_relative_to(folder) for folder in allowed):
             kept.append(entry)
+            continue
+        if (home in trusted and program.is_relative_to(home)) or program.parent in trusted:
+            if not (open_to_all := _open_to_all(program)):
+                kept.append(entry)
+                continue
+            told = "is a program and was not run: anybody can write to it"
+            notes.append(LintError(entry, 0, f"{told}; `chmod o-w {open_to_all}`", "", "warning"))
             continue
         told = f"is a program and was not run; {settled.config.path} names it"
         yours = f"; if it is yours: `advisor trust {path.parent}`, or --allow-code {path.parent} this once"
@@ -154,6 +162,16 @@ def _names(folder: Path) -> tuple[list[str], list[str]]:
     return files, folders
 
 
+def _open_to_all(path: Path) -> Path | None:
+    """The path, or the folder it is in, where anybody on the machine can write to it; None where nobody unknown can."""
+    for each in (path, path.parent):
+        with suppress(OSError):
+            mode = each.stat().st_mode
+            if os.name != "nt" and mode & stat.S_IWOTH and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
+                return each
+    return None
+
+
 def trust_file() -> Path:
     """Where the trusted folders of this user are kept."""
     named = os.environ.get("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME", "")
@@ -187,6 +205,8 @@ def trust(folder: str | Path, *, withdraw: bool = False) -> Path:
     Returns the folder. It holds for this folder only, not for those below it. Raises UsageError.
     """
     chosen = Path(folder).resolve() if withdraw else _folder(folder)
+    if not withdraw and _open_to_all(chosen / "any") == chosen:
+        raise UsageError("anybody can write to it", place=str(chosen), hint=f"chmod o-w {chosen}")
     before = trusted_folders()
     after = before - {chosen} if withdraw else before | {chosen}
     file = trust_file()

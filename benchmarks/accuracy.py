@@ -11,6 +11,7 @@ this run. A fault counts as obvious, and is drawn again otherwise, where it make
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import tempfile
 from collections import Counter, defaultdict
@@ -70,10 +71,13 @@ class Outcome:
         return abs((self.saving or 0.0) - self.gained) / self.gained
 
 
-def draw(kind: str, seed: int, noise: float) -> tuple[Scenario, float] | None:
-    """An obvious scenario of this kind and the share its fault costs; None where 40 draws bring none."""
+def draw(kind: str, seed: int, noise: float, largest: float = math.inf) -> tuple[Scenario, float] | None:
+    """An obvious scenario of this kind and the share its fault costs; None where 40 draws bring none. Worlds of more
+    than `largest` ranks are drawn again before anything is simulated."""
     for attempt in range(40):
         scenario = random_scenario(kind, seed * 1000 + attempt, noise)
+        if scenario.world_size > largest:
+            continue
         if kind == "healthy":
             return scenario, 0.0
         short = _short(scenario)

@@ -1,7 +1,8 @@
 """Takes evidence away from profiles and looks whether the answer ever gets better for it, or anybody new is accused.
 
     python -m benchmarks.less_evidence [--count 2000] [--first 0] [--seed 0] [--faults 2] [--cuts ranks,columns]
-                                       [--jobs 2] [--replay 17,204] [--keep DIR]
+                                       [--minutes 50] [--jobs 2] [--replay 17,204]
+                                       [--keep DIR]
 
 The law: with ranks, files, tables, columns, rows, steps or members gone, the answer may become undetermined; it is
 never healthy where the whole profile was not, and no verdict is a root cause of weight that the whole profile did not
@@ -12,6 +13,7 @@ real profiles there. Each reduced profile is drawn from the seed and its number 
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -30,6 +33,8 @@ from benchmarks.mutants.profiles import write_databases, write_originals
 from benchmarks.simulator import simulate, write_profile
 from benchmarks.simulator.scenario import FAULTS
 
+BATCH = 200
+"""Reduced profiles begun between two looks at the clock."""
 SERIOUS = ("medium", "high", "critical")
 LARGEST_WORLD = 8
 """Simulated runs of more ranks are drawn again: two thousand profiles are copied and judged."""
@@ -105,27 +110,38 @@ def reduce_profile(number: int, seed: int, originals: dict[str, Path], kinds: tu
         return Reduced(number, original, cuts, "; ".join(taken), None, f"{type(error).__name__}: {error}")
 
 
-def write_all(folder: Path, faults: int, first: int = 0) -> dict[str, Path]:
-    """name -> folder of every original: the mutants', the bundled example, simulated runs with each fault, every second
-    of these with a timeline or, as every second fault, as databases. These assign work to steps by the host's marks:
-    their hosts wait for their devices."""
+def write_runs(kind: str, folder: Path, faults: int, first: int, database: bool) -> dict[str, Path]:
+    """name -> folder of so many simulated runs with this fault, every second one with a timeline or as databases.
+    These assign work to steps by the host's marks: their hosts wait for their devices."""
+    written: dict[str, Path] = {}
+    for seed in range(first, first + 40):
+        if len(written) == faults:
+            break
+        drawn = draw_scenario(kind, seed, 1.0, LARGEST_WORLD)
+        if drawn is None:
+            continue
+        second, name = len(written) % 2 == 1, f"{kind}-{seed + 1}"
+        written[name] = folder / name
+        if second and database:
+            waiting = replace(drawn[0], framework="pytorch", synchronous=True)
+            write_databases(simulate(waiting), written[name])
+        else:
+            write_profile(simulate(drawn[0]), written[name], trace=second)
+    return written
+
+
+def write_all(folder: Path, faults: int, pool: ProcessPoolExecutor, first: int = 0) -> dict[str, Path]:
+    """name -> folder of every original: the mutants', the bundled example, simulated runs with each fault, those of
+    every second fault as databases."""
+    each = [
+        pool.submit(write_runs, kind, folder, faults, first, number % 2 == 1)
+        for number, kind in enumerate(("healthy", *FAULTS))
+    ]
     originals = write_originals(folder)
     shutil.copytree(EXAMPLE, folder / "example")
     originals["example"] = folder / "example"
-    for number, kind in enumerate(("healthy", *FAULTS)):
-        written, seed = 0, first
-        while written < faults and seed < first + 40:
-            drawn = draw_scenario(kind, seed, 1.0)
-            seed += 1
-            if drawn is None or drawn[0].world_size > LARGEST_WORLD:
-                continue
-            scenario, name = drawn[0], f"{kind}-{seed}"
-            if written % 2 and number % 2:
-                write_databases(simulate(replace(scenario, framework="pytorch", synchronous=True)), folder / name)
-            else:
-                write_profile(simulate(scenario), folder / name, trace=written % 2 == 1)
-            originals[name] = folder / name
-            written += 1
+    for runs in each:
+        originals |= runs.result()
     return originals
 
 
@@ -142,6 +158,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no more after this time")
     parser.add_argument("--first", type=int, default=0, help="number of the first reduced profile")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--faults", type=int, default=2, help="simulated runs of each fault")
@@ -156,17 +173,18 @@ def main() -> int:
     broken: Counter[str] = Counter()
     judged: Counter[str] = Counter()
     directions: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="less-evidence-") as temporary:
-        originals = write_all(Path(temporary) / "originals", given.faults)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="less-evidence-") as temporary, ProcessPoolExecutor(given.jobs) as pool:
+        originals = write_all(Path(temporary) / "originals", given.faults, pool)
         wanted = [name for name in given.profiles.split(",") if name]
         originals = {k: v for k, v in originals.items() if not wanted or any(k.startswith(w) for w in wanted)}
         keep = given.keep or Path(temporary) / "reduced"
-        started = time.monotonic()
-        with ProcessPoolExecutor(given.jobs) as pool:
-            drawn = sorted({Random(f"{given.seed}/{number}").choice(sorted(originals)) for number in numbers})
-            whole = dict(zip(drawn, pool.map(answer, [originals[name] for name in drawn]), strict=True))
-            jobs = [(n, given.seed, originals, kinds, keep, given.keep is not None) for n in numbers]
-            for reduced in pool.map(_job, jobs, chunksize=4):
+        whole = dict(zip(originals, pool.map(answer, originals.values()), strict=True))
+        jobs = ((n, given.seed, originals, kinds, keep, given.keep is not None) for n in numbers)
+        while batch := list(islice(jobs, BATCH)):
+            if time.monotonic() > started + 60 * given.minutes:
+                break
+            for reduced in pool.map(_job, batch, chunksize=4):
                 if reduced.taken is None:
                     continue
                 if reduced.answer is None:

@@ -19,6 +19,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 
@@ -73,6 +74,7 @@ class Tally:
         return [text for kind in HARD for text in self.flaws.get(kind, ())]
 
 
+@lru_cache(maxsize=256)
 def files_of(original: Path) -> list[str]:
     """Relative names of the files a mutation may change."""
     found = (path for path in sorted(original.rglob("*")) if path.is_file() and path.suffix not in _NOT_READ)

@@ -206,6 +206,35 @@ def test_a_list_that_others_can_write_trusts_nobody(tmp_path):
         trusted_folders()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+@pytest.mark.parametrize("opened", ["e.py", "."])
+def test_what_anybody_can_write_is_not_the_users_own(tmp_path, monkeypatch, ran, capsys, opened):
+    """In a trusted folder a program that everybody on the machine can replace does not run, unless it is asked for."""
+    folder = modern(tmp_path / "profile")
+    plant(folder, HOSTILE, ran)
+    trust(folder)
+    (folder / opened).chmod(0o777)
+    monkeypatch.chdir(folder)
+    _, report = advised(capsys, ".", "--config", "advisor.toml")
+    assert not ran.exists() and any("anybody can write" in each["problem"] for each in report["problems"])
+    main(["advise", ".", "--config", "advisor.toml", "--allow-code", ".", "-q"])
+    assert ran.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_a_folder_that_anybody_can_write_is_not_trusted(tmp_path, monkeypatch, capsys):
+    """Nor is what it says in force, where it was opened later."""
+    folder = modern(tmp_path / "profile")
+    (folder / "advisor.toml").write_text('ignore = ["CLUS010"]\n')
+    monkeypatch.chdir(folder)
+    trust(folder)
+    assert all(f["rule"] != "CLUS010" for f in advised(capsys, ".")[1]["findings"])
+    (folder / "advisor.toml").chmod(0o666)
+    assert any(f["rule"] == "CLUS010" for f in advised(capsys, ".")[1]["findings"])
+    folder.chmod(0o777)
+    assert main(["trust", str(folder)]) == 2 and "anybody can write" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("wrong", [["trust", "nowhere"], ["advise", str(EXAMPLE), "--allow-code", "nowhere"]])
 def test_a_folder_that_does_not_exist_is_wrong_usage(wrong, capsys):
     """Trusting a misspelt folder helps nobody."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.basics.errors import AdvisorError, UsageError
 from advisor.knowledge.words import word
 from advisor.mcp import schemas
+from advisor.mcp.pages import LONGEST_REFUSAL, cut, start_of, whole
 from advisor.mcp.pending import Patient
 from advisor.mcp.tools import SCHEME, Tools
 
@@ -70,7 +71,7 @@ def build_server(tools: Tools, one_at_a_time: CapacityLimiter) -> Any:
         try:
             jsonschema.validate(arguments, inputs[name])
             method = getattr(tools, name)
-            answer = await anyio.to_thread.run_sync(lambda: method(**arguments), limiter=one_at_a_time)
+            answer = await anyio.to_thread.run_sync(lambda: method(**whole(arguments)), limiter=one_at_a_time)
         except jsonschema.ValidationError as error:
             return refused(f"{'.'.join(map(str, error.absolute_path)) or name}: {error.message}")
         except AdvisorError as error:
@@ -84,12 +85,14 @@ def build_server(tools: Tools, one_at_a_time: CapacityLimiter) -> Any:
         )
 
     def refused(reason: str) -> Any:
-        return protocol.CallToolResult(content=[protocol.TextContent(type="text", text=reason)], is_error=True)
+        told = protocol.TextContent(type="text", text=cut(reason, LONGEST_REFUSAL))
+        return protocol.CallToolResult(content=[told], is_error=True)
 
     async def list_resources(context: Any, asked: Any) -> Any:
         known = tools.resources()
-        cursor = getattr(asked, "cursor", None) or "0"
-        start = int(cursor) if cursor.isdecimal() else 0
+        start = start_of(getattr(asked, "cursor", None))
+        if start is None:
+            raise MCPError(code=protocol.INVALID_PARAMS, message="no such page")
         end = start + _RESOURCES_A_PAGE
         found = [protocol.Resource(uri=uri, name=name, mime_type=media) for uri, name, media in known[start:end]]
         return protocol.ListResourcesResult(resources=found, next_cursor=str(end) if end < len(known) else None)
@@ -112,7 +115,7 @@ def build_server(tools: Tools, one_at_a_time: CapacityLimiter) -> Any:
             uri = unquote(str(asked.uri))
             text, media = await anyio.to_thread.run_sync(lambda: tools.resource(uri), limiter=one_at_a_time)
         except AdvisorError as error:
-            raise MCPError(code=protocol.INVALID_PARAMS, message=str(error)) from None
+            raise MCPError(code=protocol.INVALID_PARAMS, message=cut(str(error), LONGEST_REFUSAL)) from None
         return protocol.ReadResourceResult(
             contents=[protocol.TextResourceContents(uri=str(asked.uri), text=text, mime_type=media)]
         )

@@ -17,7 +17,7 @@ anyio = pytest.importorskip("anyio")
 sdk = pytest.importorskip("mcp")
 
 from advisor.cli.main import main  # noqa: E402
-from advisor.mcp.pages import PAGE_BYTES  # noqa: E402
+from advisor.mcp.pages import LONGEST_REFUSAL, PAGE_BYTES  # noqa: E402
 from advisor.mcp.schemas import inputs  # noqa: E402
 from benchmarks.surroundings import _conversation  # noqa: E402
 
@@ -194,6 +194,39 @@ def test_wrong_arguments_are_told_and_end_nothing(place):
                 arguments,
             )
         assert not (await client.call_tool("rules_search", {})).is_error
+
+    with_client(place, ask)
+
+
+def test_numbers_and_cursors_of_any_size_are_no_defect(place):
+    """A number that JSON takes for a whole one is used as such, however it is spelt; a cursor of six thousand digits
+    leads nowhere, and the server goes on."""
+
+    async def ask(client):
+        spelt = (await client.call_tool("rules_search", {"offset": 2.0, "limit": 1.0})).structured_content
+        assert spelt == (await client.call_tool("rules_search", {"offset": 2, "limit": 1})).structured_content
+        assert (await client.call_tool("rules_search", {"offset": 1e308})).structured_content["rules"] == []
+        for cursor in ("9" * 6000, "²", "-1", "x"):
+            with pytest.raises(sdk.MCPError, match="no such page"):
+                await client.list_resources(cursor=cursor)
+        assert (await client.list_resources()).resources
+
+    with_client(place, ask)
+
+
+def test_refusals_are_short(place):
+    """What was asked is repeated in part: an agent pays for every character."""
+
+    async def ask(client):
+        long = "x" * 1_000_000
+        for name, arguments in (
+            (long, {}),
+            ("advise", {"path": long}),
+            ("advise", {long: 1}),
+            ("explain", {"rule": long}),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert result.is_error and len(result.content[0].text) < 2 * LONGEST_REFUSAL
 
     with_client(place, ask)
 
