@@ -93,7 +93,7 @@ def next_collection(report: Report) -> Text:
         )
         return both("collect.whole_program" if told else "collect.kernel_alone")
     if report.profile.framework == "unknown" and report.profile.layout == "msprof":
-        return both("collect.with_framework")
+        return both(f"collect.{'marked_host' if values.get('recording.executes_model') else 'with_framework'}")
     written = _to_be_written(report)
     names = next_evidence(report)
     if names and names[0] in written and (files := _absent(report, written)):

@@ -59,6 +59,8 @@ def losses(facts: FactSet) -> list[Loss]:
         shares = [share for item in known if (share := facts.number(item.name, RUN)) is not None]
         if direction == "communication" and _bubble_is_unknown(facts):
             continue
+        if direction == "scheduling" and _is_handful(facts):
+            continue
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
             tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
@@ -80,6 +82,13 @@ def _is_without_bubble(name: str, facts: FactSet) -> bool:
 def _bubble_is_unknown(facts: FactSet) -> bool:
     """Whether exposed communication may be a pipeline's unavoidable bubble, of which nothing is told."""
     return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and facts.value("pipeline.bubble_share", RUN) is None
+
+
+def _is_handful(facts: FactSet) -> bool:
+    """Whether so few kernels ran, without steps, that what lies between them is a script's and no program's."""
+    kernels = facts.number("recording.kernels", RUN)
+    few = kernels is not None and kernels < terms()["handful"]["value"]
+    return few and facts.value("recording.has_steps", RUN) is False
 
 
 def leading_loss(facts: FactSet) -> Loss | None:

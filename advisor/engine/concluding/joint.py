@@ -129,6 +129,11 @@ class Gains:
         self.step_us, self.replay, self.stages = step_us, replay, stages_of(facts)
         self.pools = {name: _size(facts, lists, step_us) for name, lists in pools().items()}
         spent = spend(facts)
+        if spent is not None:
+            # transfers that move at the links' speed only hide behind computation: two remedies share what there is
+            known = self.pools.get(Direction.COMMUNICATION.value, step_us)
+            hidden = min(spent["transfer"], spent[USEFUL])
+            self.pools[Direction.COMMUNICATION.value] = max(known - spent["transfer"] + hidden, 0.0)
         self.lost_us = step_us if spent is None else step_us - spent[USEFUL]
         """What a step can lose but by computing less."""
 

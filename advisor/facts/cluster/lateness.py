@@ -18,6 +18,7 @@ from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, usual_slowness, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.pace import slow_hosts
 from advisor.facts.host.timeline import IDLE
 from advisor.knowledge.measuring import limit
 
@@ -25,6 +26,9 @@ APART = limit("lateness", "apart")
 """A stage is slow as a whole where all its ranks are slower by this many times what ranks of a stage usually differ."""
 ALIKE = limit("lateness", "alike")
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
+
+SEVERAL = int(limit("lateness", "several"))
+"""Fewer long waits for data are no bursts."""
 
 
 @dataclass
@@ -42,11 +46,14 @@ class Lateness:
     noise_us: float | None
     speed: float | None = None
     recurrence: float = 1.0
-    """What it is late on average over the steps, of what it usually is: below 1 where some steps are spared."""
+    """What it is late on average over the steps, of what it usually is: below 1 where some steps are spared, above it
+    where batches come in bursts, a long wait for several of them."""
     in_turn: float | None = None
     """How likely one of its peers were late in as many steps if all took turns; None where steps are not told apart."""
     work_idle_us: float = 0.0
     """Idle time between kernels that its peers do not have: it comes with more work, not from a slower host."""
+    lead_us: float = 0.0
+    """Part of `host` that lies before the first kernel: a slow host prepares its step for longer."""
     across: bool = False
     """Compared with the ranks of all stages, not of its own alone."""
 
@@ -100,7 +107,17 @@ def latenesses(run: Run) -> dict[int, Lateness]:
                     entry = other
             if entry is not None:
                 found[rank] = entry
-    return dict(sorted(found.items()))
+    slow = slow_hosts(run)
+    return {rank: _by_host(entry) if rank in slow else entry for rank, entry in sorted(found.items())}
+
+
+def _by_host(entry: Lateness) -> Lateness:
+    """The same where all that the host does takes longer: its launches are late before the first kernel, too."""
+    lead = max(entry.parts.get("data", 0.0), 0.0)
+    if not lead:
+        return entry
+    parts = {**entry.parts, "data": 0.0, "host": max(entry.parts.get("host", 0.0), 0.0) + lead}
+    return replace(entry, parts=parts, lead_us=lead)
 
 
 def _loading_told(run: Run, ranks: Sequence[int]) -> bool:
@@ -117,11 +134,14 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
     steadily = _part(above > enough, above)
     noise = spread(over)
+    waits = balance.part("data")[rows]
+    waits = np.where(2 * (waits - others_median(waits)) > above, waits - others_median(waits), np.nan)
     return {
         balance.ranks[r]: Lateness(
             balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
             float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
-            speeds.get(balance.ranks[r]), _recurrence(above[i], float(over[i])), _in_turn(above, i, float(over[i])),
+            speeds.get(balance.ranks[r]), max(_recurrence(above[i], float(over[i])), _bursts(waits[i], float(over[i]))),
+            _in_turn(above, i, float(over[i])),
         )
         for i, r in enumerate(rows)
         if np.isfinite(over[i])
@@ -162,6 +182,14 @@ def _recurrence(above: Floats, usual: float) -> float:
     if usual <= 0 or not len(known) or late.all():
         return float(late.mean()) if len(known) else 0.0
     return min(float(known[late].sum()) / (len(known) * usual), 1.0)
+
+
+def _bursts(waits: Floats, usual: float) -> float:
+    """What a rank waits for data on average ÷ what it is usually late, where it is late from that in all steps, and in
+    several of them by more than twice as much; else 0."""
+    if usual <= 0 or not len(waits) or not np.isfinite(waits).all() or (waits > ALIKE * usual).sum() < SEVERAL:
+        return 0.0
+    return float(waits.mean()) / usual
 
 
 def _in_turn(above: Floats, row: int, usual: float) -> float | None:

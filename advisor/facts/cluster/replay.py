@@ -158,13 +158,14 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
             return None
         over = max(entry.parts.get(part, 0.0), 0.0)
         own = float(np.nanmedian(balance.part(part)[balance.ranks.index(entry.rank)]))
-        if own <= 0:
+        lead = entry.lead_us if part == "host" else 0.0
+        if own <= 0 and not lead:
             return None
-        rest = max(1 - over / own, 0.0)
+        rest = max(1 - (over - lead) / own, 0.0) if own > 0 else 1.0
         if part == "data":
             changes[entry.rank] = _fed(found.chains[entry.rank], min(over, own))
         elif part == "host":
-            changes[entry.rank] = Change(gap=rest)
+            changes[entry.rank] = Change(gap=rest, lead_us=lead)
         else:
             others = {other.rank for other in late}
             changes[entry.rank] = Change(_evened(run, found, entry.rank, others, 1 - rest))

@@ -167,9 +167,9 @@ class Sweep:
     sign: Ints
 
 
-def sweep(kernels: Kernels) -> Sweep:
-    """The segments between all starts and ends of kernels with a known start."""
-    known = np.flatnonzero(kernels.start >= 0)
+def sweep(kernels: Kernels, among: Mask | None = None) -> Sweep:
+    """The segments between all starts and ends of kernels with a known start, of `among` where given."""
+    known = np.flatnonzero(kernels.start >= 0 if among is None else (kernels.start >= 0) & among)
     time = np.concatenate((kernels.start[known], kernels.end[known]))
     index = np.concatenate((known, known))
     sign = np.concatenate((np.ones(known.size, np.int64), np.full(known.size, -1, np.int64)))
@@ -179,7 +179,7 @@ def sweep(kernels: Kernels) -> Sweep:
 
 
 def alone_us(kernels: Kernels, segments: Sweep) -> Floats:
-    """Per kernel: microseconds in which no other kernel of any kind ran."""
+    """Per kernel: microseconds in which no other kernel of those swept ran."""
     single = segments.running == 1
     return sums(segments.which[single], segments.length[single] / 1000, len(kernels))
 

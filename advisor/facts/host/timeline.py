@@ -18,8 +18,10 @@ from advisor.facts.device.clock import clock_of, felt_drop
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.owners import COVERS, Owners
+from advisor.facts.host.pace import CALLS, LOADER, slow_hosts
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
+from advisor.facts.recording.between import FRAMEWORKS
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
@@ -37,11 +39,7 @@ GAPS = 10
 LONG_US = limit("launches", "long_us")
 """An idle stretch this long is no launch that came late: the host did something else, or nothing."""
 
-_FRAMEWORKS = frozenset(("Python", "MindSpore", "PyTorch", "Torch"))
-"""Processes of a timeline that hold what the framework and the script do."""
 _GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
-_LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
-"""The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
 
 _BOTH = "run rank"
 KINDS = (
@@ -292,8 +290,8 @@ def _loading(
     """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps. A
     timeline without the framework's own events says nothing of a loader."""
     host = trace.host
-    chosen = np.array([bool(_LOADER.search(name)) for name in host.names], bool)[host.name]
-    recorded = any(process in _FRAMEWORKS for process, _ in trace.activities)
+    chosen = np.array([bool(LOADER.search(name)) for name in host.names], bool)[host.name]
+    recorded = any(process in FRAMEWORKS for process, _ in trace.activities)
     if not chosen.any() and not (recorded and any(gap.host for gap in gaps)):
         return None
     calls = union(host.start[chosen], host.end[chosen])
@@ -384,15 +382,17 @@ def _stall_facts(
     run: Run, found: dict[int, Idle], loading: Mapping[int, float], step_us: float | None
 ) -> Iterator[Fact]:
     """What pauses of single ranks cost a step that all take together: the mean over steps of the longest one. Of each
-    rank's waits for its loader the part counts that is idle time of its steps."""
+    rank's waits for its loader the part counts that is idle time of its steps, at the pace of its peers' hosts."""
     sources = next(iter(found.values())).sources
+    slow = slow_hosts(run)
     values: dict[str, dict[str, list[float]]] = {"loader": defaultdict(list), "gc": defaultdict(list)}
     for rank, idle in found.items():
         per = scale(run, rank, idle.steps)
         part = float(per.chosen.sum()) / per.steps
+        waited = part * loading[rank] / slow.get(rank, 1.0)
         for i in np.flatnonzero(per.chosen).tolist():
             if idle.loader_us is not None and np.isfinite(idle.loader_us[i]):
-                values["loader"][idle.steps[i]].append(part * loading[rank] * float(idle.loader_us[i]))
+                values["loader"][idle.steps[i]].append(waited * float(idle.loader_us[i]))
             if idle.gc_us is not None:
                 values["gc"][idle.steps[i]].append(part * float(min(idle.gc_us[i], idle.idle_us[i])))
     for name, by_step in values.items():
@@ -437,4 +437,4 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
         yield from fact("timeline.gap_owner_share", subject, share, *sources)
 
 
-FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=(STEPS, ACCESS)),)
+FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=(STEPS, ACCESS, CALLS)),)

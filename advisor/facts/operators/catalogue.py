@@ -21,8 +21,8 @@ KINDS = (
         "operator_type.exposed_us",
         "us",
         _TYPE,
-        "time per step in which only this type's kernels run: what removing it gives",
-        formula="length of the segments in which one kernel runs, and it is of this type",
+        "time per step in which this type's kernels run and nothing else computes: at most what removing it gives",
+        formula="length of the segments in which one kernel other than collectives runs, and it is of this type",
         needs="kernels",
     ),
     kind(

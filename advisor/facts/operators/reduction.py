@@ -170,10 +170,11 @@ def reduce(rank: Rank) -> Operators | None:
     kernels = timeline.kernels
     types, type_of = types_of(kernels)
     steps = len(timeline.windows.names)
-    segments = sweep(kernels)
+    # what computes is on the way of all that computes next, also while a collective runs in the background
+    segments = sweep(kernels, ~timeline.communication)
     alone = alone_us(kernels, segments)
-    if not timeline.whole:
-        alone = kernels.duration
+    if not timeline.whole:  # of what nobody knows the start, nobody knows what it runs beside
+        alone = kernels.duration if (kernels.start >= 0).any() else np.full(len(kernels), np.nan)
     cell = type_of * steps + timeline.windows.of
     shape = (len(types), steps)
     counts = sums(cell, None, len(types) * steps).reshape(shape)

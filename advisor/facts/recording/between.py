@@ -1,4 +1,5 @@
-"""What lies between the iterations of a recording that times each on its own: msprof's older timelines.
+"""What lies between iterations: in a recording that times each on its own (msprof's older timelines), and on the host
+between groups of launches.
 
 An iteration that begins when its data come has waited for them, and the wait is a part of the step. Where the data come
 long before the iteration begins, or while it runs, nothing says whose the time between is: it belongs to no step.
@@ -12,10 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
+from advisor.basics.intervals import covered, union
+from advisor.basics.intervals import measure as length_of
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.recording.limits import section
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.streams.trace import Trace
 
 KINDS = (
     kind("step.between_us", "us", "run rank", "between iterations, in none of them",
@@ -78,6 +83,32 @@ def _measured(rank: Rank) -> Between | None:
     apart = rank.tables["iterations"].reader == "timelines.iterations"
     source = rank.source("iterations", "begin_ns", "end_ns", "data_us")
     return Between(float(np.median(gap)), float(np.median(period)), awaited, apart, len(gap), (source,))
+
+
+FRAMEWORKS = frozenset(("Python", "MindSpore", "PyTorch", "Torch"))
+"""Processes of a timeline that hold what the framework and the script do."""
+
+
+def host_works(trace: Trace, start: Ints, end: Ints) -> bool:
+    """Whether the host does work of its own between groups of launches, which then fills most of the device's long
+    pauses: the kernels (in order of start, nanoseconds) are a program's, however alike they are. What holds launches as
+    well, as the frame of a whole script does, is no such work."""
+    set_up, limits = section("set_up"), section("repetition")
+    free = np.maximum.accumulate(end)[:-1]
+    long = start[1:] - free >= set_up["gap_us"] * 1000
+    pauses = free[long], start[1:][long]
+    paused, whole = length_of(pauses), int(end.max() - start[0])
+    if not limits["executions"] <= long.sum() <= len(start) / 2 or paused < set_up["idle_share"] * whole:
+        return False
+    names = {name for process, name in trace.activities if process in FRAMEWORKS}
+    host = trace.host
+    own = np.array([name in names for name in host.names], bool)[host.name]
+    first, last = host.start[own], host.end[own]
+    place = np.maximum(np.searchsorted(pauses[0], (first + last) // 2, side="right") - 1, 0)
+    within = np.minimum(last, pauses[1][place]) - np.maximum(first, pauses[0][place])
+    inside = within >= limits["steady_share"] * (last - first)
+    work = union(first[inside], last[inside])
+    return int((covered(work, pauses[1]) - covered(work, pauses[0])).sum()) >= set_up["idle_share"] * paused
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

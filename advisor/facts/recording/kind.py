@@ -19,6 +19,7 @@ from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, is_collective, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
+from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import section, told_by
@@ -51,6 +52,10 @@ KINDS = (
     kind("recording.repeats", "bool", "run", "what ran again and again holds most of the kernel time, be it one "
          "sequence of kernels or one after another; without marks", needs="kernels"),
     kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
+    kind("recording.measured_type", "text", "run", "the kernel that a benchmark measures", needs="kernels"),
+    kind("recording.launch_us", "us", "run", "from one launch of it to the next, in the middle", needs="kernels"),
+    kind("recording.executes_model", "bool", "run", "the host executes a compiled model, without a framework",
+         needs="host_api"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),
     kind("recording.device_tasks", "count", "run", "tasks of the device in the timeline, of the rank with most "
@@ -82,16 +87,30 @@ class Recording:
     """Whether ranks reduce something together, as gradients are."""
     only_exchanges: bool = False
     """Whether collectives ran and nothing computed, as the step table says as well."""
+    offline: str = ""
+    """A call of the host that executes a compiled model."""
+    program: bool = False
+    """Whether the host does work of its own between groups of launches."""
+    marked_once: bool = False
+    """Whether all kernels lie in the one step that is marked."""
+    excerpt: bool = False
+    """Whether a framework's profiler wrote the table of kernels, and none of its other tables is there."""
     named: bool = False
     """Whether kernels, all of them, have names to judge by."""
     type: str = ""
     """The type of kernel that takes most of the time of what is judged …"""
     type_share: float = 0.0
     type_count: int = 0
+    beside_fills: bool = False
+    """Whether kernels that only fill memory are left out of these shares."""
     types: int = 0
     """… and how many types there are."""
+    launch_us: float = 0.0
+    """From one launch of it to the next, in the middle."""
     type_names: int = 0
-    """Names of kernels of that type that were launched again and again."""
+    """Names of kernels of that type that were launched again and again …"""
+    type_shapes: int = 0
+    """… and on how many inputs."""
     loads: bool = False
     """Whether much of it lies before first launches, and no steady part behind them."""
     set_up_us: float = 0.0
@@ -163,6 +182,8 @@ def reduce(rank: Rank) -> Recording | None:
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told |= _of_time(timeline)
+        told["marked_once"] = bool(placed.marks) and len(placed.windows.names) == 1
+        told["excerpt"] = not rank.has("steps") and rank.tables["kernels"].paths[0].name.startswith("kernel_details")
     if timeline is not None and timeline.whole:
         told["only_exchanges"] = bool(timeline.communication.all())
     if every is not None and alone:
@@ -192,6 +213,10 @@ def reduce(rank: Rank) -> Recording | None:
         if (tasks := tasks_alone(rank)) is not None:
             told |= _of_work(tasks.kinds, tasks.kind, (tasks.end - tasks.start) / 1000)
             told |= _of_steady(tasks.steady, tasks.set_up_ns, tasks.start, tasks.end)
+            told["program"] = host_works(trace, tasks.start, tasks.end)
+        if timeline is not None and timeline.placed is not None:
+            known = timeline.kernels.start >= 0
+            told["program"] = host_works(trace, timeline.kernels.start[known], timeline.kernels.end[known])
         if every is None and (by := "trace" if trace.steps else "iterations" if trace.iterations else ""):
             told["marks"] = (*told["marks"], by)  # type: ignore[misc]
     if (timeline is None or not timeline.whole) and rank.has("iterations") and "iterations" not in told["marks"]:  # type: ignore[operator]
@@ -201,6 +226,11 @@ def reduce(rank: Rank) -> Recording | None:
             told["timed"] = True
     if "iterations" in told["marks"] and (executed := iterations_of(rank)) is not None:  # type: ignore[operator]
         told["others"] = executed.others
+    calls = {name for _, name in trace.activities} if trace is not None else set[str]()
+    listed_calls = rank.read("host_api") if rank.has("host_api") else None
+    if listed_calls is not None and "name" in listed_calls:
+        calls |= set(listed_calls["name"].dropna())
+    told["offline"] = min(filter(told_by("inference_host"), calls), default="")
     serves = min(filter(told_by("inference"), names), default="")
     whole = every is not None and (listed or (not cut and any(every.names))) and not told.get("alone")
     named = whole or (every is None and bool(names))
@@ -262,8 +292,11 @@ def _of_time(timeline: Timeline) -> dict[str, object]:
     kernels, placed = timeline.kernels, timeline.placed
     types, of = types_of(kernels)
     told = _of_work(types, of, kernels.duration)
-    launches = np.bincount(kernels.name[of == types.index(str(told["type"]))])
-    told["type_names"] = int((launches >= section("repetition")["executions"]).sum())
+    mine = of == types.index(str(told["type"]))
+    apart = np.diff(np.sort(kernels.start[mine & (kernels.start >= 0)]))
+    told["launch_us"] = float(np.median(apart)) / 1000 if apart.size else 0.0
+    for key, alike in (("type_names", kernels.name), ("type_shapes", kernels.signature)):
+        told[key] = int((np.bincount(alike[mine]) >= section("repetition")["executions"]).sum())
     if placed is not None and placed.steady is not None:
         known = kernels.start >= 0
         told |= _of_steady(placed.steady, placed.set_up_ns, kernels.start[known], kernels.end[known])
@@ -285,16 +318,22 @@ def _take_turns(kernels: Kernels, steady: Steady) -> bool:
     if found is None or found.executions < limits["launches"] or not 1 < found.length <= limits["in_turn"]:
         return False
     known = kernels.signature[kernels.start >= 0][found.first - steady.first : found.last - steady.first]
-    shapes = {(s.input_shapes, s.output_shapes) for s in (kernels.signatures[i] for i in np.unique(known).tolist())}
-    return len(shapes) == 1 and all(next(iter(shapes)))
+    each = [kernels.signatures[i] for i in np.unique(known).tolist()]
+    shapes = {(s.input_shapes, s.output_shapes) for s in each}
+    return not any(told_by("fills")(s.type) for s in each) and len(shapes) == 1 and all(next(iter(shapes)))
 
 
 def _of_work(types: list[str], of: Ints, duration: Floats) -> dict[str, object]:
-    us = np.bincount(of, duration, len(types))
-    top = int(us.argmax())
+    """The kernel that takes most of the time. What only fills memory, to clear a cache before each launch of another
+    kernel, is none that anybody measures; the shares are those of the rest then."""
+    us, count = np.bincount(of, duration, len(types)), np.bincount(of, minlength=len(types))
+    fills = np.array([told_by("fills")(each) for each in types])
+    works = us * (~fills & (count >= section("benchmark")["beside_fills"] * count[int(us.argmax())]))
+    top = int((works if works.any() else us).argmax())
+    whole = float((us * ~fills if works.any() else us).sum())
     return {
-        "type": types[top], "type_share": float(us[top] / us.sum()) if us.sum() else 0.0,
-        "type_count": int((of == top).sum()), "types": int((us > 0).sum()),
+        "type": types[top], "type_share": float(us[top] / whole) if whole else 0.0,
+        "type_count": int(count[top]), "types": int((us > 0).sum()), "beside_fills": whole < float(us.sum()),
     }  # fmt: skip
 
 
@@ -321,6 +360,8 @@ class Told:
     kind: str
     has_steps: bool
     reason: Text
+    measured: str = ""
+    """The type of kernel that a benchmark of one kernel measures."""
 
 
 @computed
@@ -348,6 +389,8 @@ def recording_of(run: Run) -> Told:
     else:
         why.append(both("recording.no_marks"))
     kind_of, because = _kind(found, steps)
+    if steps and kind_of == "kernel_benchmark" and not found[0].alone:
+        steps, why = False, [both("recording.marked_once")]
     why += because
     before = float(np.median([one.set_up_us for one in found]))
     if not steps and before > 0:
@@ -360,16 +403,19 @@ def recording_of(run: Run) -> Told:
         why.append(both("recording.graphs", graphs=_joined(named, "recording.listed")))
     elif stray := sum(one.stray for one in found):
         why.append(both("recording.stray", count=str(stray)))
-    return Told(kind_of, steps, _joined(why, "recording.joined"))
+    several = found[0].alone or found[0].measured or all(one.only_exchanges for one in found)
+    measured = "" if kind_of != "kernel_benchmark" or several else found[0].type
+    return Told(kind_of, steps, _joined(why, "recording.joined"), measured)
 
 
 def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     first = found[0]
     trains = any(one.trains for one in found)
     serves = next((one.serves for one in found if one.serves), "")
+    offline = next((one.offline for one in found if one.offline), "")
     limits = section("benchmark")
-    again = first.type_count >= section("repetition")["executions"] or (
-        first.types == 1 and first.kernels > 0 and first.named and not first.framed
+    again = first.type_count >= (limits["launches"] if first.excerpt else section("repetition")["executions"]) or (
+        first.types == 1 and first.kernels > 0 and first.named and not first.framed and not first.excerpt
     )
     alone = first.types <= limits["types"] and first.type_share >= limits["one_type_share"] and first.type != UNTYPED
     if not steps and all(one.only_exchanges for one in found):
@@ -378,6 +424,9 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     # one type under many names, or on other inputs each time, again and again: the layers of a network
     in_sequence = first.execution_kernels if first.executions else 0
     alone = alone and max(first.type_names, in_sequence) <= limits["types"]
+    # one step that is marked around all launches of one kernel on one input divides nothing
+    once = all(one.marked_once for one in found) and first.type_shapes == 1 and first.type_count >= limits["launches"]
+    alone = alone and not any(one.offline or one.program for one in found)
     if first.alone:
         count = "blocks" if first.blocks > 1 else "block"
         blocks = both(f"recording.{count}", count=first.blocks) if first.blocks else Text("", "")
@@ -387,9 +436,10 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         said = "one_operator" if first.types < 2 else "operators"
         told = both(f"recording.{said}", type=first.type, types=first.types, time=took, blocks=blocks, unit=unit)
         return "kernel_benchmark", [told]
-    if not steps and not trains and again and alone:
+    if (once or not steps) and not trains and again and alone:
         share = show(first.type_share, "ratio")
-        because = both("recording.one_kernel", type=first.type, share=share, count=first.type_count)
+        said = "one_kernel_beside_fills" if first.beside_fills else "one_kernel"
+        because = both(f"recording.{said}", type=first.type, share=share, count=first.type_count)
         return "kernel_benchmark", [because]
     if not steps and not trains and not serves and first.measured and first.type != UNTYPED:
         return "kernel_benchmark", [both(f"recording.{first.measured}", types=first.types)]
@@ -406,7 +456,10 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     )
     if serves and not trains:
         return "inference", [*repeats, both("recording.serving", example=serves[:60])]
-    if steps and not trains and all(one.named and not one.exchanges for one in found):
+    if offline and not trains:
+        return "inference", [*repeats, both("recording.offline", call=offline)]
+    loops = steps or any(one.program and one.repeats for one in found)
+    if loops and not trains and all(one.named and not one.exchanges for one in found):
         return "inference", [both("recording.forward")]
     return ("training_steps" if steps else "unmarked"), repeats
 
@@ -422,6 +475,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     found = list(run.each(RECORDING).values())
     yield from fact("recording.kind", RUN, told.kind)
     yield from fact("recording.has_steps", RUN, told.has_steps)
+    yield from fact("recording.measured_type", RUN, told.measured or None)
+    yield from fact("recording.launch_us", RUN, (told.measured and found[0].launch_us) or None)
+    offline = told.kind == "inference" and any(one.offline for one in found)
+    yield from fact("recording.executes_model", RUN, offline or None)
     yield from fact("recording.kernels", RUN, max((one.kernels for one in found), default=0) or None)
     yield from fact("recording.device_tasks", RUN, max((one.tasks for one in found), default=0) or None)
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)

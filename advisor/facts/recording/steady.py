@@ -45,9 +45,12 @@ class Steady:
     """Whether kernels that were launched many times in a row hold nearly all work: they are measured one by one."""
 
 
-def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = None) -> Steady:
-    """The judged part of kernels in order of start (nanoseconds); `kinds` tells which are alike, `computes` which are
-    no communication: that is neither compiled nor work, and may be waiting. Where nothing repeats, kernels launched
+def find_steady(
+    kinds: Ints, start: Ints, end: Ints, computes: Mask | None = None, exactly: Ints | None = None
+) -> Steady:
+    """The judged part of kernels in order of start (nanoseconds); `kinds` tells which are alike, `exactly` which bear
+    one name on one input, and `computes` which are no communication: that is neither compiled nor work, and may be
+    waiting. Where nothing repeats, kernels launched
     for the first time are the rule, and only a gap that is a large part of the recording is set-up. Between kernels
     that are measured one by one lies what the script does."""
     computes = np.ones(len(kinds), bool) if computes is None else computes
@@ -76,10 +79,22 @@ def find_steady(kinds: Ints, start: Ints, end: Ints, computes: Mask | None = Non
     told = measured is not None or float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
     duration = end[first:] - start[first:]
     found = find_repetition(kinds[first:], duration)
+    if found is not None and exactly is not None:
+        found = _whole_sequence(found, exactly[first:], duration)
     if found is not None:
         found = Repetition(found.first + first, found.last + first, found.length)
     repeats = found is not None or repeats_in_parts(kinds[first:], duration)
     return Steady(first, size, told, found, repeats, measured is not None)
+
+
+def _whole_sequence(found: Repetition, exactly: Ints, duration: Ints) -> Repetition:
+    """The longer sequence that names and inputs tell, where it holds the same work: layers of one type are not each an
+    execution."""
+    longer = find_repetition(exactly, duration)
+    if longer is None or longer.length <= found.length:
+        return found
+    held, known = (float(duration[each.first : each.last].sum()) for each in (longer, found))
+    return longer if held >= section("repetition")["steady_share"] * known else found
 
 
 def measured_in_a_row(kinds: Ints, work: Floats) -> int | None:

@@ -79,7 +79,12 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     if not whole or is_marked(rank):
         return _placed(kernels, ["0"], np.array([kernels.start[known].min()]), "")
     order = np.flatnonzero(known)
-    steady = find_steady(types_of(kernels)[1][order], kernels.start[order], kernels.end[order], computes[order])
+    kinds = types_of(kernels)[1]
+    exactly = np.where(computes, kernels.name * len(kernels.signatures) + kernels.signature, -1 - kinds)
+    exactly = np.unique(exactly, return_inverse=True)[1].astype(np.int64)
+    steady = find_steady(
+        kinds[order], kernels.start[order], kernels.end[order], computes[order], exactly[order]
+    )  # fmt: skip
     inside = ~known
     inside[order[steady.first : steady.last]] = True
     low = int(kernels.start[order[steady.first]])

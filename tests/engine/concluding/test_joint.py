@@ -117,6 +117,17 @@ def test_remedies_of_one_wait_are_saved_once():
     assert joint.whatif is not None and joint.whatif.step_time_us["F1,F2"] == 800.0
 
 
+def test_transfers_hide_behind_no_more_computation_than_there_is():
+    """Two remedies that overlap 620 us of transfer with 380 us of computation leave the step its transfer."""
+    moving = Fact("communication.exposed_transfer_share", RUN, 0.62)
+    measured = FactSet([*facts(0.38, 0.62, 0.0), moving])
+    gathers, reductions = (finding(i, us, Direction.COMMUNICATION) for i, us in ((1, 380.0), (2, 190.0)))
+    whatif = tell_jointly([gathers, reductions], measured, None, STEP).whatif
+    assert whatif is not None
+    assert whatif.step_time_us["F1,F2"] == pytest.approx(620)
+    assert whatif.step_time_us["F2"] == pytest.approx(810)
+
+
 def test_a_promise_has_a_range_and_an_upper_bound_reaches_down_to_nothing():
     """Nobody can bank on a number without its error."""
     told = finding(1, 100.0, Direction.COMPUTATION)

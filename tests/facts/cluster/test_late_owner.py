@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
-from advisor.facts.cluster.lateness import Lateness
+from advisor.facts.cluster.accounts import Accounts
+from advisor.facts.cluster.lateness import Lateness, _among_peers
 from advisor.facts.cluster.ranks import _most_for_data, _owner
 from advisor.model import Fact, Subject
 
@@ -54,3 +56,23 @@ def test_no_wait_for_data_exceeds_what_any_file_records(
     most = _most_for_data(facts, RANK, fetching)
     assert (most is None) == (not known)
     assert most is None or all(most <= value + fetching for value in known)
+
+
+def test_a_loader_that_delivers_in_bursts_costs_the_mean_of_its_waits() -> None:
+    """Two batches at once, then a long wait: the mean step is longer by the mean wait, not by what it usually is. A
+    single long wait among alike ones is no burst, nor is idling for another reason."""
+
+    def late(data: list[float], host: list[float]) -> Lateness:
+        waits, gaps = (np.zeros((4, 5)) for _ in range(2))
+        waits[1], gaps[1] = data, host
+        own = waits + gaps
+        exposed = own.max(axis=0) - own
+        ranks, steps, computing = [0, 1, 2, 3], list("01234"), np.full((4, 5), 15e3)
+        whole = computing + own + exposed
+        return _among_peers(Accounts(ranks, steps, whole, computing, waits, gaps, exposed, own, True), ranks, {})[1]
+
+    waits = [14e3, 14e3, 45e3, 12e3, 56e3]
+    bursts = late(waits, [0.0] * 5)
+    assert bursts.recurrence * bursts.late_us == pytest.approx(np.mean(waits))
+    assert late([14e3, 14e3, 14e3, 12e3, 56e3], [0.0] * 5).recurrence == 1
+    assert late([0.0] * 5, waits).recurrence == 1

@@ -84,7 +84,8 @@ def test_one_kernel_again_and_again_is_a_benchmark(tmp_path, rules):
 
 def test_one_kernel_without_a_name_is_no_benchmark(tmp_path):
     """A table without its names was reduced: what is left of it may have been any part of a program."""
-    path = write(tmp_path, loop(["custom_kernel"], 1)) / "kernel_details.csv"
+    name = "op_summary_20260101000000.csv"
+    path = write(tmp_path, loop(["custom_kernel"], 1), name) / name
     assert facts_of(tmp_path).value("recording.kind", RUN) == "kernel_benchmark"
     path.write_text(path.read_text().replace("aclnncustom_kernel_custom_kernel", ""))
     assert facts_of(tmp_path).value("recording.kind", RUN) != "kernel_benchmark"
@@ -341,3 +342,98 @@ def test_what_ranks_do_together_is_not_divided_by_their_batches(tmp_path, rules)
     assert report.summary.step_time_us is None
     waits = next(f for f in report.findings if f.rule == "DATA040")
     assert waits.subject.ranks == (2,) and waits.saving.share > 0.8
+
+
+def layers(folder, sizes, times, pause):
+    """Convolutions of one name on inputs of these sizes, executed again and again with a pause between."""
+    kernels = [each for n in range(times) for each in loop(["Conv2D"] * len(sizes), 1, n * pause)]
+    path = write(folder, kernels) / "kernel_details.csv"
+    rows = path.read_text().splitlines()
+    shaped = [row.replace("32,32;32,32", f"{sizes[i % len(sizes)]},32;32,32") for i, row in enumerate(rows[1:])]
+    path.write_text("\n".join([rows[0], *shaped]))
+    return path.parent
+
+
+def draw(folder, process, events):
+    """A timeline of (name, start us, duration us) in one process of the host."""
+    named = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": process}}
+    drawn = [
+        {"ph": "X", "name": n, "pid": 1, "tid": 1, "ts": f"{ORIGIN_US + at:.3f}", "dur": us} for n, at, us in events
+    ]
+    (folder / "trace_view.json").write_text(json.dumps([named, *drawn]))
+
+
+def test_layers_of_one_name_on_other_inputs_are_a_network(tmp_path, rules):
+    """A framework calls all convolutions by one name; their inputs tell the layers apart, and idle time is told."""
+    report = advise([layers(tmp_path, list(range(32, 44)), 12, 40_000.0)], rules, Options(jobs=1))
+    assert report.profile.recording == "unmarked"
+    assert "a sequence of 12 kernels is executed 12 times" in report.profile.recording_reason.en
+    assert any(f.rule == "SCHED020" for f in report.findings)
+
+
+@pytest.mark.parametrize(("process", "told"), [("Python", "inference"), ("CANN", "kernel_benchmark")])
+def test_work_of_the_host_between_launches_is_a_program(tmp_path, process, told):
+    """Twelve launches of one convolution, then 40 ms in which the script reads images: it is no benchmark."""
+    layers(tmp_path, [32] * 12, 12, 40_000.0)
+    draw(tmp_path, process, [("imread", n * 40_000.0 + 400, 39_000.0) for n in range(11)])
+    assert facts_of(tmp_path).value("recording.kind", RUN) == told
+
+
+def test_a_frame_around_all_launches_is_no_work_between_them(tmp_path):
+    """The script of a benchmark, drawn as one event, holds its launches and its pauses alike."""
+    layers(tmp_path, [32] * 12, 12, 40_000.0)
+    draw(tmp_path, "Python", [("bench.py(3): main", 0.0, 480_000.0)])
+    assert facts_of(tmp_path).value("recording.kind", RUN) == "kernel_benchmark"
+
+
+def test_a_host_that_executes_a_compiled_model_runs_inference(tmp_path):
+    """aclmdlExecute runs a model offline, also one of a single operator; what to collect next needs no framework."""
+    write(tmp_path, loop(["Conv2D"], 60, gap=500.0))
+    calls = "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance\n"
+    (tmp_path / "api_statistic.csv").write_text(f"{calls}host,acl,aclmdlExecute,3600.000,60,60.0,60,60,0.1\n")
+    facts = facts_of(tmp_path, "recording.executes_model")
+    assert facts.value("recording.kind", RUN) == "inference"
+    assert facts.value("recording.executes_model", RUN) is True
+
+
+def test_three_rows_of_a_framework_table_are_no_benchmark(tmp_path, rules):
+    """An excerpt of three kernels carries no verdict."""
+    report = advise([write(tmp_path, loop(["MatMulV2"], 3))], rules)
+    assert report.profile.recording == "unmarked"
+    assert all(f.severity == "low" for f in report.findings)
+
+
+def test_one_marked_step_around_one_operator_is_a_benchmark(tmp_path, rules):
+    """Five hundred launches of one operator on one input in the only step: what is measured is how fast they come."""
+    report = advise([write(tmp_path, [("0", *each[1:]) for each in loop(["Add"], 500, gap=45.0)])], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert report.summary.step_time_us is None
+    (found,) = [f for f in report.findings if f.rule == "COMP087"]
+    assert "how fast the host launches" in found.message.en
+
+
+def test_steps_of_one_operator_are_no_benchmark(tmp_path):
+    """Two steps divide the launches: each of them may be a batch."""
+    kernels = [(str(n // 250), *each[1:]) for n, each in enumerate(loop(["Add"], 500, gap=45.0))]
+    assert facts_of(write(tmp_path, kernels)).value("recording.kind", RUN) == "inference"
+
+
+def test_what_clears_the_cache_between_launches_is_not_measured(tmp_path, rules):
+    """Benchmarks fill a large buffer before each launch; however long that takes, the other kernel is their subject."""
+    kernels = [each for n in range(60) for each in
+               (("", "ZerosLike", n * 300.0, 200.0), ("", "softmax_custom", n * 300.0 + 210, 40.0))]  # fmt: skip
+    report = advise([write(tmp_path, kernels)], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert [f.subject.id for f in report.findings] == ["softmax_custom"]
+
+
+def test_fills_alone_are_measured_all_the_same(tmp_path):
+    """Whoever launches nothing but fills measures them."""
+    assert facts_of(write(tmp_path, loop(["ZerosLike"], 60))).value("recording.kind", RUN) == "kernel_benchmark"
+
+
+def test_pauses_between_a_handful_of_launches_give_no_direction(tmp_path, rules):
+    """A test launches a custom kernel, then its reference: what the script does between is nobody's idle time."""
+    kernels = [("", "gemm_custom", 0.0, 2300.0), ("", "MatMulV2", 3100.0, 520.0), ("", "IsClose", 3680.0, 30.0)]
+    report = advise([write(tmp_path, kernels, "op_summary_20260101000000.csv")], rules)
+    assert report.summary.direction != "scheduling"

@@ -1,0 +1,97 @@
+"""How fast each rank's host is: the same calls on all ranks, against its peers'."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
+from advisor.facts.cluster.peers import others_median
+from advisor.knowledge.measuring import limit
+from advisor.model import Fact, Subject
+from advisor.sources.base import Rank
+from advisor.sources.streams.rank_trace import load_trace
+
+FEWEST = int(limit("host_pace", "fewest"))
+"""Fewer calls of one name, and fewer names, tell nothing of the host."""
+SLOW = limit("host_pace", "slow")
+"""How many times as long as on its peers the calls of a slow host take."""
+BEYOND = limit("host_pace", "beyond")
+"""A loader whose call takes longer than the host's other calls by this factor is slow by itself."""
+
+LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
+"""The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Mean duration of the calls of each (process, name) on one rank's host, and of the loop's call for a batch, if it
+    was recorded; microseconds."""
+
+    mean_us: Mapping[tuple[str, str], float]
+    loader_us: float | None
+
+
+CALLS = Reduction("host_pace", Calls)
+
+
+def reduce(rank: Rank) -> Calls | None:
+    """The calls that came often; None without a timeline."""
+    trace = load_trace(rank)
+    if trace is None:
+        return None
+    means = {
+        key: seen.total_us / seen.count
+        for key, seen in trace.activities.items()
+        if seen.count >= FEWEST and seen.total_us > 0 and not LOADER.search(key[1])
+    }
+    fetches = [seen for (_, name), seen in trace.activities.items() if LOADER.search(name) and seen.count]
+    longest = max((seen.total_us / seen.count for seen in fetches), default=None)
+    return Calls(means, longest)
+
+
+@computed
+def slow_hosts(run: Run) -> dict[int, float]:
+    """Ranks of this run that `slower_alike` finds."""
+    return slower_alike(run.each(CALLS))
+
+
+def slower_alike(calls: Mapping[int, Calls]) -> dict[int, float]:
+    """rank -> how many times as long as on its peers the calls of its host take, where it is slow and its loader is not
+    slow beyond that: what it waits for its batch it waits for its host."""
+    found = {rank: pace for rank, pace in _paces(calls).items() if pace >= SLOW}
+    loading = np.array([[np.nan if one.loader_us is None else one.loader_us] for one in calls.values()])
+    usual = dict(zip(calls, others_median(loading)[:, 0].tolist(), strict=True)) if found else {}
+    return {
+        rank: pace
+        for rank, pace in found.items()
+        if (own := calls[rank].loader_us) is not None and own <= BEYOND * pace * usual[rank]
+    }
+
+
+def _paces(calls: Mapping[int, Calls]) -> dict[int, float]:
+    """rank -> median over the names that its peers call as well of its own mean ÷ the median of theirs."""
+    names = list(dict.fromkeys(name for one in calls.values() for name in one.mean_us))
+    if len(calls) < 2 or not names:
+        return {}
+    table = np.array([[one.mean_us.get(name, np.nan) for name in names] for one in calls.values()])
+    ratios = table / others_median(table)
+    known = np.isfinite(ratios).sum(axis=1) >= FEWEST
+    return {rank: float(np.nanmedian(row)) for rank, row, told in zip(calls, ratios, known, strict=True) if told}
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """How many times as long as on its peers each rank's host takes."""
+    del facts
+    for rank, pace in _paces(run.each(CALLS)).items():
+        yield from fact("rank.host_pace", Subject("rank", str(rank), (rank,)), pace)
+
+
+KINDS = (
+    kind("rank.host_pace", "number", "rank", "the same calls of the host take this many times as long as on its peers",
+         formula="median over names of mean duration ÷ the median of the other ranks' means", needs="trace"),
+)  # fmt: skip
+FAMILIES = (Family("host_pace", KINDS, measure, CALLS.by(reduce), ("trace",)),)

@@ -1,0 +1,40 @@
+"""A host that is slow in all it does, against a loader that is slow by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.facts.cluster.lateness import Lateness, _by_host
+from advisor.facts.host.pace import Calls, _paces, slower_alike
+
+USUAL = {("Python", f"aten::op{i}"): 20.0 + i for i in range(8)}
+
+
+def calls(pace: float, loader_us: float | None) -> Calls:
+    """A host whose calls take `pace` times as long as usual."""
+    return Calls({name: us * pace for name, us in USUAL.items()}, loader_us)
+
+
+@pytest.mark.parametrize(
+    ("pace", "loader_us", "slow"),
+    [
+        (4.2, 1100.0, True),  # its call for a batch takes 4.2 times as long as the others', as all its calls do
+        (4.2, 9000.0, False),  # the loader is behind, whatever the host
+        (1.1, 1100.0, False),  # the host is as fast as the others: the loader alone is slow
+        (4.2, None, False),  # nobody knows what the loader does
+    ],
+)
+def test_a_wait_that_grows_as_all_calls_do_is_the_hosts(pace: float, loader_us: float | None, slow: bool) -> None:
+    """One rank's host takes several times as long for everything: its loader is accused only beyond that."""
+    ranks = {0: calls(1.0, 260.0), 1: calls(1.02, 255.0), 2: calls(pace, loader_us), 3: calls(0.98, 270.0)}
+    assert _paces(ranks)[2] == pytest.approx(pace, rel=0.03)
+    assert list(slower_alike(ranks)) == ([2] if slow else [])
+
+
+def test_a_slow_host_is_late_before_its_first_kernel_as_well() -> None:
+    """One cause is told once: what it waits before the step and between kernels is one lateness."""
+    found = _by_host(Lateness(2, {"compute": 10.0, "data": 1200.0, "host": 500.0}, 1700.0, -1700.0, 1.0, None))
+    assert found.cause == "host"
+    assert (found.parts["host"], found.parts["data"], found.lead_us) == (1700.0, 0.0, 1200.0)
+    early = Lateness(2, {"data": -10.0, "host": 500.0}, 490.0, -490.0, 1.0, None)
+    assert _by_host(early) == early
