@@ -71,7 +71,9 @@ def scale(run: Run, rank: int, steps: tuple[str, ...]) -> _Scale:
 
 
 def _scale_of(run: Run, rank: int, found: Operators) -> _Scale:
-    return _Scale(np.ones(1), 1.0) if found.averaged else scale(run, rank, found.steps)
+    if found.averaged or found.executions:
+        return _Scale(np.ones(1), float(found.executions or 1))
+    return scale(run, rank, found.steps)
 
 
 def _in_these_steps(run: Run) -> dict[int, Operators]:

@@ -157,6 +157,8 @@ class Operators:
     """Per step: kernels between the two products of an attention that is not fused; None where no order tells them."""
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
+    executions: int = 0
+    """Of how many steps they are sums, where the tables tell so by themselves."""
     problems: tuple[str, ...] = field(default_factory=tuple)
 
 

@@ -17,16 +17,11 @@ from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is
 from advisor.facts.operators.patterns import MOST, SmallRuns
 from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, call_text
 from advisor.facts.operators.work import FULL as FLOAT32
+from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import whole_time
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Signature, operator_name
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-HOST_CORE = "HostCpu"
-"""What operator tables of MindSpore call the processor of the host."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +48,9 @@ def from_statistics(rank: Rank) -> Operators | None:
         return None
     if table == "operator_types":
         _tell_apart(rank, sum(total.values()))
-    averaged = table == "operators" or bool("steps" in frame and (frame["steps"] == 1).all())
+    of_one = bool("steps" in frame and (frame["steps"] == 1).all())
+    executions = 1 if of_one else executions_of_table(rank)
+    averaged = of_one or (table == "operators" and executions == 1)
     extra = _aicpu_rows(rank) if averaged else {}
     for name, (times, us) in extra.items():
         total[name] += us
@@ -78,6 +75,7 @@ def from_statistics(rank: Rank) -> Operators | None:
         ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),
         unknown, unknown, unknown, unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
+        executions=0 if averaged or executions == 1 else executions,
     )  # fmt: skip
 
 

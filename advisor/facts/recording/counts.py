@@ -20,6 +20,8 @@ from advisor.sources.streams.rank_trace import load_trace
 if TYPE_CHECKING:
     import pandas as pd
 
+HOST_CORE = "HostCpu"
+"""What operator tables of MindSpore call the processor of the host."""
 UNTYPED = "unknown"
 """The type of a kernel that has neither type nor name."""
 _ENDS_WITH_TYPE = re.compile(r"aclnn\w*_([A-Z][A-Za-z0-9]*)|trans_([A-Z][A-Za-z0-9]*)(?:_\d+)?")
@@ -32,6 +34,22 @@ def is_cut(rank: Rank, kernels: Kernels) -> bool:
     """Whether the statistic counts clearly more kernels than stand one by one: then it counts, and the rest of a cut
     table shows neither shares nor gaps nor shapes. The difference is noted once."""
     return bool(rank.once(is_cut, lambda: _compare(rank, kernels)))
+
+
+def executions_of_table(rank: Rank) -> int:
+    """How many executions of the graph older MindSpore's tables of operators hold: each full name runs once in one, so
+    it is how often most of them ran. 1 where the table is one execution's, or does not tell."""
+    return rank.once(executions_of_table, lambda: _usual_count(rank)) or 1
+
+
+def _usual_count(rank: Rank) -> int:
+    frame = rank.read("operators") if rank.has("operators") else None
+    if frame is None or "count" not in frame:
+        return 1
+    counts = frame["count"][(frame["core"] != HOST_CORE) & frame["count"].notna()].round()
+    times, often = np.unique(counts.to_numpy(), return_counts=True)
+    most = int(often.argmax()) if times.size else 0
+    return int(times[most]) if times.size and 2 * often[most] > len(counts) else 1
 
 
 def _compare(rank: Rank, kernels: Kernels) -> bool:

@@ -20,7 +20,7 @@ from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import Timeline, is_collective, timeline_of
 from advisor.facts.operators.reduction import PIPE_NAMES
 from advisor.facts.recording.between import host_works
-from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
+from advisor.facts.recording.counts import UNTYPED, executions_of_table, is_cut, types_of
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.steady import Steady, measured_in_a_row
@@ -79,7 +79,9 @@ class Recording:
     framed: bool = False
     """Whether a framework's profiler wrote a table of steps, marked or not: a program, not a kernel, was recorded."""
     averaged: bool = False
-    """Whether operator tables hold one step's average."""
+    """Whether operator tables hold one step's average …"""
+    summed: int = 1
+    """… or the sum of this many executions."""
     trains: bool = False
     serves: str = ""
     """A kernel that only inference launches."""
@@ -199,6 +201,7 @@ def reduce(rank: Rank) -> Recording | None:
             told["averaged"] = told.get("averaged") or table == "operators" or (
                 "steps" in frame and bool((frame["steps"] == 1).all())
             )  # fmt: skip
+            told["summed"] = executions_of_table(rank)
     names = _kinds(names)
     trains = any(map(told_by("training"), names))
     if any(map(told_by("mindspore"), names)):
@@ -385,7 +388,9 @@ def recording_of(run: Run) -> Told:
     elif steps:
         why.append(both("recording.batches"))
     elif any(one.averaged for one in found):
-        return Told("training_steps", True, both("recording.averages"))
+        count = found[0].summed
+        why_so = both("recording.sums", count=str(count)) if count > 1 else both("recording.averages")
+        return Told("training_steps", True, why_so)
     else:
         why.append(both("recording.no_marks"))
     kind_of, because = _kind(found, steps)

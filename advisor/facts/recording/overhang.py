@@ -19,15 +19,20 @@ LINKED_NS = 1000
 
 def tell_overhang(rank: Rank, trace: Trace, kernels: Kernels) -> None:
     """Notes where most of the time of the host's events lies behind the last instant at which anything began, on the
-    host or on the device: only durations in another unit, or of another recording, do that."""
+    host or on the device: only durations in another unit, or of another recording, do that. What was open when the
+    recording ended, a script that sleeps before it stops the profiler, ends with it, all at once."""
     host, limits = trace.host, section("contradiction")
     if not rank.has("trace") or len(host) < limits["compared"]:
         return
     begins = (host.start, trace.launched, trace.started, kernels.start, kernels.end)
     last = max(int(times.max(initial=0)) for times in begins)
     length = float((host.end - host.start).sum())
-    behind = float(np.clip(host.end - np.maximum(host.start, last), 0, None).sum())
-    if behind > limits["behind_share"] * length:
+    beyond = np.clip(host.end - np.maximum(host.start, last), 0, None)
+    mostly = np.sort(host.end[beyond > limits["behind_share"] * (host.end - host.start)])
+    first = min(int(times[times >= 0].min(initial=last)) for times in begins)
+    ends = 1 + int((np.diff(mostly) > limits["of_step"] * (last - first)).sum())
+    behind = float(beyond.sum())
+    if behind > limits["behind_share"] * length and ends > limits["compared"]:
         text = (
             f"contradicts itself: its host events take {show(length / len(host) / 1000, 'us')} on average, and "
             f"{show(behind / length, 'ratio')} of their time lies behind the last start of all"

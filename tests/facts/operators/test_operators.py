@@ -298,6 +298,23 @@ def test_types_without_a_start_are_weighed_against_a_step_that_another_table_tim
     assert [f.severity.value for f in report.findings if f.verdict == "float32-heavy"] == ["low"]
 
 
+def test_older_tables_that_sum_up_tell_by_their_names_how_many_steps_they_hold(tmp_path: Path) -> None:
+    """A full name runs once in a step: what most of them ran three times is the sum of three steps, and what ran in one
+    of them counts a third."""
+    (tmp_path / "aicore_intermediate_0_type.csv").write_text(
+        "kernel_type,total_time,execution_frequency,percent\nMatMul,7.0,7,70\nConv2D,3.0,3,30\n"
+    )
+    rows = ["Default/net/MatMul-op1,1.0,3", "Default/net/MatMul-op2,1.0,3", "Default/net/MatMul-op3,1.0,1"]
+    (tmp_path / "aicore_intermediate_0_detail.csv").write_text(
+        "\n".join(["full_kernel_name,execution_time,execution_frequency", *rows, "Default/net/Conv2D-op4,1.0,3"]) + "\n"
+    )
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    facts = {(fact.name, fact.subject.id): fact.value for fact in report.facts}
+    assert facts["operator_type.time_us", "MatMul"] == pytest.approx(7000 / 3)
+    assert facts["operator_type.count", "MatMul"] == pytest.approx(7 / 3)
+    assert "hold 3 executions" in str(report.profile.recording_reason)
+
+
 def test_older_tables_hold_one_step_and_name_inputs_and_the_ai_cpu(tmp_path: Path) -> None:
     """execution_time is a step's average whatever number of steps was recorded; framework_raw tells the data types, and
     the AI CPU's operators lie in a table of their own."""

@@ -244,6 +244,21 @@ def test_a_first_step_in_which_one_rank_was_last_is_no_contradiction() -> None:
     assert any(rank.problems for rank in run.ranks)
 
 
+def test_a_long_wait_before_the_profiler_stops_damages_nothing(tmp_path: Path) -> None:
+    """A script that sleeps for a hundred times its recording before it stops leaves one call of that length, and the
+    frames around it, all of which end with the recording."""
+    write_profile(simulate(Scenario(data=2, steps=3, layers=2, framework="pytorch")), tmp_path, trace=True)
+    path = sorted(tmp_path.rglob("trace_view.json"))[1]
+    events = json.loads(path.read_text())
+    told = [event for event in events if event.get("ph") == "X"]
+    last = max(float(event["ts"]) + event["dur"] for event in told)
+    host = next(event for event in told if "dequeue" not in event["name"].lower())
+    for level in range(3):
+        events.append({**host, "name": f"wait_{level}", "ts": f"{last - 100 + level:.3f}", "dur": 3e7 - 2 * level})
+    path.write_text(json.dumps(events))
+    assert not any("trace_view" in p.file for p in _report(tmp_path).problems)
+
+
 def test_host_events_in_another_unit_lead_to_nothing_certain(tmp_path: Path) -> None:
     """Durations a thousand times too long cover every gap of the device, so that anything could be its cause."""
     scenario = Scenario(data=2, steps=3, layers=2, framework="pytorch", faults=(Fault("slow_host", 1, 0.5),))
