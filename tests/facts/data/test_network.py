@@ -42,9 +42,9 @@ def timeline(folder: Path, marked: range, fetches: bool) -> Path:
     at = 0.0
     for batch in range(100):
         lasts = 7_000 if batch in marked else 30_000
-        calls = [("Dataset::Pipeline::GetNext", 1, lasts / 2), ("Dataset::MapOp(ID:1)::WorkerProcess", 2, 25_000)]
+        calls = [("Dataset::Pipeline::GetNext", 1, lasts / 8), ("Dataset::GeneratorOp(ID:1)::__next__", 2, 25_000)]
         if fetches:
-            calls.append(("Dataset::IteratorConsumer::GetNextAsVector", 1, lasts / 2))
+            calls.append(("Dataset::IteratorConsumer::GetNextAsVector", 1, lasts / 8))
         if batch in marked:
             calls.append((f"Python::PythonObserved::ProfilerStep#{batch}", 3, lasts))
         events += [{"ph": "X", "name": n, "pid": 1, "tid": t, "ts": f"{at:.3f}", "dur": f"{d}"} for n, t, d in calls]
