@@ -14,6 +14,8 @@ from advisor.facts.data.pipeline_tree import Queue, measure_queue
 from advisor.facts.recording.limits import section
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
+from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.trace import BATCH_FETCH
 
 DRAIN_BATCHES = int(limit("queueing", "drained"))
 """Fewer batches than this in a row without a new one are chance, not a pipeline at rest."""
@@ -96,9 +98,29 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     mode = str(frame["mode"].iloc[0])
     sizes, capacity = _column(frame, "queue_size"), _column(frame, "queue_capacity")
     wait, push, time = (_column(frame, name) for name in ("pipeline_us", "push_us", "time_ns"))
-    time = time / 1e3
-    n = len(frame)
     room = int(np.nanmedian(capacity)) if np.isfinite(capacity).any() else None
+    found = _times_of(mode, time / 1e3, wait, push, sizes, room)
+    fetches = read_fetches(rank) if mode == "sink" else None
+    if fetches is None or fetches.starts_us is None or fetches.ends_us is None:
+        return found
+    return as_fetched(found, time / 1e3 if found.wall_us else np.empty(0), fetches.starts_us, fetches.ends_us)
+
+
+def fetched_batches(rank: Rank, room: int | None) -> BatchTimes | None:
+    """The rank's batches as its timeline shows the loop's calls for them, with a queue of `room` before the loop; None
+    where it shows none. How full the queue was is not in it."""
+    trace = load_trace(rank) if rank.has("trace") else None
+    if trace is None:
+        return None
+    start, end = trace.host.called(BATCH_FETCH)
+    time, wait = end / 1e3, (end - start) / 1e3
+    unknown = np.full(len(time), np.nan)
+    return _times_of("iterator", time, wait, unknown, unknown, room) if len(time) > 1 else None
+
+
+def _times_of(mode: str, time: Floats, wait: Floats, push: Floats, sizes: Floats, room: int | None) -> BatchTimes:
+    """What times of delivery, waits, pushes (microseconds) and queue sizes, one for each batch, say together."""
+    n = len(time)
     timed = bool(np.isfinite(time).all()) and n > 1 and time[-1] > time[0]
     lead = 1
     if room and n > 3 * (room + 1):
@@ -116,7 +138,7 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     usable = intervals[first - 1 : steady.stop - 1]
     waits = wait[steady][np.isfinite(wait[steady])]
     pushes = push[steady][np.isfinite(push[steady])]
-    found = BatchTimes(
+    return BatchTimes(
         mode, n,
         step_us=float(np.median(usable)) if usable.size else None,
         step_mean_us=float(usable.mean()) if usable.size else None,
@@ -132,10 +154,6 @@ def read_batches(rank: Rank) -> BatchTimes | None:
         wall_us=float(time[-1] - time[0] + (wait[0] if np.isfinite(wait[0]) else 0.0)) if timed else None,
         total_wait_us=float(np.nansum(wait)), steady=int(waits.size), queue=queue,
     )  # fmt: skip
-    fetches = read_fetches(rank) if mode == "sink" else None
-    if fetches is None or fetches.starts_us is None or fetches.ends_us is None:
-        return found
-    return as_fetched(found, time if timed else np.empty(0), fetches.starts_us, fetches.ends_us)
 
 
 def _participation(waits: Floats) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.basics.units import show
 from advisor.facts.base import Reduction
-from advisor.facts.data.batches import BatchTimes, read_batches
+from advisor.facts.data.batches import BatchTimes, fetched_batches, read_batches
 from advisor.facts.data.pipeline_tree import (
     Operation,
     Queue,
@@ -80,11 +80,12 @@ def reduce(rank: Rank) -> DataPipeline | None:
     told = stages_table(rank)
     if not told and not any(rank.has(table) for table in tables):
         return None
-    times = read_batches(rank)
+    listed = read_batches(rank)
+    times = listed or fetched_batches(rank, _room_before_loop(rank))
     stages = _stage_totals(rank)
     waits, wait_total = _waits_of(rank, stages)
-    scale = _clock_scale(rank, times, wait_total, max((total for _, total in stages.values()), default=0.0))
-    _tell_missing(rank, times, stages, waits)
+    scale = _clock_scale(rank, listed, wait_total, max((total for _, total in stages.values()), default=0.0))
+    _tell_missing(rank, listed, stages, waits)
     interval = _sampling_interval(rank)
     skip = 0
     if times is not None and times.first_wait_us and interval:
@@ -184,6 +185,12 @@ def _wait(times: BatchTimes | None, count: float, total: float) -> float | None:
         return times.wait_us
     outside = times.total_wait_us - times.wait_us * times.steady
     return max(0.0, min(times.wait_us + 1000.0, (total - outside) / times.steady))
+
+
+def _room_before_loop(rank: Rank) -> int | None:
+    """Batches that the last queue holds, where one was sampled."""
+    last = find_last(read_tree(rank))
+    return last.output.capacity if last is not None and last.output is not None else None
 
 
 def _mode_of(rank: Rank, waits: bool) -> str | None:

@@ -39,6 +39,8 @@ COMPUTING = limit("interpreter_lock", "computing")
 PACED = limit("queueing", "paced")
 """Part of what one thread of the pipeline needs per batch, from which a loop that waits so long is as fast as that
 thread."""
+COVERED = limit("queueing", "covered")
+"""Part of the batches of which steps were marked, from which these steps are those batches' own."""
 ALIKE, ENOUGH = limit("queueing", "alike"), limit("queueing", "enough")
 """Operations whose busy time is at least this part of the busiest one's limit the step with it."""
 
@@ -52,7 +54,8 @@ def build_network(
 ) -> Network | None:
     """The queueing network of a rank whose step and wait for the pipeline are known; None where they are not.
 
-    `own_known` is false where only the sending thread was timed: what remains of its interval is no device step.
+    `own_known` is false where only the sending thread was timed, or nothing but the operations: what remains of its
+    interval, or of the slowest one's time for a batch, is no step.
 
     Without measured service times the steepest operation is taken as saturated (utilisation law: work = step ×
     workers), which is what makes it the bottleneck.
@@ -99,13 +102,15 @@ def build_network(
 
 def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: float, step_us: float) -> float:
     """Finds who holds a lock that is fought for, where its known holders take too little of the step: an operation
-    whose functions no file names as Python (per_batch_map, one of several maps) and that computes much; and a source
-    that is inside its code most of the time, whose threads count as the loop's. Returns the loop's time given to it."""
+    whose functions no file names as Python (per_batch_map, one of several maps) and that computes much, though no more
+    than one thread can: what computes longer than the step lasts does so beside the lock; and a source that is inside
+    its code most of the time, whose threads count as the loop's. Returns the loop's time given to it."""
     known = loop_us + sum(station.cpu_us for station in stations.values() if station.python)
     for i, station in stations.items():
         told = data.operations[i].python
         unnamed = data.operations[i].type == "Batch" or (data.operations[i].type == "Map" and told is None)
-        if unnamed and known < MOST_OF_STEP * step_us and station.cpu_us >= HOLDER * step_us:
+        fits = HOLDER * step_us <= station.cpu_us <= step_us - known
+        if unnamed and known < MOST_OF_STEP * step_us and fits:
             stations[i] = replace(station, python=True)
     sources = [i for i, station in stations.items() if data.operations[i].type == "Generator"]
     busiest = max(sources, key=lambda i: stations[i].cycle_us, default=None)
@@ -194,8 +199,8 @@ class Feeding:
         return min(1.0, busy)
 
 
-def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tuple[float | None, float | None]:
-    """The step and its wait for data, microseconds.
+def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tuple[float | None, float | None, bool]:
+    """The step and its wait for data, microseconds, and whether the step was measured.
 
     The loop's wait in GetNext, or the device's iteration gap where batches are sunk, or else the sending thread's wait
     for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the time in
@@ -204,12 +209,15 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
     times = data.times
     device: Any = facts.value("step.time_us", subject)
     count: Any = facts.value("step.count", subject)
+    left_out: Any = facts.value("step.excluded_count", subject)
     gap: Any = facts.value("step.interval_us", subject)
     idle: Any = facts.value("step.idle_share", subject)
     if device is not None and gap is None and count in (None, 1) and data.batches > 1:
         device = device / data.batches  # a recording without a schedule that is left as one row, be it called a step
     step = times.step_mean_us if times else None
     wait = data.wait_us
+    if wait is not None and times is None and count and 1 < count + (left_out or 0) < COVERED * data.batches:
+        device = None  # the wait is a mean of all batches: a few of them, on full queues, are no step of theirs
     if wait is None and gap is not None:
         step, wait = device, gap
     elif wait is None and times is not None and times.mode == "sink" and step is not None:
@@ -219,13 +227,14 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
             wait = min(wait, step - computing)
     if step is None:
         step = device
+    measured = step is not None
     if step is None and wait is not None:
         step = _paced_by(data, wait)
     if wait is not None and step and idle is not None:
         wait = min(wait, idle * step)
     if wait is not None and times is not None and times.late_share is not None:
         wait *= times.late_share
-    return step, wait
+    return step, wait, measured
 
 
 def _paced_by(data: DataPipeline, wait_us: float) -> float | None:
@@ -249,10 +258,11 @@ def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
 def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactSet) -> Feeding:
     """Joins a rank's data loading with its host and its device step."""
     subject = Subject("rank", str(rank), (rank,))
-    step, wait = _step_and_wait(data, facts, subject)
+    step, wait, measured = _step_and_wait(data, facts, subject)
     starved = _starved(data, wait)
     device_seen = any(facts.value(name, subject) is not None for name in ("step.interval_us", "step.idle_share"))
-    network = build_network(data, host, step, starved, own_known=data.mode != "sink" or device_seen)
+    own_known = measured and (data.mode != "sink" or device_seen)
+    network = build_network(data, host, step, starved, own_known)
     feeding = Feeding(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
     busy = {i: b for i, op in data.operations.items() if (b := feeding.busy_share(op)) is not None}
     most = max(busy.values(), default=0.0)

@@ -17,9 +17,14 @@ from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.start_gap import own_waits
 from advisor.facts.step.tail_collectives import exposed_in_tail
 from advisor.facts.step.times import StepTimes
+from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
+from advisor.sources.streams.trace import BATCH_FETCH
+
+COVERED = limit("queueing", "covered")
+"""Part of the batches of which steps are marked, from which these steps speak for the recording."""
 
 
 def reduce(rank: Rank) -> StepTimes | None:
@@ -132,11 +137,14 @@ def _from_meetings(rank: Rank) -> StepTimes | None:
 
 
 def _from_host(rank: Rank) -> StepTimes | None:
-    """Steps by the host's marks where nothing was recorded of the device, and no loop's batches were timed: each lasts
-    to the next mark, the last one to its own end. Of what the device did in them nothing is known."""
+    """Steps by the host's marks where nothing was recorded of the device, and no loop's batches were timed, or few
+    more than were marked: each lasts to the next mark, the last one to its own end. Of what the device did in them
+    nothing is known."""
     told = rank.has("kernels") or rank.has("batches")
     trace = load_trace(rank) if rank.has("trace") and not told else None
     if trace is None or len(trace.steps) < 2 or device_lanes(rank) is not None:
+        return None
+    if len(trace.steps) < COVERED * len(trace.host.called(BATCH_FETCH)[0]):
         return None
     names, start, end = zip(*trace.steps, strict=True)
     near = [*follows(names), False]

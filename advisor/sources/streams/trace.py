@@ -42,10 +42,12 @@ LONG_US = 100.0
 
 COPY = "MEMCPY"
 """How the names of the device's copies between memories begin."""
-_RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute")
+_RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute|getnextasvector")
 
 DATA_PIPELINE = "Dataset::"
 """How names of MindSpore's data pipeline begin; an operation and its stage follow."""
+BATCH_FETCH = "Dataset::IteratorConsumer::GetNextAsVector"
+"""The loop's call for its next batch, one for each."""
 _FLOW = "HostToDevice"
 _STEP = re.compile(r"(?:^|::)ProfilerStep#([0-9]+)$")
 
@@ -70,6 +72,12 @@ class Spans:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def called(self, name: str) -> tuple[Ints, Ints]:
+        """Starts and ends of those of this name, in order of their ends."""
+        calls = self.name == (self.names.index(name) if name in self.names else -1)
+        order = np.argsort(self.end[calls], kind="stable")
+        return self.start[calls][order], self.end[calls][order]
 
 
 @dataclass
@@ -396,7 +404,7 @@ _DEVICE = frozenset((
 
 def is_rare(name: str) -> bool:
     """Whether calls of this name are kept one by one however short they are: whether they lie between kernels or before
-    them decides."""
+    them decides, or, of the loop's calls for a batch, when they come."""
     return _RARE.search(name.lower()) is not None
 
 

@@ -1,0 +1,67 @@
+"""A rank's pipeline, host and step joined: what may be charged to whom."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.facts.data.loading import DataPipeline
+from advisor.facts.data.network import build_network
+from advisor.facts.data.pipeline_tree import Operation
+from advisor.facts.data.queueing import GIL
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
+
+
+def contended(cores: float) -> DataPipeline:
+    """100 batches in 1 s whose threads fight for the lock, and one of two maps, nobody says whose functions are Python,
+    that computes on so many processors."""
+    maps = {
+        1: Operation(1, "Map", 8, work_us=1e6, rows=100),
+        2: Operation(2, "Map", 16, work_us=4e6, rows=100, cpu_cores=cores),
+    }
+    return DataPipeline(
+        "iterator", 100, 10_000.0, None, maps, wall_us=1e6, produced=100, gil_wait_us=4000, gil_wait_total_us=1.3e6
+    )
+
+
+@pytest.mark.parametrize(("cores", "holds"), [(0.8, True), (1.3, False)])
+def test_nobody_holds_the_interpreter_lock_longer_than_the_step_lasts(cores: float, holds: bool) -> None:
+    """What computes on more than one processor computes beside the lock, whoever waits for it."""
+    network = build_network(contended(cores), None, 10_000.0, 500.0)
+    assert network is not None
+    assert network.stations[2].python is holds
+    assert (GIL in network.limits()) is holds
+
+
+def timeline(folder: Path, marked: range, fetches: bool) -> Path:
+    """100 batches that take 30 ms each, of which the host's marks cover some: those last 7 ms, on full queues."""
+    events: list[dict[str, object]] = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "MindSpore"}}]
+    at = 0.0
+    for batch in range(100):
+        lasts = 7_000 if batch in marked else 30_000
+        calls = [("Dataset::Pipeline::GetNext", 1, lasts / 8), ("Dataset::GeneratorOp(ID:1)::__next__", 2, 25_000)]
+        if fetches:
+            calls.append(("Dataset::IteratorConsumer::GetNextAsVector", 1, lasts / 8))
+        if batch in marked:
+            calls.append((f"Python::PythonObserved::ProfilerStep#{batch}", 3, lasts))
+        events += [{"ph": "X", "name": n, "pid": 1, "tid": t, "ts": f"{at:.3f}", "dur": f"{d}"} for n, t, d in calls]
+        at += lasts
+    (folder / "trace_view.json").write_text(json.dumps(events))
+    return folder
+
+
+def test_a_few_marked_steps_on_full_queues_are_not_the_run(tmp_path: Path) -> None:
+    """The loop's calls for batches tell the step of all of them where marks cover only the last ones."""
+    report = advise([timeline(tmp_path, range(90, 100), fetches=True)], load_rules())
+    assert report.summary.step_time_us == pytest.approx(30_000, rel=0.1)
+
+
+def test_waits_of_all_batches_are_no_share_of_a_few_steps(tmp_path: Path) -> None:
+    """Where the calls for batches are only summed, nobody knows what the steps lasted in which they waited."""
+    folder = timeline(tmp_path, range(90, 100), fetches=False)
+    report = advise([folder], load_rules())
+    assert [f.verdict for f in report.findings if f.direction != "evidence"] == []
+    assert report.summary.direction == "undetermined"
