@@ -131,7 +131,7 @@ def test_launches_that_take_longer_than_kernels_starve_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each launch begins while the kernel before still runs, and is not done in time: vertical links all the same."""
-    monkeypatch.setattr("benchmarks.large_profiles.LAUNCH_NS", 290_000)
+    monkeypatch.setattr("benchmarks.large_workload.LAUNCH_NS", 290_000)
     path = profile(tmp_path, host_us=300.0)
     facts = measure([path], None, Options(jobs=1)).facts
     assert facts.value("dispatch.starved_share", RUN) > 0.9
