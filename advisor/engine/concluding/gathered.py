@@ -65,7 +65,7 @@ def members_of(findings: Sequence[Finding], together: Collection[str]) -> Member
 
 
 def _one(group: Sequence[Finding], stages: Mapping[int, str]) -> Finding:
-    first, *others = sorted(group, key=lambda f: (-f.weight_us, -f.severity.rank, f.subject))
+    first, *others = sorted(group, key=lambda f: (-f.weight_us, -f.severity.rank, -_measured(f), f.subject))
     evidence: dict[Evidence, None] = {}
     for finding in (first, *others):
         evidence.update(dict.fromkeys(finding.evidence))
@@ -81,6 +81,12 @@ def _one(group: Sequence[Finding], stages: Mapping[int, str]) -> Finding:
         at_stake=_sum([(f.subject, f.at_stake) for f in (first, *others) if f.at_stake], stages),
         doubts=tuple(dict.fromkeys(doubt for f in (first, *others) for doubt in f.doubts)),
     )
+
+
+def _measured(finding: Finding) -> float:
+    """What its first clause saw: of findings of one rule that promise nothing, the largest tells most."""
+    value = finding.evidence[0].value if finding.evidence else None
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _listed(others: Sequence[Finding]) -> Text:

@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.between import between_iterations
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_phases, tell_sums
@@ -115,7 +116,8 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
 
 def _from_iterations(rank: Rank) -> StepTimes | None:
     """Steps from msprof's table of iterations where no kernels tell them: each lasts from its start to the next one's,
-    and what it does not run itself is the gap between two. The last one is followed by nothing."""
+    and what it does not run itself is the gap between two, also where an iteration is counted from the end of the one
+    before and waits for its data first. The last one is followed by nothing."""
     timeline = timeline_of(rank)
     if not rank.has("iterations") or (device_lanes(rank) is not None if timeline is None else timeline.whole):
         return None
@@ -123,6 +125,9 @@ def _from_iterations(rank: Rank) -> StepTimes | None:
     if told is None or len(told.names) < 2:
         return None
     time, own = (told.end - told.start)[:-1] / 1000, told.took[:-1] / 1000
+    between = between_iterations(rank)
+    if between is not None and between.awaited:
+        own = np.minimum(own, time - between.gap_us)
     source = rank.source("iterations", "end_ns", "time_us", steps=told.names)
     return StepTimes(told.names[:-1], time, {"interval": np.maximum(time - own, 0.0)}, "iterations", (source,))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.engine.concluding.gathered import at_once, members_of
 from advisor.engine.concluding.roots import assign_roles, merge
-from advisor.model import Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
+from advisor.model import Confidence, Direction, Evidence, Finding, Role, Saving, Severity, Subject, Text
 
 BASIS = Text("x", "x")
 
@@ -32,6 +32,16 @@ def test_types_of_one_origin_are_one_finding_with_their_gains_summed():
     assert one.saving is not None and (one.saving.us, one.saving.kind) == (1320.0, "upper_bound")
     assert one.message.en == "MatMulV2 computes. The same holds for Conv2D (up to 500\xa0µs), Conv3D (up to 20\xa0µs)."
     assert one.message.zh == "MatMulV2计算。同样情况还有：Conv2D（至多500\xa0µs）、Conv3D（至多20\xa0µs）。"
+
+
+def test_of_findings_that_promise_nothing_the_largest_is_told() -> None:
+    """Operator tables without steps promise nothing: the type that takes most is the one in the title."""
+    small, large = (
+        replace(finding(name, 0.0), saving=None, evidence=(Evidence("operator_type.compute_share", share, "ratio"),))
+        for name, share in (("Cast", 0.06), ("TransData", 0.22))
+    )
+    (one,) = merge([small, large], together={"R1"})
+    assert one.subject.id == "TransData"
 
 
 def test_other_rules_keep_a_finding_for_each_subject():

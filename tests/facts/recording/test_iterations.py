@@ -134,3 +134,18 @@ def test_the_table_of_iterations_tells_the_steps_that_kernels_do_not(tmp_path: P
     assert facts["step.time_us"] == pytest.approx(1200) and facts["step.interval_us"] == pytest.approx(200)
     assert facts["recording.has_steps"] is True
     assert facts["recording.kind"] == ("inference" if cut else "training_steps")
+
+
+def test_an_iteration_counted_from_the_end_of_the_one_before_waits_for_its_data_first(tmp_path: Path) -> None:
+    """CANN 5 counts an iteration from the last one's end: what lies before its first operator, when its data come, is
+    the gap, although no time is left between two iterations."""
+    folder = tmp_path / "PROF_000001_A" / "device_0" / "summary"
+    folder.mkdir(parents=True)
+    lines = ["Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),Data Aug Bound(us),Model ID"]
+    for number in range(10):
+        end = 1_000_000 + 76_000 * (number + 1)
+        lines.append(f"{number + 1},{end - 67_000},{end - 6_000},{end},76000,9000,1")
+    (folder / "step_trace_0_1.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    names = ["step.time_us", "step.interval_us", "step.data_bound_us"]
+    facts = measure([tmp_path], names, Options(jobs=1)).facts
+    assert [facts.number(name, RUN) for name in names] == pytest.approx([76_000, 9_000, 9_000])
