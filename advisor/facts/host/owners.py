@@ -1,4 +1,4 @@
-"""What the host did while the device idled: the event that owns an idle stretch (S38)."""
+"""What the host did while the device idled: the event, or the events of one name, that own an idle stretch (S38)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
-from advisor.basics.intervals import Intervals, covered, measure
+from advisor.basics.intervals import Intervals, covered, measure, union
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.trace import Trace
 
@@ -39,25 +39,54 @@ class Owners:
         self._host = trace.host
         self._running = running
         self._usual = measure(running) / max(high - low, 1)
+        self._beside: dict[int, float] = {}
         nobodys = (_FRAME, _LAUNCH, _WAITS)
         self._frames = np.array([any(one.search(name) for one in nobodys) for name in trace.host.names], bool)
 
     def of(self, start: int, end: int) -> tuple[str | None, float]:
-        """The most specific event that covers half of a stretch and does little else, and how much of the stretch it
-        covers, µs: the loop around the work lasts through the stretch, too, and keeps nobody waiting. Empty where there
-        is none, None where no event at all was recorded."""
+        """Who owns a stretch, and how much of it that covers, µs: the most specific event that covers half of the
+        stretch and does little else, for the loop around the work lasts through the stretch, too, and keeps nobody
+        waiting; else the name whose events do so together. Empty where there is none, None where no event at all was
+        recorded."""
         host = self._host
         if not host.start.size:
             return None, 0.0
         overlap = np.minimum(host.end, end) - np.maximum(host.start, start)
-        found = np.flatnonzero(overlap >= COVERS * (end - start))
+        found = np.flatnonzero(overlap > 0)
         found = found[~self._frames[host.name[found]]]
         length = host.end[found] - host.start[found]
-        owns = found[(overlap[found] >= COVERS * length) | self._idles(found, length)]
+        found = found[(overlap[found] >= COVERS * length) | self._idles(found, length)]
+        owns = found[overlap[found] >= COVERS * (end - start)]
         if not owns.size:
-            return "", 0.0
+            return self._together(found, start, end)
         owner = owns[(host.end - host.start)[owns].argmin()]
         return host.names[int(host.name[owner])], float(overlap[owner]) / 1000
+
+    def _together(self, events: Ints, start: int, end: int) -> tuple[str, float]:
+        """The same of the events of one name, none of which covers half of the stretch: the name with the least time
+        outside it, of those with equally little the one that covers most."""
+        host = self._host
+        needed = COVERS * (end - start)
+        low, high, name = np.maximum(host.start[events], start), np.minimum(host.end[events], end), host.name[events]
+        best: tuple[int, int, str] | None = None
+        for one in np.flatnonzero(np.bincount(name, weights=high - low) >= needed).tolist():
+            chosen = name == one
+            inside = measure(union(low[chosen], high[chosen]))
+            if inside < needed or self._always(one, inside / (end - start)):
+                continue
+            outside = measure(union(host.start[events[chosen]], host.end[events[chosen]])) - inside
+            best = min(best or (outside, -inside, host.names[one]), (outside, -inside, host.names[one]))
+        return ("", 0.0) if best is None else (best[2], -best[1] / 1000)
+
+    def _always(self, name: int, share: float) -> bool:
+        """Whether events of this name fill the time in which the device runs much as they fill this share of a stretch:
+        a thread beside the loop, such as a loader's worker, works on either way."""
+        if name not in self._beside:
+            chosen = self._host.name == name
+            events = union(self._host.start[chosen], self._host.end[chosen])
+            ran = covered(self._running, events[1]) - covered(self._running, events[0])
+            self._beside[name] = int(ran.sum()) / max(measure(self._running), 1)
+        return self._beside[name] >= COVERS * share
 
     def _idles(self, events: Ints, length: Ints) -> Mask:
         """During which of these events the device hardly ran."""

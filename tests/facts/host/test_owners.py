@@ -15,7 +15,8 @@ NONE = np.zeros(0, np.int64)
 def owners(*events: tuple[str, int, int], running: Intervals = (NONE, NONE)) -> Owners:
     """Of host events (name, start, end) in a recording of 10 ms; times in microseconds."""
     start, end = (np.array([event[at] for event in events], np.int64) * 1000 for at in (1, 2))
-    spans = Spans(start, end, np.arange(len(events)), [event[0] for event in events])
+    names = list(dict.fromkeys(event[0] for event in events))
+    spans = Spans(start, end, np.array([names.index(event[0]) for event in events], np.int64), names)
     trace = Trace([], NONE, NONE, {}, spans, (NONE, NONE), (NONE, NONE), (NONE, np.zeros(0)))
     return Owners(trace, running, 0, 10_000_000)
 
@@ -74,6 +75,39 @@ def test_launching_is_what_the_host_is_there_for(launch: str) -> None:
     launches is named where it is known."""
     assert owners((launch, 0, 1000)).of(100_000, 900_000)[0] == ""
     assert owners((launch, 0, 1000), ("aten::mm", 0, 1100)).of(100_000, 900_000)[0] == "aten::mm"
+
+
+def test_many_calls_of_one_name_own_what_they_fill_together() -> None:
+    """Twelve copies in a row keep the device waiting as one long copy would."""
+    copies = [("aten::copy_", at, at + 95) for at in range(0, 1200, 100)]
+    inner = [("acl_memcpy_host_to_device", at + 20, at + 75) for at in range(0, 1200, 100)]
+    assert owners(*copies, *inner).of(0, 1_200_000) == ("aten::copy_", 1140.0)
+
+
+def test_calls_within_calls_of_one_name_count_once() -> None:
+    """A function that calls itself is not busy for twice as long."""
+    nested = [("visit", at, at + 40 - inset) for at in (0, 100, 200) for inset in (0, 2)]
+    assert owners(*nested).of(0, 300_000) == ("", 0.0)
+
+
+def test_half_of_a_stretch_is_enough_and_less_is_not() -> None:
+    """Where no name has half, naming one would accuse what leaves most of the stretch when it is gone."""
+    half = [("encode", at, at + 250) for at in (0, 500)]
+    assert owners(*half).of(0, 1_000_000) == ("encode", 500.0)
+    assert owners(*half, ("decode", 750, 990)).of(0, 1_001_000) == ("", 0.0)
+
+
+def test_of_two_names_the_one_with_less_to_do_elsewhere_owns_the_stretch() -> None:
+    """A function that goes on after the stretch holds more than what the device waited for."""
+    tokens = [("tokenize", at, at + 300) for at in (0, 330, 660)]
+    prepare = [("prepare", at, at + 320) for at in (0, 330)] + [("prepare", 660, 1100)]
+    assert owners(*prepare, *tokens, running=running((1000, 9000))).of(0, 1_000_000)[0] == "tokenize"
+
+
+def test_a_thread_that_works_on_either_way_owns_no_stretch() -> None:
+    """A loader's worker decodes image after image, whether the device runs or not."""
+    images = [("decode_image", at, at + 180) for at in range(0, 10_000, 200)]
+    assert owners(*images, running=running((0, 4000), (6000, 10_000))).of(4_000_000, 6_000_000) == ("", 0.0)
 
 
 def test_without_host_events_nothing_is_known() -> None:
