@@ -187,6 +187,8 @@ class Saving:
     """estimate, or upper_bound: no more than this, perhaps much less."""
     lost_us: float | None = None
     """What the cause loses of the same step or recording, where its remedy gives back only a part."""
+    error_share: float | None = None
+    """By what part of it the gain may be more or less, as far as the cause itself leaves it open."""
 
     @property
     def us(self) -> float:

@@ -85,6 +85,8 @@ class SavingSpec:
     """One of `REMOVES`: what a replay puts right about the finding's subject."""
     lost: Expr | None = None
     """What the cause loses, where that is more than its remedy gives back; `us` where absent."""
+    error: Expr | None = None
+    """By what part of it the gain may be more or less, where the cause itself leaves that open."""
 
 
 REMOVES = ("compute", "host", "data", "late", "links", "stages", "segments")
@@ -166,7 +168,9 @@ class Rule:
         yield from self.let.values()
         yield from (ref for alternatives in self.required for ref in alternatives)
         yield from (step for _, step in self.severity.steps)
-        saving = (self.saving.us, self.saving.step, self.saving.lost) if self.saving is not None else ()
+        saving = (
+            (self.saving.us, self.saving.step, self.saving.lost, self.saving.error) if self.saving is not None else ()
+        )
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()

@@ -33,7 +33,7 @@ from advisor.model import (
     Value,
 )
 from advisor.ruleset.files.loader import RuleSet
-from advisor.ruleset.rule import RemedyUse, Rule
+from advisor.ruleset.rule import RemedyUse, Rule, SavingSpec
 from advisor.ruleset.truth.board import Reached
 from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.templates import CODE, Variables, render
@@ -62,8 +62,8 @@ def build(
     confidence, doubts = _confidence(rule, scope, findings, variables, facts)
     remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
     # what asks for another look promises nothing, however much is lost; where the owner of the time is known, that time
-    # is what ending it can give at most
-    owned = rule.saving is not None and rule.saving.kind == "upper_bound" and confidence is not Confidence.LOW
+    # is what ending it can give at most, or about as often as it was seen
+    owned = rule.saving is not None and _is_open(rule.saving) and confidence is not Confidence.LOW
     looks_further = bool(remedies) and remedies[0].brings_evidence and not owned
     open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
     return Finding(
@@ -130,19 +130,21 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if not step and row:  # what the tables of the device tell is of a row, which may hold several steps
         step = step_time(facts) or row
         amount *= step / row
-    if (
-        rule.direction is Direction.COMPUTATION
-        and rule.saving.kind == "upper_bound"
-        and rule.subject_kind in _EVERYWHERE
-    ):
+    if rule.direction is Direction.COMPUTATION and _is_open(rule.saving) and rule.subject_kind in _EVERYWHERE:
         amount /= 1 - (facts.number("pipeline.bubble_minimum_share", RUN) or 0.0)
     if step:
         amount = min(amount, step)
     kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
     basis = _text(rule.saving.basis, Variables(scope))
     lost = _number(scope.value(rule.saving.lost)) if rule.saving.lost is not None else None
+    error = _number(scope.value(rule.saving.error)) if rule.saving.error is not None else None
     share = amount / step if step else None
-    return Saving(amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost)
+    return Saving(amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error)
+
+
+def _is_open(saving: SavingSpec) -> bool:
+    """Whether the rule itself says that it may come to less, or how far it may be off."""
+    return saving.kind == "upper_bound" or saving.error is not None
 
 
 def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:

@@ -115,4 +115,5 @@ def _sum(told: Sequence[tuple[Subject, Saving]], stages: Mapping[int, str]) -> S
     kind = "upper_bound" if any(saving.kind == "upper_bound" for _, saving in told) else first.kind
     shares = [(subject, saving.share) for subject, saving in told if saving.share is not None]
     share = min(at_once(shares, stages), 1.0) if len(shares) == len(told) else None
-    return replace(first, us_per_step=us, share_of_step=share, kind=kind)
+    error = max((saving.error_share for _, saving in told if saving.error_share is not None), default=None)
+    return replace(first, us_per_step=us, share_of_step=share, kind=kind, error_share=error)

@@ -282,14 +282,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def owner_of(facts: FactSet, ranks: Sequence[int], extra_us: float) -> Value | None:
-    """What the hosts of these ranks did in their longest idle stretches, where these make most of a slow step and most
-    of the ranks with a timeline did the same."""
+    """What the hosts of these ranks did in the longest idle stretches of a step, where these make most of what a slow
+    step takes longer and most of the ranks with a timeline did the same."""
     did: list[Value | None] = []
     for rank in ranks:
         subject = Subject("rank", str(rank), (rank,))
-        longest = facts.number("timeline.longest_gap_us", subject)
-        if longest is not None and facts.get("timeline.gap_owner_share", subject) is not None:
-            did.append(facts.value("timeline.longest_gap_owner", subject) if longest >= extra_us * MOST else None)
+        if facts.get("timeline.gap_owner_share", subject) is not None:
+            held = facts.number("timeline.longest_gap_owner_us", subject) or 0.0
+            did.append(facts.value("timeline.longest_gap_owner", subject) if held >= extra_us * MOST else None)
     name, count = Counter(did).most_common(1)[0] if did else (None, 0)
     return name if count > MOST * len(did) else None
 

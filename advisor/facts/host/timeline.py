@@ -64,12 +64,19 @@ KINDS = (
     kind("timeline.longest_gap_after", "text", _BOTH, "operator after it", needs="kernels"),
     kind("timeline.longest_gap_owner", "text", _BOTH, "what the host did meanwhile", needs="trace"),
     kind(
+        "timeline.longest_gap_owner_us",
+        "us",
+        _BOTH,
+        "idle stretches of that step, of the ten longest, during which it did the same",
+        needs="trace",
+    ),
+    kind(
         "timeline.gap_owner",
         "text",
         _BOTH,
         "what the host did during most of the long stretches",
-        formula="shortest host event that covers half of a stretch and during which the device does little else, "
-        "weighted by length",
+        formula="shortest host event that covers half of a stretch and during which the device does little else, else "
+        "the events of one name that do so together, weighted by length",
         needs="trace",
     ),
     kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
@@ -423,6 +430,9 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
     yield from fact("timeline.longest_gap_before", subject, longest.before or None, *sources)
     yield from fact("timeline.longest_gap_after", subject, longest.after or None, *sources)
     yield from fact("timeline.longest_gap_owner", subject, (longest.host or "")[:200] or None, *sources)
+    if longest.host:
+        alike = sum(gap.length_us for gap in gaps if (gap.step, gap.host) == (longest.step, longest.host))
+        yield from fact("timeline.longest_gap_owner_us", subject, alike, *sources)
     owners: dict[str, float] = defaultdict(float)
     for gap in gaps:
         if gap.host:

@@ -17,6 +17,7 @@ from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.steps import excluded_steps, steady
 from advisor.facts.step.tables import reduce
 from advisor.facts.step.times import STEPS, StepTimes
+from advisor.facts.step.unlike import unlike_ranks
 from advisor.model import RUN, Fact, Source, Subject
 
 _SCOPES = "run rank"
@@ -61,6 +62,10 @@ KINDS = (
     kind("step.preparing_us", "us", _SCOPES, "from the step's start on the host to its first kernel on the device",
          formula="median of Preparing over steady steps", needs="steps"),
     kind("run.left_out_ranks", "list", "run", "ranks at hand whose steps stand in no mean and no comparison"),
+    kind("run.unlike_ranks", "list", "run", "ranks whose steps are unlike those of the others: no rank has what is "
+         "told of the run, the middle of both", formula="ranks above the run's figure in the one of step.time_us, "
+         "step.computing_share, step.exposed_communication_share and step.idle_share that is farthest from the nearest "
+         "rank's", needs=_STEP),
     kind("run.doubted_ranks", "count", "run", "ranks that are compared although their step tables cannot be true, or "
          "are not of one job: half of all at least"),
     kind("run.unmeasured_ranks", "count", "run", "ranks at hand without a usable step, where others have some"),
@@ -146,6 +151,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             own = known[0].sources_of(phase)
             yield from fact(f"step.{name}_share", RUN, share, *own, samples=n)
             yield from fact(f"step.{name}_us", RUN, share * mean, *own, samples=n)
+    yield from fact("run.unlike_ranks", RUN, unlike_ranks(times, mean) or None, *sources)
     preparing = [p for t in times.values() if (p := _median(t.phases.get("preparing"))) is not None]
     yield from fact("step.preparing_us", RUN, float(np.median(preparing)) if preparing else None, *sources, samples=n)
     yield from fact("step.computing_includes_idle", RUN, any(t.computing_has_idle for t in times.values()), *sources)

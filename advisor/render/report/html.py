@@ -25,6 +25,7 @@ from advisor.render import conditions, wording
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure
 from advisor.render.report.figures import figures, own_pictures, spread
+from advisor.render.report.groups import group_lines
 from advisor.render.report.outline import (
     Branch,
     branches,
@@ -72,6 +73,7 @@ def render_html(report: Report, lang: str = "en", **_: Any) -> str:
         aggregated=_two(wording.made_of, report),
         counts=_two(said_counts, report),
         breakdown=_breakdown(report),
+        unlike=list(map(Text, *(group_lines(report, lang) for lang in LANGUAGES))),
         spent=_two(_spent, report),
         used=_two(used, report),
         direction_class=_direction_class(report),

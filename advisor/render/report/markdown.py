@@ -8,6 +8,7 @@ from advisor.basics.units import MEASURED, show
 from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import telling, titled
 from advisor.render.escaping import html_line, markdown, markdown_block, markdown_code, shorten
+from advisor.render.report.groups import group_lines
 from advisor.render.report.outline import Branch, branches, checks, direction_words, next_collection, problems_together
 from advisor.render.report.whatif import ladder, spent, used
 from advisor.render.wording import (
@@ -69,7 +70,7 @@ def _breakdown(report: Report, lang: str) -> str:
     length = step if step is not None else report.summary.recording_us
     lead = f"{_say(word(lang, label))} **{show(length, 'us', MEASURED)}**" if length is not None else ""
     told = spent(report, lang)
-    below = [" · ".join(told), used(report, lang)]
+    below = [*group_lines(report, lang), " · ".join(told), used(report, lang)]
     whole = labelled(lead, " · ".join(parts), lang) if lead and parts else lead or " · ".join(parts)
     return "\n\n".join([*filter(None, [whole]), *(_say(line) for line in below if line)])
 

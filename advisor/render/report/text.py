@@ -14,6 +14,7 @@ from advisor.model import Finding, Outcome, Report
 from advisor.render.conditions import line as told_line
 from advisor.render.conditions import telling
 from advisor.render.escaping import first_sentences, printable, shorten
+from advisor.render.report.groups import group_lines
 from advisor.render.report.outline import (
     Branch,
     branches,
@@ -177,7 +178,7 @@ def _breakdown(report: Report, lang: str, width: int) -> list[Line]:
         legend.append(f"{fill} ", style)
         legend.append(f"{printable(word(lang, f'phases.{name}'))} {show(share, 'ratio')}   ")
     told = spent(report, lang)
-    below = [" · ".join(told), used(report, lang)]
+    below = [*group_lines(report, lang), " · ".join(told), used(report, lang)]
     return [_line(""), bar, legend, *(_line((line, "dim")) for line in below if line)]
 
 

@@ -87,8 +87,10 @@ class _Builder:
             step = self._quantity(given, ("saving", "step"), "us") if given is not None else None
             asked = model.saving.lost
             lost = self._quantity(asked, ("saving", "lost"), "us") if asked is not None else None
+            open_by = model.saving.error
+            error = self._quantity(open_by, ("saving", "error"), "ratio") if open_by is not None else None
             basis, removes = model.saving.basis.text(), model.saving.removes or ""
-            saving = SavingSpec(us, basis, step, model.saving.kind, removes, lost) if us is not None else None
+            saving = SavingSpec(us, basis, step, model.saving.kind, removes, lost, error) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:
             self.faults.add(("when",), "a rule needs a failing condition")

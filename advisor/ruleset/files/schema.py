@@ -148,6 +148,11 @@ class SavingModel(Model):
     lost: Expression | None = Field(
         None, description="microseconds that the cause loses, where its remedy gives back only a part; us where absent"
     )
+    error: Expression | None = Field(
+        None,
+        description="by what part of it the gain may be more or less, where what was recorded leaves that open: the "
+        "range is as wide, though never narrower than such estimates usually are",
+    )
     basis: TextModel
 
 

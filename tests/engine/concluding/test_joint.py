@@ -199,3 +199,12 @@ def test_a_suspicion_larger_than_the_cause_is_named_beside_it():
     second = replace(second, severity=Severity.LOW, role=Role.CONTRIBUTING, subject=Subject("rank", "7", (7,)))
     said = summarise([first, second], [], facts(0.3, 0.2, 0.5)).headline.en
     assert "Perhaps more" in said and "rank 7" in said
+
+
+def test_a_range_is_as_wide_as_what_the_recording_leaves_open() -> None:
+    """Of two slow steps among four nobody knows whether there are usually one or three; of what is known better than
+    such estimates usually are, the usual error stays."""
+    measured = facts(1.0, 0.0, 0.0)
+    half, known = (Saving(400.0, 0.4, SAME, error_share=error) for error in (0.5, 0.0))
+    assert between(half, measured, None, STEP) == pytest.approx((200.0, 600.0))
+    assert between(known, measured, None, STEP) == pytest.approx((320.0, 480.0))

@@ -161,7 +161,8 @@ def test_what_all_hosts_do_in_slow_steps_is_named_where_most_do_it(owners, longe
     for number, owner in enumerate(owners):
         subject = Subject("rank", str(number), (number,))
         share = 0.9 if owner else 0.0
-        for name, value in (("longest_gap_us", longest), ("longest_gap_owner", owner), ("gap_owner_share", share)):
+        seen = {"longest_gap_owner_us": longest, "longest_gap_owner": owner, "gap_owner_share": share}
+        for name, value in seen.items():
             if value is not None:
                 facts.add(Fact(f"timeline.{name}", subject, value, 1, ()))
     assert owner_of(facts, range(4), 185_000) == told

@@ -1,0 +1,36 @@
+"""Two groups of ranks with unlike steps, a line each: no rank has what the bar of the run shows."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from advisor.basics.units import MEASURED, rank_list, show
+from advisor.knowledge.words import word
+from advisor.model import Report
+from advisor.render.wording import labelled
+
+_OF_RANKS = ("computing", "exposed_communication", "idle")
+
+
+def group_lines(report: Report, lang: str) -> list[str]:
+    """A line for each of two groups of ranks with unlike steps: no rank has what the bar shows, the middle of both."""
+    listed = next((fact.value for fact in report.facts if fact.name == "run.unlike_ranks"), None)
+    some = set(listed) if isinstance(listed, tuple | list) else set()
+    if not some:
+        return []
+    label = word(lang, f"report.{'step' if report.summary.step_time_us is not None else 'recording'}_time")
+    named = {f"step.{name}_share": name for name in _OF_RANKS} | {"step.time_us": "step.time_us"}
+    told: dict[str, dict[int, float]] = {}
+    for fact in report.facts:
+        if fact.name in named and fact.subject.kind == "rank" and isinstance(fact.value, int | float):
+            told.setdefault(named[fact.name], {})[fact.subject.ranks[0]] = float(fact.value)
+    lengths = told.pop("step.time_us", {})
+    lines = []
+    for group in sorted((sorted(lengths.keys() - some), sorted(lengths.keys() & some))):
+        ranks = word(lang, "kinds.rank" if len(group) == 1 else "report.ranks") + f" {rank_list(tuple(group))}"
+        parts = [f"{label} {show(median(lengths[rank] for rank in group), 'us', MEASURED)}"]
+        for name in _OF_RANKS:
+            shares = [told[name][rank] for rank in group if rank in told.get(name, {})]
+            parts += [f"{word(lang, f'phases.{name}')} {show(median(shares), 'ratio')}"] if shares else []
+        lines.append(labelled(ranks, " · ".join(parts), lang))
+    return lines

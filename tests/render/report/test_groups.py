@@ -1,0 +1,26 @@
+"""Two groups of ranks under the bar."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fake_reports import data_bound
+
+from advisor.model import RUN, Fact, Subject
+from advisor.render.report.groups import group_lines
+
+
+def test_each_group_is_told_with_its_own_step_in_both_languages() -> None:
+    """The reader of a pipeline sees what each stage's ranks do; of one group nothing is added."""
+    facts = [Fact("run.unlike_ranks", RUN, (2, 3), 4, ())]
+    for rank, (step, computing) in enumerate([(290e3, 0.2), (294e3, 0.2), (380e3, 0.7), (380e3, 0.7)]):
+        subject = Subject("rank", str(rank), (rank,))
+        facts.append(Fact("step.time_us", subject, step, 4, ()))
+        facts.append(Fact("step.computing_share", subject, computing, 4, ()))
+    report = replace(data_bound(), facts=tuple(facts))
+    assert [line.replace("\xa0", " ") for line in group_lines(report, "en")] == [
+        "ranks 0-1: Step 292 ms · computing 20 %",
+        "ranks 2-3: Step 380 ms · computing 70 %",
+    ]
+    assert all("计算" in line for line in group_lines(report, "zh"))
+    assert group_lines(replace(report, facts=tuple(facts[1:])), "en") == []
