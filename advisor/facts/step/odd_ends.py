@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from advisor.facts.device.course import Course
 from advisor.facts.recording.limits import section
 from advisor.facts.step.start_gap import is_host_window
 from advisor.facts.step.times import StepTimes
@@ -92,11 +93,56 @@ def _on_most(times: dict[int, StepTimes], counts: Mapping[int, int], reason: str
 
 
 def without_cut_end(times: StepTimes) -> StepTimes:
-    """Without a last step that the end of the collection cut."""
+    """Without a last step that the end of the collection cut: it is shorter than half of the others, and computes less
+    than half, where that is known. Behind slow steps a usual one is short, and whole."""
     ends = section("odd_ends")
-    if len(times.steps) < ends["steps"] or times.time[-1] >= ends["shorter_factor"] * np.median(times.time[:-1]):
+    cut = all(
+        values[-1] < ends["shorter_factor"] * np.nanmedian(values[:-1])
+        for values in (times.time, times.phases.get("computing", times.time))
+        if len(times.steps) >= ends["steps"]
+    )
+    if len(times.steps) < ends["steps"] or not cut:
         return times
     return times.without(times.steps[-1:], "incomplete: the collection ended in it")
+
+
+def without_drain(times: StepTimes, course: Course | None, framework: str) -> StepTimes:
+    """Without a last step that lasts to its own last kernel where the others last to the next one's first kernel and
+    reach beyond it: what they run beside the next step, the last one runs alone. One that is slow even without that is
+    kept."""
+    if len(times.steps) < 2 or times.table not in ("steps", "kernels") or is_host_window(times, framework):
+        return times
+    limits, usual = section("start_gap"), float(np.median(times.time[:-1]))
+    reach = _reach(times, course) if course is not None else _drained(times)
+    slow = times.time[-1] - reach > section("odd_ends")["longer_factor"] * usual
+    if reach <= limits["telling_share"] * usual or slow:
+        return times
+    return times.without(times.steps[-1:], "its row ends with its own last kernel")
+
+
+def _reach(times: StepTimes, course: Course) -> float:
+    """How far the kernels of most steps reach into the step behind, microseconds; 0 where the last row is not that of
+    its own kernels."""
+    place = {step: at for at, step in enumerate(course.steps)}
+    span = np.array([course.span_us[place[step]] if step in place else np.nan for step in times.steps])
+    beyond = (span - times.time)[:-1]
+    alone = span[-1] - times.time[-1] <= section("start_gap")["same_share"] * times.time[-1]
+    return float(np.nanpercentile(beyond, 50, method="lower")) if alone and np.isfinite(beyond).any() else 0.0
+
+
+def _drained(times: StepTimes) -> float:
+    """How much longer the last row is than the others, microseconds, where it computes as much more as the first one
+    computes less: what the first step computed beside the second stands in the second's row, and so on to the last,
+    which has its own as well. 0 elsewhere."""
+    limits, computing = section("start_gap"), times.phases.get("computing")
+    if computing is None or len(times.steps) < limits["rows"]:
+        return 0.0
+    usual = float(np.median(computing[1:-1]))
+    less, more = usual - computing[0], computing[-1] - usual
+    alike = abs(more - less) <= limits["computing_share"] * max(less, more)
+    if not alike or min(less, more) <= limits["telling_share"] * usual:
+        return 0.0
+    return max(float(times.time[-1] - np.median(times.time[:-1])), 0.0)
 
 
 def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:

@@ -22,6 +22,7 @@ from advisor.facts.step.odd_ends import (
     met_again,
     on_all,
     without_cut_end,
+    without_drain,
     without_open_end,
     without_ramp,
     without_short_start,
@@ -58,6 +59,9 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = on_all({rank: without_warm_up(t, serves=serves) for rank, t in without_ramp(times).items()})
     times = met_again(times)
     times = following_nothing(times)
+    times = {
+        rank: without_drain(one, courses.get(rank), frameworks.get(rank, "unknown")) for rank, one in times.items()
+    }
     ended = {rank: without_cut_end(t) for rank, t in without_open_end(times).items()}
     return dict(sorted(on_all(ended).items()))
 

@@ -1,9 +1,19 @@
 """The ends of a recording: what of them is no whole, usual step."""
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 from step_times import times
 
-from advisor.facts.step.odd_ends import following_nothing, without_open_end, without_short_start, without_warm_up
+from advisor.facts.device.course import Course
+from advisor.facts.step.odd_ends import (
+    following_nothing,
+    without_cut_end,
+    without_drain,
+    without_open_end,
+    without_short_start,
+    without_warm_up,
+)
 from advisor.facts.step.times import StepTimes
 
 
@@ -77,3 +87,52 @@ def test_a_first_step_whose_pause_comes_again_is_no_warm_up() -> None:
         times([30, 30, 30, 30], [1, 1, 1, 1], [23, 1, 1, 1]),
     ):
         assert without_warm_up(warming).steps == warming.steps[1:]
+
+
+def _rows(lengths: list[float], computing: list[float]) -> StepTimes:
+    names = tuple(str(number) for number in range(len(lengths)))
+    exposed = np.array(lengths) - computing
+    return StepTimes(names, np.array(lengths), {"computing": np.array(computing), "exposed": exposed}, "steps")
+
+
+def _course(spans: list[float]) -> Course:
+    """Steps that compute half of their span and communicate for the rest of it."""
+    half, nothing = np.array(spans) / 2, np.zeros(len(spans))
+    names = tuple(str(number) for number in range(len(spans)))
+    return Course(names, half, nothing, nothing, nothing, half, nothing.astype(int), {})
+
+
+@given(st.floats(0.05, 0.5), st.floats(1e2, 1e6), st.integers(2, 8))
+def test_a_last_row_that_holds_its_own_drain_is_no_step(drain: float, step: float, count: int) -> None:
+    """A host that runs ahead lets each step's last collectives run beside the next step; the last one runs them alone,
+    and its row is longer by them. Where no step reaches into the next one, all rows are alike and all stay."""
+    spans = [step * (1 + drain)] * count
+    rows = _rows([step] * (count - 1) + [spans[-1]], [step / 2] * count)
+    assert without_drain(rows, _course(spans), "pytorch").steps == rows.steps[:-1]
+    assert without_drain(rows, _course(spans), "mindspore").steps == rows.steps  # windows on the host
+    even = _rows([step] * count, [step / 2] * count)
+    assert without_drain(even, _course([step] * count), "pytorch").steps == even.steps
+
+
+def test_a_last_step_that_is_slow_without_its_drain_is_kept() -> None:
+    """It is what the engineer looks for."""
+    rows = _rows([100.0] * 4 + [210.0], [50.0] * 5)
+    assert without_drain(rows, _course([110.0] * 4 + [210.0]), "pytorch").steps == rows.steps
+
+
+def test_a_drain_is_seen_without_kernels() -> None:
+    """What the first step computed beside the second stands in the second's row: the first computes less, and the last
+    as much more. A last step that alone computes more has more work."""
+    drained = _rows([23.4, 23.5, 23.5, 31.8], [10.2, 15.3, 15.3, 20.4])
+    assert without_drain(drained, None, "pytorch").steps == ("0", "1", "2")
+    harder = _rows([23.4, 23.5, 23.5, 31.8], [15.3, 15.3, 15.3, 20.4])
+    assert without_drain(harder, None, "pytorch").steps == harder.steps
+
+
+def test_a_usual_step_behind_slow_ones_is_whole() -> None:
+    """It is short against the slow ones and computes as much as they do; one that the end of the collection cut
+    computes less."""
+    burst = _rows([117.0, 115, 475, 470, 115], [60.0] * 5)
+    assert without_cut_end(burst).steps == burst.steps
+    cut = _rows([117.0, 115, 116, 117, 40], [60.0] * 4 + [20.0])
+    assert without_cut_end(cut).steps == cut.steps[:-1]
