@@ -86,7 +86,7 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
     slow = _split(times)
     if slow is None:
         slow = _split(times, seen=True)
-        if slow is None or not _stands_still(balance, slow, times):
+        if slow is None or not (_stands_still(balance, slow, times) or _runs_more(balance, slow, times, courses)):
             return None
     usual = float(np.median(times[~slow]))
     shape, place, period = pattern_of(slow)
@@ -106,6 +106,19 @@ def _stands_still(balance: Accounts, slow: Mask, times: Floats) -> bool:
     extra = times[slow] - float(np.median(times[~slow]))
     there = np.take_along_axis(idle, _booked(balance, slow, extra), axis=1)
     return bool(((there >= FAR * usual) & (there - usual >= MOST * extra)).any(axis=0).all())
+
+
+def _runs_more(balance: Accounts, slow: Mask, times: Floats, courses: dict[int, Course]) -> bool:
+    """Whether in each slow step every rank runs more kernels than in any usual one, such as those of an evaluation:
+    that is counted, however few steps there are."""
+    known = [course for rank in balance.ranks if (course := courses.get(rank)) is not None]
+    growth = times[slow] / np.median(times[~slow]) - 1
+    for course in known:
+        count = dict(zip(course.steps, course.kernels.tolist(), strict=True))
+        kernels = np.array([count.get(step, 0) for step in balance.steps], float)
+        if not kernels.all() or not (kernels[slow] / kernels[~slow].max() - 1 >= SLOWER * growth).all():
+            return False
+    return bool(known)
 
 
 def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course]) -> SlowSteps:
@@ -204,7 +217,8 @@ KINDS = (
     kind("step.usual_us", "us", "run", "duration of the steps that are not slow",
          formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
     kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least, or "
-         "four in which a slow one takes twice as long or a device stands still for what it takes longer",
+         "four in which a slow one takes twice as long, runs more kernels, or a device stands still for what it takes "
+         "longer",
          formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
                  "deviations above the usual ones, and clearly farther from them than those from each other",
          needs=_NEEDS),

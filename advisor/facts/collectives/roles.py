@@ -76,14 +76,31 @@ def _tell_rings_from_pipelines(
     groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges], named: set[str]
 ) -> None:
     """Ranks that send to each other and reduce the gradients of the same weights are no stages of a pipeline: they
-    hold parts of one sequence, and each layer's keys and values go round (context parallelism)."""
+    hold parts of one sequence, and each layer's keys and values go round (context parallelism). They may do both in one
+    communicator."""
     passing = [group for group, role in roles.items() if role == "pipeline" and group not in named]
     if not passing:
         return
+    both = [group for group in passing if len(groups.get(group, ())) > 1 and _shares_weights(group, exchanges)]
+    roles.update(dict.fromkeys(both, "context"))
     bound = [set(groups[group]) for group in weights_shared(groups, roles, exchanges)]
     for chain in joined(groups[group] for group in passing if groups[group]):
         if len(chain) > 1 and any(ranks.issuperset(chain) for ranks in bound):
             roles.update(dict.fromkeys((g for g in passing if set(groups[g]) <= set(chain)), "context"))
+
+
+def _shares_weights(group: str, exchanges: dict[int, Exchanges]) -> bool:
+    """Whether all ranks of this group whose files name it gather or reduce in it as well, in pieces that are not
+    negligible beside what they send: weights and gradients, no loss or norm over all stages."""
+    told = []
+    for ex in exchanges.values():
+        if group not in ex.groups:
+            continue
+        size = np.where(ex.group == ex.groups.index(group), np.nan_to_num(ex.size_bytes), 0.0)
+        together = np.isin(ex.kinds(), (*REDUCTIONS, "allgather"))
+        shared, sent = (float(size[mine].max(initial=0.0)) for mine in (together, ~together))
+        told.append(shared > 0 and shared >= NEGLIGIBLE * sent)
+    return bool(told) and all(told)
 
 
 def weights_shared(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from advisor.facts.base import FactSet
 from advisor.facts.cluster.accounts import Accounts
 from advisor.facts.cluster.slow_steps import _find, listing, owner_of, pattern_of, split
+from advisor.facts.device.course import Course
 from advisor.model import RUN, Fact, Subject
 from benchmarks.simulator import Fault, Scenario, simulate
 
@@ -210,3 +211,16 @@ def test_a_pause_that_was_measured_is_told_of_few_steps(idle, origin, ranks) -> 
         assert found.cost_us == pytest.approx(whole[0].mean() - whole[0].min())
     computes = Accounts(list(range(len(own))), steps, whole, computing + own, start, 0 * own, exposed, start, True)
     assert _find(computes, {}) is None
+
+
+@pytest.mark.parametrize(("kernels", "told"), [([200, 200, 320, 200, 200], True), ([200, 200, 200, 200, 200], False)])
+def test_a_step_that_runs_more_kernels_is_told_in_a_short_run(kernels: list[int], told: bool) -> None:
+    """An evaluation inside a step is counted, however few steps there are; of kernels that took longer in one of five
+    steps nobody knows whether that is chance."""
+    steps, computing = list(map(str, range(5))), np.tile([45e3, 45e3, 83e3, 45.1e3, 45e3], (2, 1))
+    zeros = np.zeros_like(computing)
+    balance = Accounts([0, 1], steps, computing + 4e3, computing, zeros, zeros, zeros + 4e3, zeros, True)
+    flat = np.zeros(5)
+    course = Course(tuple(steps), computing[0], flat, flat, flat, flat + 4e3, np.array(kernels), {})
+    found = _find(balance, {0: course, 1: course})
+    assert (found is not None and found.names == ("2",) and found.origin == "all") == told

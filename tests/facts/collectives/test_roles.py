@@ -107,6 +107,21 @@ def test_ranks_that_reduce_gradients_together_are_no_stages():
     assert {roles[name] for name in ("01", "12", "23", "30")} == {"context"}
 
 
+@pytest.mark.parametrize(("gathered", "role"), [(1e8, "context"), (64.0, "pipeline"), (0.0, "pipeline")])
+def test_one_communicator_may_pass_keys_on_and_share_weights(gathered: float, role: str) -> None:
+    """FSDP with ring attention does both in the default group. Stages reduce no more than a norm in theirs, and sizes
+    that nobody told show nothing."""
+    names = ("batchsendrecv", "reducescatter")
+    name, numbers, flat = np.array([0] * 6 + [1] * 2), np.arange(8), np.zeros(8)
+    size = np.where(name == 0, 1e7, gathered)
+    one = Exchanges(
+        ("1",), ("g",), names, np.zeros(8, np.int64), np.zeros(8, np.int64), name, names, numbers,
+        (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, size, flat + 80.0, None, 1,
+    )  # fmt: skip
+    groups, found = {"g": (0, 1, 2, 3)}, dict.fromkeys(range(4), one)
+    assert roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {}) == {"g": role}
+
+
 def test_a_norm_over_all_stages_binds_no_weights():
     """Clipping gradients reduces eight bytes over a pipeline; its stages' own gradients are a million times larger."""
     groups, found = ring({"all": 8.0})
