@@ -221,6 +221,9 @@ def test_a_step_that_runs_more_kernels_is_told_in_a_short_run(kernels: list[int]
     zeros = np.zeros_like(computing)
     balance = Accounts([0, 1], steps, computing + 4e3, computing, zeros, zeros, zeros + 4e3, zeros, True)
     flat = np.zeros(5)
-    course = Course(tuple(steps), computing[0], flat, flat, flat, flat + 4e3, np.array(kernels), {})
+    course = Course(
+        tuple(steps), computing[0], flat, flat, flat, flat + 4e3, np.array(kernels), {},
+        expected_us=computing[0], measured_us=computing[0],
+    )  # fmt: skip
     found = _find(balance, {0: course, 1: course})
     assert (found is not None and found.names == ("2",) and found.origin == "all") == told
