@@ -59,10 +59,8 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = on_all({rank: without_warm_up(t, serves=serves) for rank, t in without_ramp(times).items()})
     times = met_again(times)
     times = following_nothing(times)
-    times = {
-        rank: without_drain(one, courses.get(rank), frameworks.get(rank, "unknown")) for rank, one in times.items()
-    }
-    ended = {rank: without_cut_end(t) for rank, t in without_open_end(times).items()}
+    ended = on_all({rank: without_cut_end(t) for rank, t in without_open_end(times).items()})
+    ended = {rank: without_drain(t, courses.get(rank), frameworks.get(rank, "unknown")) for rank, t in ended.items()}
     return dict(sorted(on_all(ended).items()))
 
 
