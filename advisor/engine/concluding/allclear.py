@@ -57,14 +57,17 @@ def losses(facts: FactSet) -> list[Loss]:
     for direction, entry in terms()["lost"].items():
         known = [item for name in entry["facts"] if (item := facts.get(name, RUN)) is not None and not item.doubted]
         shares = [share for item in known if (share := facts.number(item.name, RUN)) is not None]
-        if direction == "communication" and _bubble_is_unknown(facts):
-            continue
+        unknown = direction == "communication" and _bubble_is_unknown(facts)
+        if unknown:
+            exposed = facts.number("step.exposed_communication_share", RUN) or 0.0
+            shares = [beyond] if shares and (beyond := exposed - _largest_bubble(facts)) > 0 else []
         if direction == "scheduling" and _is_handful(facts):
             continue
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
             tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
-            lost = f"{direction}_beyond_bubble" if _is_without_bubble(known[0].name, facts) else direction
+            beyond = unknown or _is_without_bubble(known[0].name, facts)
+            lost = f"{direction}_beyond_bubble" if beyond else direction
             found.append(Loss(direction, shares[0], both(f"lost.{lost}"), entry["verdict"], tells))
     return sorted(found, key=lambda loss: -loss.share)
 
@@ -82,6 +85,12 @@ def _is_without_bubble(name: str, facts: FactSet) -> bool:
 def _bubble_is_unknown(facts: FactSet) -> bool:
     """Whether exposed communication may be a pipeline's unavoidable bubble, of which nothing is told."""
     return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and facts.value("pipeline.bubble_share", RUN) is None
+
+
+def _largest_bubble(facts: FactSet) -> float:
+    """The largest bubble a schedule can make unavoidable, share of the step: (p − 1) ÷ (m + p − 1) with one micro-batch
+    for p stages (diagnosis, pipelines)."""
+    return 1 - 1 / (facts.number("parallelism.pipeline", RUN) or 1)
 
 
 def _is_handful(facts: FactSet) -> bool:

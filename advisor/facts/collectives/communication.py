@@ -17,7 +17,7 @@ import numpy.typing as npt
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
-from advisor.facts.collectives.exposure import exposed_of, exposures, joints, step_names
+from advisor.facts.collectives.exposure import exposed_of, exposures, joints, longest_exposed, step_names
 from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
@@ -61,6 +61,9 @@ KINDS = (
          formula="median over ranks of Σ shortest elapsed ÷ step time", needs=_COLLECTIVE),
     kind("communication.exposed_transfer_us", "us", "run", "transfer that nothing hides, per step",
          formula="median over ranks of Σ min(exposed, shortest elapsed) over collectives", needs=_COLLECTIVE),
+    kind("communication.longest_us", "us", "run", "exposed time of the collective that takes most of it, per step",
+         formula="largest over ranks and collectives", needs="kernels"),
+    kind("communication.longest_name", "text", "run", "that collective", needs="kernels"),
     kind("communication.edge_us", "us", "run", "transfer that no overlap can hide, per step: weights that the first "
          "layer needs, and the gradients that are ready last",
          formula="first AllGather and last gradient collective of a step, of data-parallel groups, the longest",
@@ -168,6 +171,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     together = joints(run)
     sources = together[0].sources if together else ()
     yield from _exposed(run, step)
+    if (longest := longest_exposed(run)) is not None:
+        name, us, rank = longest
+        own = steady(run)[rank].sources if rank in steady(run) else ()
+        yield from fact("communication.longest_us", RUN, us, *own)
+        yield from fact("communication.longest_name", RUN, name, *own)
     if not together:
         return
     sums = _sum(run, together)

@@ -90,6 +90,13 @@ def _label(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+def longest_exposed(run: Run) -> tuple[str, float, int] | None:
+    """(collective, microseconds a step, rank) of the one that is exposed longest; None where no kernels tell."""
+    told = ((us, name, rank) for rank, names in _exposed_by_label(run).items() for name, us in names.items())
+    us, name, rank = max(told, default=(0.0, "", 0))
+    return (name, us, rank) if us > 0 else None
+
+
 @computed
 def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of."""

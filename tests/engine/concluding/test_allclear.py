@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor import advise
-from advisor.engine.concluding.allclear import objection, terms
+from advisor.engine.concluding.allclear import losses, objection, terms
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import Fact, FactSet
 from advisor.model import (
@@ -293,3 +293,13 @@ def test_exposed_transfers_are_cleared_by_links_side_by_side_only(share: float, 
     found = summarise([], [Check("X001", Outcome.PASS)], known)
     assert found.direction == told
     assert (told == "healthy") == ("communication_matrix.json" not in found.headline.en)
+
+
+@given(st.integers(2, 16), st.floats(0.0, 0.99))
+def test_what_no_bubble_can_be_is_lost_communication(stages: int, exposed: float) -> None:
+    """With one micro-batch p stages wait (p - 1)/p of the step; what is exposed beyond that is no bubble, whatever is
+    told of the schedule, and up to that nobody is accused."""
+    measured = facts(parallelism__pipeline=stages, step__exposed_communication_share=exposed, step__idle_share=0.0)
+    told = {loss.direction: loss.share for loss in losses(measured)}
+    beyond = exposed - (1 - 1 / stages)
+    assert told.get("communication", 0.0) == pytest.approx(max(beyond, 0.0))

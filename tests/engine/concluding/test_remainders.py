@@ -69,7 +69,10 @@ def test_what_a_remedy_cannot_repair_is_not_unknown(lost: float, gives: float, l
 @given(st.floats(0.01, 0.9), st.lists(st.floats(0.01, 0.9), min_size=1, max_size=2), st.sampled_from(Severity))
 def test_a_symptom_keeps_what_its_causes_do_not_lose(lost: float, causes: list[float], severity: Severity) -> None:
     """Folded under its causes only if they lose as much; else it stays with the rest, and nothing is counted twice."""
-    done = judged(symptom(lost, severity), *(cause(rule, c) for rule, c in zip(("HOST", "RANK"), causes, strict=False)))
+    done = judged(
+        symptom(lost, severity),
+        *(cause(rule, c, Direction.COMPUTATION) for rule, c in zip(("HOST", "RANK"), causes, strict=False)),
+    )
     found, explained = done["COMM"], sum(causes)
     left = lost - explained
     assume(abs(left - unexplained_part() * lost) > 1e-6 and abs(left - materiality()[Severity.MEDIUM]) > 1e-6)
@@ -142,3 +145,14 @@ def test_the_direction_follows_the_lost_time() -> None:
         for severity in (Severity.LOW, Severity.CRITICAL):
             done = assign_roles([symptom(exposed, severity), cause("HOST", idle)], EXPLAINS, KINDS)
             assert summarise(done, (), facts(exposed, idle)).direction == said
+
+
+@given(st.floats(0.3, 0.6), st.floats(0.05, 0.25))
+def test_idle_time_is_no_part_of_the_communication(exposed: float, idle: float) -> None:
+    """Where hosts leave all devices idle for less than half of what is exposed, the exposed time stands whole by
+    itself: the two add up, and neither is a part of the other."""
+    assume(exposed - idle > idle)
+    found = judged(cause("HOST", idle), symptom(exposed, Severity.HIGH))
+    stake = found["COMM"].at_stake
+    assert found["COMM"].role is not Role.SYMPTOM
+    assert stake is not None and stake.share == pytest.approx(exposed)

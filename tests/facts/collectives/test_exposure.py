@@ -48,3 +48,13 @@ def test_exposed_time_of_the_whole_recording_is_none_of_a_step(tmp_path):
     found = measure([tmp_path], None, Options(jobs=1)).facts
     assert found.number("communication.exposed_wait_share", RUN) == pytest.approx(stepped, rel=0.3)
     assert not found.doubted
+
+
+def test_one_collective_that_takes_most_is_named(tmp_path):
+    """The first thing an engineer sees in such a profile has its name, and is no longer than the rank's whole."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),)), tmp_path)
+    longest, name = facts.number("communication.longest_us", RUN), facts.value("communication.longest_name", RUN)
+    shares = [facts.number("step.exposed_communication_us", subject) for subject in facts.subjects("rank")]
+    assert longest is not None and 0 < longest <= max(share for share in shares if share is not None) * 1.01
+    names = [subject.id for subject in facts.subjects("collective")]
+    assert isinstance(name, str) and any(name.split("__")[0] == other.split("__")[0] for other in names)
