@@ -60,6 +60,8 @@ class Timeline:
     whole: bool = True
     """Whether the rows are all kernels of their time, and their gaps tell of the work. Hand-picked or filtered rows
     have durations and no gaps."""
+    picked: bool = False
+    """Whether rows are missing between these, and no statistic tells of all kernels: nobody knows what they are of all."""
     placed: Placed | None = None
     """How the kernels were told from those that belong to no step; `kernels` holds only those that do."""
 
@@ -82,7 +84,9 @@ def _place(rank: Rank) -> Timeline | None:
         communication = communication | (bare & named[kernels.name])
     counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
     timed = _are_timed(kernels)
-    whole = timed and _is_whole(kernels, communication) and (not communication.all() or _computes_nothing(rank))
+    gapless = _is_whole(kernels, communication)
+    whole = timed and gapless and (not communication.all() or _computes_nothing(rank))
+    picked = timed and not gapless and not rank.has("operator_types")
     alone = rank.tables["kernels"].reader == "kernels.opprof"  # measured by itself: there is no course to miss
     if counted and not whole and not alone:
         file = rank.relative(rank.tables["kernels"].paths[0])
@@ -101,7 +105,7 @@ def _place(rank: Rank) -> Timeline | None:
     if not placed.inside.all():
         kernels, communication = kernels.within(placed.inside), communication[placed.inside]
     kernels = replace(kernels, step=placed.windows.of, steps=list(placed.windows.names))
-    return Timeline(kernels, communication, placed.windows, whole and counted and told, placed)
+    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, placed)
 
 
 MOST_LOST = limit("course", "most_lost")

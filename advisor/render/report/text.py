@@ -226,7 +226,7 @@ def _cause(branch: Branch, lang: str, number: int, everything: bool) -> list[_In
             body += [_line((f"    {row}", "dim")) for row in printable(remedy.snippet, lines=True).splitlines()]
         if check(remedy, lang):
             body.append(_line((f"  {labelled(word(lang, 'report.verify'), check(remedy, lang), lang)}", "dim")))
-    if everything or finding.confidence.rank == 0:
+    if everything or 0 in (finding.confidence.rank, finding.severity.rank):  # why it is a suspicion, or weighs little
         body += [_line((f"? {doubt.get(lang)}", "yellow")) for doubt in finding.doubts]
     below = branch.below()
     if below:

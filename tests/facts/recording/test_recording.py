@@ -270,6 +270,22 @@ def test_start_times_that_a_spreadsheet_rounded_are_told_as_lost(tmp_path, rules
     assert report.profile.recording == "fragment" and "only some" not in report.profile.recording_reason.en
 
 
+def test_what_was_picked_of_the_kernels_is_a_suspicion(tmp_path, rules):
+    """The longest kernels of a recording, their waiting times left as they were: what takes half of these may take
+    little of the whole, and the report says what would tell."""
+    lines = loop(["ForeachAddList", "ForeachMulScalar", "MatMulV2", "Cast"], 20, duration=200.0, step="x")
+    folder = write(tmp_path, lines)
+    assert not facts_of(tmp_path, "recording.is_picked").value("recording.is_picked", RUN)
+    table = folder / "kernel_details.csv"
+    kept = [row for i, row in enumerate(table.read_text(encoding="utf-8").splitlines()) if i == 0 or i % 4 in (1, 2)]
+    table.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    report = advise([folder], rules)
+    assert facts_of(tmp_path, "recording.is_picked").value("recording.is_picked", RUN) is True
+    accused = [finding for finding in report.findings if finding.rule == "COMP071"]
+    assert accused and all(finding.severity.value == "low" for finding in accused)
+    assert "rows are missing" in render(report, "text", "en")
+
+
 def test_where_nothing_was_read_nothing_is_cleared(tmp_path, rules):
     """A table of kernels without a single number: that no bottleneck was found would be a judgement."""
     folder = write(tmp_path, loop(["MatMulV2", "Add", "Mul"], 20))
