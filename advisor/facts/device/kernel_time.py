@@ -61,7 +61,7 @@ class Timeline:
     """Whether the rows are all kernels of their time, and their gaps tell of the work. Hand-picked or filtered rows
     have durations and no gaps."""
     picked: bool = False
-    """Whether rows are missing between these, and no statistic tells of all kernels: nobody knows what they are of all."""
+    """Whether rows are missing between these, and no statistic tells of all: nobody knows what part they are."""
     placed: Placed | None = None
     """How the kernels were told from those that belong to no step; `kernels` holds only those that do."""
 
