@@ -10,7 +10,7 @@ from advisor.facts.base import FactKind, Family
 from advisor.facts.declared import kind_fault
 
 MODULES = (
-    "recording.kind", "recording.coverage", "recording.between", "collection.run", "step.means", "step.growth",
+    "recording.kinds.kind", "recording.coverage", "recording.between", "collection.run", "step.means", "step.growth",
     "collection.profiler",
     "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.pace", "host.timeline",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.collectives.parallelism import partition, world_of
-from advisor.facts.recording.kind import framework_of, recording_of
+from advisor.facts.recording.kinds.kind import framework_of, recording_of
 from advisor.facts.step.steps import excluded_steps, steady
 from advisor.model import RUN, ProfileInfo
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.recording.kind import RECORDING
+from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import COLLECTION, Fact, Source, Subject

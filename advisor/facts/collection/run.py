@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.recording.kind import RECORDING, framework_of
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import framework_of
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact

@@ -20,7 +20,8 @@ from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.collectives.roles import hidden_by_computing, in_forward, roles_of, weights_shared
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import is_expert
-from advisor.facts.recording.kind import RECORDING, recording_of
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.step.steps import steady, stepped_courses
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Parallelism, Subject

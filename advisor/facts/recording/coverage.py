@@ -10,7 +10,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.recording.kind import RECORDING
+from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact

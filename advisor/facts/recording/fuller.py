@@ -50,7 +50,8 @@ def fell_behind(steps: StepTimes, course: Course, framework: str) -> bool:
     """Whether the table's first rows hold less than their steps' kernels, in length and in computation, and the rest
     as much: rows that are windows of a host that ran ahead until the device's queue was full. What the device did
     behind the last window stands in no row. Where the queue holds all steps, all rows are short: believed of MindSpore
-    alone, whose rows are such windows, where kernels tell steps of one length and no other unit is behind it."""
+    alone, whose rows are such windows, where kernels tell steps of one length, or of equally many kernels, and no other
+    unit is behind it."""
     rows, own = same_steps(steps, course)
     computing, limits = steps.phases.get("computing"), section("contradiction")
     if computing is None or not rows or not course.complete or steps.table != "steps":
@@ -61,7 +62,7 @@ def fell_behind(steps: StepTimes, course: Course, framework: str) -> bool:
     as_long = np.abs(length - spans) <= limits["part_share"] * spans
     whole = as_much & as_long
     short = ~as_long & (told < kernels) & (length < spans)
-    even = bool(spans.max() <= limits["one_job_factor"] * spans.min())
+    even = any(each.max() <= limits["one_job_factor"] * each.min() for each in (spans, course.kernels[own]))
     near = all(more.sum() < limits["lost_factor"] * less.sum() for more, less in ((spans, length), (kernels, told)))
     queued = framework == "mindspore" and len(rows) > 1 and even and near
     ordered = short[0] and (short | whole).all() and not (whole[:-1] & short[1:]).any()

@@ -11,7 +11,8 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
-from advisor.facts.recording.kind import RECORDING, recording_of
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.step.alike import alike
 from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.steps import excluded_steps, steady

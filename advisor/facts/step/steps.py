@@ -14,7 +14,8 @@ from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import are_fuller
-from advisor.facts.recording.kind import RECORDING, framework_of, recording_of
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import framework_of, recording_of
 from advisor.facts.step.evaluation import without_evaluation
 from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.odd_ends import (

@@ -43,7 +43,13 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
         "computing": "computing_us", "exposed": "exposed_us", "overlapped": "overlapped_us", "idle": "free_us",
         "preparing": "preparing_us", "stage": "stage_us", "bubble": "bubble_us",
     }  # fmt: skip
+    rows = len(frame)
     frame, time, phases = _rows(frame, columns, np.sum(parts, axis=0))
+    # MindSpore's rows are windows of the host: where it ran far ahead most hold nothing, and the last ones a piece
+    if 0 < 2 * len(time) < rows and rank.framework != "pytorch":
+        text = f"holds no time in {rows - len(time)} of {rows} rows, as of a host far ahead of its device"
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), f"{text}: its rows are no steps")
+        return None
     if not len(time):
         rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,30 @@ def test_kernels_without_steps_contradict_no_table_of_several(folder: Path) -> N
     assert not [problem for problem in _report(folder).problems if "contradicts" in problem.problem]
 
 
+def _windows_far_ahead(rows: list[list[str]]) -> None:
+    """Windows of a host that launched all steps before the device had computed one: the last one sees a piece."""
+    for row in rows[1:]:
+        for name in rows[0][1:]:
+            at = rows[0].index(name)
+            row[at] = str(float(row[at]) / 10) if row is rows[-1] and name in ("Computing", "Free") else "0.000"
+
+
+def test_windows_that_hold_nothing_are_no_steps(tmp_path: Path) -> None:
+    """Where most rows of MindSpore's table hold no time, kernels tell the steps, and nobody is accused of what the last
+    row shows; without kernels no step has a length."""
+    write_profile(simulate(Scenario(framework="mindspore", data=1, steps=5, layers=2)), tmp_path)
+    before = _report(tmp_path)
+    _rewrite(tmp_path, "step_trace_time.csv", _windows_far_ahead)
+    after = _report(tmp_path)
+    for name in ("step.time_us", "step.computing_share", "step.idle_share"):
+        assert _value(after, name) == pytest.approx(_value(before, name), rel=0.05, abs=0.02)
+    assert {finding.rule for finding in after.findings} <= {finding.rule for finding in before.findings}
+    assert sum("its rows are no steps" in problem.problem for problem in after.problems) == 1
+    for path in tmp_path.rglob("kernel_details.csv"):
+        path.unlink()
+    assert _report(tmp_path).summary.step_time_us is None
+
+
 @pytest.mark.parametrize(
     ("computing", "length", "framework", "behind"),
     [
@@ -105,3 +130,13 @@ def test_rows_shorter_until_the_queue_is_full_are_no_damage(computing, length, f
     full, none = np.full(5, 117.0), np.zeros(5)
     course = Course(names, full, none, none, none + 1, full + 3, np.full(5, 9), {})
     assert fell_behind(steps, course, framework) is behind
+
+
+def test_one_slow_step_hides_no_host_that_ran_ahead():
+    """Kernels tell steps of a table that holds less, also where one step takes longer with as many kernels."""
+    names, computing = tuple("12345"), np.array([0.0, 3, 3, 3, 3])
+    steps = StepTimes(names, np.full(5, 3.5), {"computing": computing}, "steps")
+    full, slow = np.full(5, 117.0), np.array([0.0, 0, 200, 0, 0])
+    course = Course(names, full, 0 * full, 0 * full, 0 * full + 1, full + slow, np.full(5, 9), {})
+    assert fell_behind(steps, course, "mindspore")
+    assert not fell_behind(steps, replace(course, kernels=np.array([9, 9, 30, 9, 9])), "mindspore")
