@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from advisor.facts.base import Run, computed
-from advisor.facts.cluster.accounts import accounts
+from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
-from advisor.facts.cluster.replay import has_more_work, what_if_late
+from advisor.facts.cluster.replay import has_more_work, model, what_if_late
 from advisor.facts.cluster.stages import micro_batches
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
@@ -61,7 +61,10 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     """What a step gains where all these ranks do as their peers, on average over steps in which they are late and those
     in which they are not; and how that is known: replay, schedule or comparison."""
     often = float(np.median([entry.recurrence for entry in slow]))
-    gain = what_if_late(run, slow) if replayed else None
+    found, balance = model(run), accounts(run)
+    step = next((chain.step for chain in found.chains.values()), None) if found is not None else None
+    shown = step is None or balance is None or is_late_in(step, balance, slow)
+    gain = what_if_late(run, slow) if replayed and shown else None
     layout, late = partition(run), latenesses(run)
     if gain is not None:
         return min(gain, _waited_for(slow, layout)) * often, "replay"
@@ -78,6 +81,19 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     if scheduled is not None and scheduled < compared:
         return scheduled * often, "schedule"
     return compared * often, "comparison"
+
+
+def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:
+    """Whether one of these ranks is as late in this step as it usually is, by half at least, as for the steadiness: the
+    replay of a step that was spared tells nothing of the others. True where the step or the cause is not told apart."""
+    for entry in slow:
+        if step not in balance.steps or entry.cause not in PARTS or entry.rank not in balance.ranks:
+            return True
+        values, row = balance.part(entry.cause)[:, balance.steps.index(step)], balance.ranks.index(entry.rank)
+        others = np.delete(values, row)
+        if not len(others) or not values[row] - np.nanmedian(others) < entry.parts[entry.cause] / 2:
+            return True
+    return False
 
 
 def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
 from advisor.facts.cluster.accounts import Accounts
+from advisor.facts.cluster.groups import is_late_in
 from advisor.facts.cluster.lateness import Lateness, _among_peers
 from advisor.facts.cluster.ranks import _most_for_data, _owner
 from advisor.model import Fact, Subject
@@ -76,3 +77,13 @@ def test_a_loader_that_delivers_in_bursts_costs_the_mean_of_its_waits() -> None:
     assert bursts.recurrence * bursts.late_us == pytest.approx(np.mean(waits))
     assert late([14e3, 14e3, 14e3, 12e3, 56e3], [0.0] * 5).recurrence == 1
     assert late([0.0] * 5, waits).recurrence == 1
+
+
+def test_a_step_that_was_spared_is_not_replayed() -> None:
+    """A loader that keeps up in every second step: one of these gains nothing, and tells nothing of the rest."""
+    waits = np.array([[0.0] * 4, [0.0] * 4, [40e3, 0.0, 41e3, 100.0]])
+    rest = np.full_like(waits, 10e3)
+    balance = Accounts([0, 1, 2], ["5", "6", "7", "8"], waits + rest, rest, waits, 0 * rest, rest, waits, True)
+    late = Lateness(2, {"data": 20e3, "compute": 0.0}, 20e3, -20e3, 0.5, None)
+    assert [is_late_in(step, balance, [late]) for step in balance.steps] == [True, False, True, False]
+    assert is_late_in("of another table", balance, [late])
