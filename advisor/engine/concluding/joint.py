@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import median
 
 from advisor.basics.errors import UsageError
 from advisor.engine.concluding.gathered import at_once, stages_of
@@ -137,11 +138,16 @@ class Gains:
             hidden = min(spent["transfer"], spent[USEFUL])
             self.pools[Direction.COMMUNICATION.value] = max(known - spent["transfer"] + hidden, 0.0)
         self.lost_us = step_us if spent is None else step_us - spent[USEFUL]
-        """What a step can lose but by computing less."""
+        """What a step can lose but by computing less …"""
+        usual = [us for us in (facts.number("step.computing_us", rank) for rank in facts.subjects("rank")) if us]
+        self.lost_evenly_us = max(self.lost_us, step_us - median(usual)) if usual else self.lost_us
+        """… and where late ranks compute no longer than the others: the mean of all holds what these compute longer."""
 
     def of(self, chosen: Sequence[Finding]) -> float:
         """All of them repaired: what a replay sees jointly, the rest part by part."""
         replayed = [f for f in chosen if f.saving and f.saving.removes]
+        evened = any(f.saving and f.saving.removes not in ("", "links") for f in replayed)
+        lost_us = self.lost_evenly_us if evened else self.lost_us
         gained = max((f.weight_us for f in replayed), default=0.0)
         if len(replayed) > 1 and self.replay is not None:
             cures = [Cure(f.saving.removes, f.subject) for f in replayed if f.saving]
@@ -153,7 +159,7 @@ class Gains:
         waiting = self._added([part for part in parts if part[0] != Direction.COMPUTATION.value])
         # alone, each gives what it promises: some of it may be computing that takes longer than it needs
         alone = max((f.weight_us for f in added if f.direction != Direction.COMPUTATION), default=0.0)
-        return min(min(gained + waiting, max(self.lost_us, gained, alone)) + computing, self.step_us)
+        return min(min(gained + waiting, max(lost_us, gained, alone)) + computing, self.step_us)
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""

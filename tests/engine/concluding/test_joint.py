@@ -128,6 +128,17 @@ def test_idle_time_that_less_computing_takes_along_is_saved_once():
     assert spent is not None and spent.useful_us == pytest.approx(850)
 
 
+def test_what_a_slow_rank_computes_longer_is_not_in_the_way_of_another_remedy():
+    """Of four ranks one computes 240 longer: once it does not, the step can lose all that the others do not compute,
+    not only what lies above the mean of all four."""
+    computed = [
+        Fact("step.computing_us", Subject("rank", str(rank), (rank,)), 940.0 - 240 * (rank < 3)) for rank in range(4)
+    ]
+    told = [finding(1, 230, Direction.COMPUTATION, "compute"), finding(2, 60, Direction.COMMUNICATION)]
+    joint = tell_jointly(told, FactSet([*facts(0.76, 0.24, 0.0), *computed]), None, STEP)
+    assert joint.whatif is not None and joint.whatif.step_time_us["F1,F2"] == pytest.approx(STEP - 290)
+
+
 def test_transfers_hide_behind_no_more_computation_than_there_is():
     """Two remedies that overlap 620 us of transfer with 380 us of computation leave the step its transfer."""
     moving = Fact("communication.exposed_transfer_share", RUN, 0.62)
