@@ -189,6 +189,8 @@ class Saving:
     """What the cause loses of the same step or recording, where its remedy gives back only a part."""
     error_share: float | None = None
     """By what part of it the gain may be more or less, as far as the cause itself leaves it open."""
+    idle_us: float = 0.0
+    """What of it is idle time, where a finding of computation gives some back."""
 
     @property
     def us(self) -> float:

@@ -38,16 +38,20 @@ def match_findings(before: Report, after: Report, comparable: bool = True) -> It
             yield Matched("new", finding.verdict, finding.subject, None, finding, reason)
 
 
-def causes(matched: Sequence[Matched], old: FactTable, new: FactTable, step: Metric) -> Iterator[Cause]:
+def causes(
+    matched: Sequence[Matched], old: FactTable, new: FactTable, step: Metric, against_us: float
+) -> Iterator[Cause]:
     """Who the step's change is attributed to: causes that came, went or grew, each with what it still gives once those
-    above it are repaired, the largest first. What was as large on the other side is not what changed, and together they
-    are no more than the step changed by."""
+    above it are repaired, the largest first. What was as large on the other side is not what changed. Parts of the step
+    that moved `against_us` the other way are told of their own causes: those that moved it as it went account for as
+    much more, and together for no more than that."""
     if step.before is None or step.after is None or not step.moved:
         return
-    sign = 1.0 if step.after > step.before else -1.0
+    change = step.after - step.before
+    sign = 1.0 if change > 0 else -1.0
     told = []
     for match in matched:
-        if match.reason:  # what was not judged on a side may have been there
+        if match.reason or _stayed(match, old, new):  # what was not judged on a side may have been there
             continue
         before, after = (_costs(found) for found in (match.before, match.after))
         if match.before is None and match.after is not None:
@@ -55,14 +59,34 @@ def causes(matched: Sequence[Matched], old: FactTable, new: FactTable, step: Met
         elif match.after is None and match.before is not None:
             before *= 1 - _there(match.before, new)
         finding = match.after if match.after is not None and after >= before else match.before
-        if finding is not None and (after - before) * sign > 0:
+        if finding is not None and after != before:
             told.append(Cause(match.state, finding, after - before))
-    left = abs(step.after - step.before)
-    for cause in sorted(told, key=lambda cause: -cause.finding.weight_us):
+    told.sort(key=lambda cause: -cause.finding.weight_us)
+    least = settings().limits["account_share"] * abs(change)
+    shown = list(_within([c for c in told if c.us * sign > 0], abs(change) + against_us, least))
+    yield from shown
+    if shown:
+        yield from _within([c for c in told if c.us * sign < 0], against_us, least)
+
+
+def _within(told: Sequence[Cause], left: float, least: float) -> Iterator[Cause]:
+    """Causes in this order, with no more together than there is; those of less than the least are not told."""
+    for cause in told:
         part = min(abs(cause.us), left)
         left -= part
-        if part >= settings().limits["account_share"] * abs(step.after - step.before):
-            yield replace(cause, us=sign * part)
+        if part >= least and part:
+            yield replace(cause, us=part if cause.us > 0 else -part)
+
+
+def _stayed(match: Matched, old: FactTable, new: FactTable) -> bool:
+    """Whether a cause is on both sides and what its remedies watch moved nowhere: then it costs more or less because
+    what it is a part of grew or shrank."""
+    if match.before is None or match.after is None:
+        return False
+    watched = {remedy.verify.fact for remedy in match.after.remedies if remedy.verify is not None}
+    pairs = [(old.value(fact, match.after.subject), new.value(fact, match.after.subject)) for fact in watched]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return bool(known) and all(a == b or _alike(a, b) for a, b in known)
 
 
 def _costs(finding: Finding | None) -> float:

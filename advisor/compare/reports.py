@@ -52,8 +52,8 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
     marked = before.profile.has_steps or after.profile.has_steps
-    behind = tuple(causes(matched, old, new, usable)) if usable is not None else ()
     where = tuple(changes(old, new, usable.noise)) if usable is not None else ()
+    behind = tuple(causes(matched, old, new, usable, _against(where))) if usable is not None else ()
     said = _headline(outcome, step, matched, between, behind, where)
     return Comparison(
         before=before.profile,
@@ -69,6 +69,11 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         unattributed_us=_unattributed(usable, behind),
         accounts=where,
     )
+
+
+def _against(where: Sequence[Change]) -> float:
+    """By how much parts of the step moved the other way than the step did, microseconds."""
+    return sum(abs(line.difference) for line in where if line.role is Role.PART and line.share < 0)
 
 
 def _unattributed(step: Metric | None, behind: Sequence[Cause]) -> float | None:

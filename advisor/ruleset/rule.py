@@ -87,6 +87,8 @@ class SavingSpec:
     """What the cause loses, where that is more than its remedy gives back; `us` where absent."""
     error: Expr | None = None
     """By what part of it the gain may be more or less, where the cause itself leaves that open."""
+    idle: Expr | None = None
+    """What of it is idle time, where a finding of computation gives some back."""
 
 
 REMOVES = ("compute", "host", "data", "late", "links", "stages", "segments")
@@ -168,9 +170,8 @@ class Rule:
         yield from self.let.values()
         yield from (ref for alternatives in self.required for ref in alternatives)
         yield from (step for _, step in self.severity.steps)
-        saving = (
-            (self.saving.us, self.saving.step, self.saving.lost, self.saving.error) if self.saving is not None else ()
-        )
+        asked = self.saving
+        saving = (asked.us, asked.step, asked.lost, asked.error, asked.idle) if asked is not None else ()
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()

@@ -349,6 +349,27 @@ def test_what_was_there_before_is_not_what_changed(there, costs):
         assert attributed == pytest.approx(min((1 - there) * costs, 200.0))
 
 
+@pytest.mark.parametrize(("watched", "told"), [(0.2, []), (0.6, [200.0])])
+def test_a_cause_that_stayed_as_it_was_moved_nothing(watched, told):
+    """What is half of a longer time costs more without having changed: a cause counts by what its remedy watches."""
+    fact = "allreduce.exposed_share"
+    sides = [
+        report({"step.time_us": step, fact: share}, (finding("v", saving=us, verify=Verify(fact, "falls")),))
+        for step, us, share in ((1000.0, 200.0, 0.2), (1400.0, 400.0, watched))
+    ]
+    assert [cause.us for cause in compare(*sides).causes] == told
+
+
+def test_what_moved_the_other_way_is_told_of_its_own_cause():
+    """A step that lost 300 to one cause and won 200 by another became longer by 100: both are told, and they add up."""
+    parts = ("step.time_us", "step.computing_us", "step.exposed_communication_us", "step.idle_us")
+    before = report(dict(zip(parts, (1000.0, 600.0, 100.0, 300.0), strict=True)), (finding("waits", saving=200.0),))
+    after = report(dict(zip(parts, (1100.0, 600.0, 400.0, 100.0), strict=True)), (finding("talks", saving=300.0),))
+    comparison = compare(before, after)
+    assert [(c.finding.verdict, c.us) for c in comparison.causes] == [("talks", 300.0), ("waits", -200.0)]
+    assert comparison.unattributed_us == 0.0
+
+
 @given(*[st.floats(100.0, 30000.0)] * 4)
 def test_the_wait_for_data_and_the_own_work_are_the_change(wait, own, wait_after, own_after):
     """Where the device was not recorded a shorter wait may hide behind longer work: both are said, and they sum."""

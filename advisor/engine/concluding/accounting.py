@@ -38,7 +38,9 @@ def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) 
         if is_promise(finding) and finding.saving is not None and finding.saving.after_others_us:
             late = finding.saving.removes not in ("", "links") or _keeps_waiting(finding, findings)
             ways = _TAKEN_FROM.get("waiting" if late else finding.direction.value, ())
-            avoidable[finding.id] = _take(left, ways, finding.saving.after_others_us)
+            given = finding.saving.after_others_us
+            idle = _take(left, ("idle",), min(finding.saving.idle_us, given))
+            avoidable[finding.id] = idle + _take(left, ways, given - idle)
     open_us = {name: left[name] for name in LOST if left[name] > 0}
     return Accounting(
         step_us, left[USEFUL], avoidable, {name: left[name] for name in UNAVOIDABLE if left[name] > 0},

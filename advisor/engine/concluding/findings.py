@@ -138,8 +138,11 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     basis = _text(rule.saving.basis, Variables(scope))
     lost = _number(scope.value(rule.saving.lost)) if rule.saving.lost is not None else None
     error = _number(scope.value(rule.saving.error)) if rule.saving.error is not None else None
-    share = amount / step if step else None
-    return Saving(amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error)
+    idle = _number(scope.value(rule.saving.idle)) if rule.saving.idle is not None else None
+    share, within = amount / step if step else None, min(idle or 0.0, amount)
+    return Saving(
+        amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within
+    )
 
 
 def _is_open(saving: SavingSpec) -> bool:

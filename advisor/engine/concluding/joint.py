@@ -25,6 +25,8 @@ _MEDIAN, _P95 = 1.2533, 1.645
 """Standard error of a median ÷ that of a mean; standard deviations to the 95th percentile."""
 
 Replay = Callable[[Sequence[Cure]], float | None]
+Part = tuple[str, Subject, float]
+"""(pool of time, whose, microseconds) that a finding gives back."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +148,9 @@ class Gains:
             together = self.replay(cures)
             gained = gained if together is None else together
         added = [f for f in chosen if f not in replayed]
-        computing = self._added([f for f in added if f.direction == Direction.COMPUTATION])
-        waiting = self._added([f for f in added if f.direction != Direction.COMPUTATION])
+        parts = _parts(added)
+        computing = self._added([part for part in parts if part[0] == Direction.COMPUTATION.value])
+        waiting = self._added([part for part in parts if part[0] != Direction.COMPUTATION.value])
         # alone, each gives what it promises: some of it may be computing that takes longer than it needs
         alone = max((f.weight_us for f in added if f.direction != Direction.COMPUTATION), default=0.0)
         return min(min(gained + waiting, max(self.lost_us, gained, alone)) + computing, self.step_us)
@@ -155,18 +158,30 @@ class Gains:
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""
         mine = [f for f in above if f.direction == finding.direction and not (f.saving and f.saving.removes)]
-        part = self.pools.get(finding.direction.value, self.step_us) - self._added(mine)
+        part = self.pools.get(finding.direction.value, self.step_us) - self._added(_parts(mine))
         whole = self.step_us if finding.direction == Direction.COMPUTATION else self.lost_us
         return max(min(part, whole - taken_us), 0.0)
 
-    def _added(self, findings: Sequence[Finding]) -> float:
+    def _added(self, parts: Sequence[Part]) -> float:
         weighed: dict[str, list[tuple[Subject, float]]] = {}
-        for finding in findings:
-            weighed.setdefault(finding.direction.value, []).append((finding.subject, finding.weight_us))
+        for pool, subject, us in parts:
+            weighed.setdefault(pool, []).append((subject, us))
         sums = {pool: at_once(each, self.stages) for pool, each in weighed.items()}
         # one finding alone may know of more than its part of the median rank's step shows
-        alone = {name: max((f.weight_us for f in findings if f.direction.value == name), default=0.0) for name in sums}
+        alone = {pool: max(us for _, us in each) for pool, each in weighed.items()}
         return sum(min(us, max(self.pools.get(name, self.step_us), alone[name])) for name, us in sums.items())
+
+
+def _parts(findings: Sequence[Finding]) -> list[Part]:
+    """What each finding gives, by where the time stands: idle time that less computing takes with it is one pool with
+    what findings of scheduling give."""
+    found: list[Part] = []
+    for finding in findings:
+        idle = finding.saving.idle_us if finding.saving else 0.0
+        found.append((finding.direction.value, finding.subject, finding.weight_us - idle))
+        if idle:
+            found.append((Direction.SCHEDULING.value, finding.subject, idle))
+    return found
 
 
 def _size(facts: FactSet, lists: Sequence[Sequence[str]], step_us: float) -> float:

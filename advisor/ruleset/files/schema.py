@@ -153,6 +153,11 @@ class SavingModel(Model):
         description="by what part of it the gain may be more or less, where what was recorded leaves that open: the "
         "range is as wide, though never narrower than such estimates usually are",
     )
+    idle: Expression | None = Field(
+        None,
+        description="microseconds of it that are idle time, where a finding of computation gives some back: findings "
+        "of scheduling give the same time back only once",
+    )
     basis: TextModel
 
 

@@ -117,6 +117,17 @@ def test_remedies_of_one_wait_are_saved_once():
     assert joint.whatif is not None and joint.whatif.step_time_us["F1,F2"] == 800.0
 
 
+def test_idle_time_that_less_computing_takes_along_is_saved_once():
+    """A fused update has no pauses between its kernels: a faster host ends the same pauses, and no computing."""
+    fused = replace(finding(1, 130, Direction.COMPUTATION), saving=Saving(130, 0.13, SAME, idle_us=110))
+    told = [fused, finding(2, 120, Direction.SCHEDULING)]
+    split = facts(0.87, 0.0, 0.13)
+    joint = tell_jointly(told, split, None, STEP)
+    assert joint.whatif is not None and joint.whatif.step_time_us["F1,F2"] == pytest.approx(STEP - 150)
+    spent = account(joint.findings, split, STEP)
+    assert spent is not None and spent.useful_us == pytest.approx(850)
+
+
 def test_transfers_hide_behind_no_more_computation_than_there_is():
     """Two remedies that overlap 620 us of transfer with 380 us of computation leave the step its transfer."""
     moving = Fact("communication.exposed_transfer_share", RUN, 0.62)
