@@ -158,14 +158,3 @@ def test_the_direction_follows_the_lost_time() -> None:
         for severity in (Severity.LOW, Severity.CRITICAL):
             done = assign_roles([symptom(exposed, severity), cause("HOST", idle)], EXPLAINS, KINDS)
             assert summarise(done, (), facts(exposed, idle)).direction == said
-
-
-@given(st.floats(0.3, 0.6), st.floats(0.05, 0.25))
-def test_idle_time_is_no_part_of_the_communication(exposed: float, idle: float) -> None:
-    """Where hosts leave all devices idle for less than half of what is exposed, the exposed time stands whole by
-    itself: the two add up, and neither is a part of the other."""
-    assume(exposed - idle > idle)
-    found = judged(cause("HOST", idle), symptom(exposed, Severity.HIGH))
-    stake = found["COMM"].at_stake
-    assert found["COMM"].role is not Role.SYMPTOM
-    assert stake is not None and stake.share == pytest.approx(exposed)
