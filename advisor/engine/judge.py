@@ -118,6 +118,7 @@ def decide(
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},
         {rule.id for rule in rules.rules if rule.kind == "cause" and rule.saving is None},
         members_of(done.findings, together),
+        {(r.id, e.verdict) for r in rules.rules for e in r.explains if e.apart},
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

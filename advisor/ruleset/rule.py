@@ -71,6 +71,8 @@ class Explains(NamedTuple):
 
     verdict: str
     on: str = "any"
+    apart: bool = False
+    """The two lose different parts of the same step: no microsecond of the symptom is the cause's."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from advisor.knowledge.savings import materiality, unexplained_part
 from advisor.knowledge.words import both
-from advisor.model import Direction, Finding, Saving, Severity
+from advisor.model import Finding, Saving, Severity
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,7 @@ def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
         part = 1.0 - sum(saving.us for saving in told) / lost.us
     if part <= unexplained_part() or (whole is not None and part * whole < materiality()[Severity.MEDIUM]):
         return None
-    mostly = part > 1.0 - part
-    if mostly and all(_is_apart(symptom, cause) for cause in causes):
-        return Remainder(lost, mostly)
-    return Remainder(replace(_part_of(lost, part), basis=both("remainder.basis")), mostly)
-
-
-def _is_apart(symptom: Finding, cause: Finding) -> bool:
-    """Whether the cause loses other time than the symptom: what all ranks idle is no time in their collectives, though
-    late hosts make those longer."""
-    idles = cause.subject.kind == "run" and cause.direction is Direction.SCHEDULING
-    return idles and symptom.direction is Direction.COMMUNICATION
+    return Remainder(replace(_part_of(lost, part), basis=both("remainder.basis")), part > 1.0 - part)
 
 
 def _lost(cause: Finding) -> Saving | None:

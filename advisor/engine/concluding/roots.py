@@ -178,13 +178,15 @@ def assign_roles(
     types: Mapping[str, str] | None = None,
     heirs: Collection[str] = (),
     members: Members | None = None,
+    apart: Collection[tuple[str, str]] = (),
 ) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
     `kinds` is each rule's own kind: cause, symptom or contributing. Two causes that would explain each other: the
     one with the larger saving explains. `types` is each operator's type: what is wrong with a type accounts for the
     same symptom of an operator that is of it. `heirs` are the rules that state no saving. Of a finding
-    that is told of several subjects together, `members` has all of them: it accounts for the symptoms of each.
+    that is told of several subjects together, `members` has all of them: it accounts for the symptoms of each. `apart`
+    has rules and the verdicts that they explain without losing any of the same time.
     """
     ordered = sorted(
         findings, key=lambda f: (kinds.get(f.rule) != "cause", -f.weight_us, -f.severity.rank, f.rule, f.subject)
@@ -205,7 +207,7 @@ def assign_roles(
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None
                     effects[i].append(j)
-    partly = _keep_remainders(ordered, causes, effects, kinds)
+    partly = _keep_remainders(ordered, causes, effects, kinds, apart)
     for j, under in suspects.items():
         if not causes[j]:
             ordered[j] = suspected(ordered[j], [ordered[i] for i in under])
@@ -219,7 +221,11 @@ def assign_roles(
 
 
 def _keep_remainders(
-    findings: list[Finding], causes: Sequence[dict[int, None]], effects: Sequence[list[int]], kinds: Mapping[str, str]
+    findings: list[Finding],
+    causes: Sequence[dict[int, None]],
+    effects: Sequence[list[int]],
+    kinds: Mapping[str, str],
+    apart: Collection[tuple[str, str]],
 ) -> set[int]:
     """Leaves symptoms what their causes do not account for. Returns the places of those that are explained in part;
     what is explained by less than half is not explained."""
@@ -228,7 +234,9 @@ def _keep_remainders(
         first = [findings[c] for c in causes[i] if not causes[i].keys() & causes[c].keys()]
         if kinds.get(finding.rule) != "symptom" or (left := remainder(finding, first)) is None:
             continue
-        findings[i] = replace(finding, at_stake=left.lost)
+        within = [cause for cause in first if (cause.rule, finding.verdict) not in apart]
+        if within and (rest := remainder(finding, within)) is not None:
+            findings[i] = replace(finding, at_stake=rest.lost)
         if not left.mostly:
             partly.add(i)
             continue

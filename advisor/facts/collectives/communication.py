@@ -43,8 +43,11 @@ class _Sum:
     latency: float = 0.0
     size: float = 0.0
     ranks: set[int] = field(default_factory=set)
-    members: set[int] = field(default_factory=set)
-    groups: int = 0
+    named: set[int] = field(default_factory=set)
+    """Ranks at hand that take part in the one that gives the name."""
+    members: list[int] = field(default_factory=list)
+    """Of each group."""
+    sized: int = 0
     complete: bool = True
 
 
@@ -206,7 +209,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("communication.sharding_startup_share", RUN, _starting(run, sums, step), *sources, samples=n)
     for (role, kind_), total in sorted(sums.items()):
         yield from _facts_of_collective(run, role, kind_, total, step, n)
-        yield from _facts_of_small(run, role, kind_, total.name, step, n)
+        yield from _facts_of_small(run, role, kind_, _subject(total), step, n)
     for rank, wait in sorted(waits.items()):
         subject = Subject("rank", str(rank), (rank,))
         yield from fact("rank.wait_us", subject, wait, *sources, samples=n)
@@ -318,7 +321,7 @@ def _starting(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -
 
 
 def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
-    """Per role and kind, the mean over groups of their sums a step."""
+    """Per role and kind, the mean over ranks of what each spends in all its groups, a step."""
     layout = partition(run)
     sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
     for joint in together:
@@ -327,9 +330,9 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
         pure = joint.pure_us
         with np.errstate(invalid="ignore"):
             transit = np.nanmax(np.where(np.isfinite(joint.transit_us), joint.transit_us, -1.0), axis=1)
-        known = transit >= 0
+        known = transit > 0 if not joint.complete else transit >= 0  # without a time of its own nothing tells a wait
         missing = np.where(known, np.maximum(pure - transit, 0.0), 0.0)
-        total.groups += 1
+        part *= len(joint.ranks)
         total.count += len(joint.names) * part
         total.wait += float(np.median(joint.wait_us.sum(axis=0))) * part
         if joint.complete:
@@ -340,16 +343,20 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
             total.absent += float(missing.sum()) * part
             total.complete = False
         sizes = joint.size_bytes[np.isfinite(joint.size_bytes)]
-        total.size += float(sizes.mean()) if sizes.size else 0.0
+        if sizes.size:
+            total.size, total.sized = total.size + float(sizes.mean()), total.sized + 1
         total.ranks |= set(joint.ranks)
-        total.members |= set(joint.members)
+        total.members.append(len(joint.members))
         worst = (joint.elapsed_us.max(axis=1)).argmax()
         longest = float(joint.elapsed_us.max(axis=1)[worst])
         if longest > total.worst:
             total.worst, total.name = longest, joint.names[worst]
-    for total in sums.values():
-        for name in ("count", "pure", "wait", "absent", "latency", "size"):
-            setattr(total, name, getattr(total, name) / total.groups)
+    for (role, kind_), total in sums.items():
+        for name in ("count", "pure", "wait", "absent", "latency"):
+            setattr(total, name, getattr(total, name) / len(total.ranks))
+        total.size /= max(total.sized, 1)
+        mine = [j for j in together if j.kind == kind_ and layout.role_of(j.group) == role and total.name in j.names]
+        total.named = {rank for joint in mine for rank in joint.ranks}
     return dict(sums)
 
 
@@ -382,15 +389,19 @@ def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float]
     return waits, caused, totals, pure
 
 
+def _subject(total: _Sum) -> Subject:
+    return Subject("collective", total.name, tuple(sorted(total.named)))
+
+
 def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: float | None, n: int) -> Iterator[Fact]:
-    subject = Subject("collective", total.name, tuple(sorted(total.ranks)))
+    subject = _subject(total)
     sources = joints(run)[0].sources
     yield from fact("collective.kind", subject, kind_, *sources)
     yield from fact("collective.role", subject, role, *sources)
     yield from fact("collective.count", subject, total.count, *sources, samples=n)
     yield from fact("collective.transfer_us", subject, total.pure, *sources, samples=n)
     yield from fact("collective.wait_us", subject, total.wait, *sources, samples=n)
-    yield from fact("collective.member_count", subject, len(total.members) // max(total.groups, 1), *sources)
+    yield from fact("collective.member_count", subject, int(np.median(total.members)), *sources)
     if total.size > 0:
         yield from fact("collective.size_bytes", subject, total.size, *sources, samples=n)
         if total.complete:
@@ -418,10 +429,10 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
         yield from fact("collective.reduce_share", subject, float(np.median(parts)), *sources, samples=n)
 
 
-def _facts_of_small(run: Run, role: str, kind_: str, whole: str, step: float | None, n: int) -> Iterator[Fact]:
+def _facts_of_small(run: Run, role: str, kind_: str, whole: Subject, step: float | None, n: int) -> Iterator[Fact]:
     """The small ones, where most collectives of one role and kind are many times smaller than the others."""
     small = small_beside_larger(run, role, kind_)
-    if small is None or small.name == whole:
+    if small is None or small.name == whole.id:
         return
     subject = Subject("collective", small.name, small.ranks)
     sources = joints(run)[0].sources
@@ -441,9 +452,7 @@ def _facts_of_small(run: Run, role: str, kind_: str, whole: str, step: float | N
         values["collective.exposed_share"] = None if small.exposed_us is None else small.exposed_us / step
     for name, value in values.items():
         yield from fact(name, subject, value, *sources, samples=n)
-    yield from fact(
-        "collective.small_count", Subject("collective", whole, small.ranks), small.count, *sources, samples=n
-    )
+    yield from fact("collective.small_count", whole, small.count, *sources, samples=n)
 
 
 def _rates(run: Run, subject: Subject, role: str, kind_: str, n: int) -> Iterator[Fact]:

@@ -54,10 +54,10 @@ def small_beside_larger(run: Run, role: str, kind: str) -> Small | None:
     known = np.isfinite(transit[small])
     missing = np.maximum(lasts[small] - transit[small], 0.0)
     at = int(np.flatnonzero(small)[lasts[small].argmax()])
+    name = [name for joint in mine for name in joint.names][at]
     exposed = exposed_of(run, role, kind, rows=lambda joint: _sizes(joint) <= largest_small)
     return Small(
-        [name for joint in mine for name in joint.names][at],
-        tuple(sorted({rank for joint in mine for rank in joint.ranks})),
+        name, tuple(sorted({rank for joint in mine if name in joint.names for rank in joint.ranks})),
         float(part[small].sum()), float(every[small].mean()), float(np.median(every[~small])),
         float((lasts * part)[small].sum()),
         float((missing * part[small]).sum()) if known.all() else None, exposed,

@@ -131,6 +131,11 @@ class DoubtModel(Model):
 class ExplainsModel(Model):
     verdict: Word
     on: On = "any"
+    apart: bool = Field(
+        False,
+        description="the two lose different parts of the step (idle time, and communication that nothing hides): what "
+        "the cause gives back is not taken from what the symptom loses",
+    )
 
 
 class SavingModel(Model):

@@ -57,6 +57,37 @@ def test_what_an_absent_rank_costs_is_no_less_than_the_step_would_gain(tmp_path,
     assert sum(f.value for f in facts.of("collective.absent_wait_us").values()) >= 0.98 * gain > 0
 
 
+def test_what_a_rank_waits_in_one_group_is_not_thinned_by_its_other_groups(tmp_path):
+    """Each rank waits 90 ms in a group whose other members are absent, and hardly in the group that both share: a rank
+    waits 90 ms, whoever counts groups, and the collective named is told of the rank that takes part in it. An
+    operation without a transfer time of its own tells no wait."""
+    for rank, own in ((0, "459"), (1, "303")):
+        output = tmp_path / f"rank_{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        operations = {f"hcom_allReduce__{own}_0@9{own}": _waiting(1e9, 95.0, 5.0)}
+        operations |= {f"hcom_allReduce__483_{i}@9483": _waiting(2e9 + i * 2e5, 1.0, 0.9) for i in range(2)}
+        operations |= {f"hcom_allGather__{own}_7@9{own}": _waiting(3e9, 30.0, 0.0)}
+        (output / "communication.json").write_text(json.dumps({"step1": {"p2p": {}, "collective": operations}}))
+        info = {"rank_id": rank, "config": {"common_config": {}}}
+        (tmp_path / f"rank_{rank}_ascend_pt" / f"profiler_info_{rank}.json").write_text(json.dumps(info))
+    facts = measure([tmp_path], None).facts
+    waits = {subject: fact.value for subject, fact in facts.of("collective.absent_wait_us").items()}
+    waited = {subject.id.rpartition("_")[0]: (us, subject.ranks) for subject, us in waits.items() if us > 0}
+    assert len(waited) == 1
+    ((name, (us, ranks)),) = waited.items()
+    assert us == pytest.approx(90_000.0) and ranks == ((0,) if "459" in name else (1,))
+
+
+def _waiting(start_us, elapsed_ms, transit_ms):
+    times = {"Elapse": elapsed_ms, "Transit": transit_ms, "Wait": elapsed_ms - transit_ms, "Synchronization": 0.0}
+    return {
+        "Communication Time Info": {
+            "Start Timestamp(us)": start_us, "Idle Time(ms)": 0.0, **{f"{n} Time(ms)": ms for n, ms in times.items()},
+        },
+        "Communication Bandwidth Info": {},
+    }  # fmt: skip
+
+
 def test_ranks_whose_collectives_are_lost_are_counted(tmp_path):
     """What a rank without communication.json waits in collectives nobody knows."""
     facts, _ = facts_of(SMALL, tmp_path)
