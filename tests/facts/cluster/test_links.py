@@ -241,3 +241,15 @@ def test_links_of_one_card_move_their_data_at_once():
     told = {fact.name: fact.value for fact in _main_transport(links)}
     assert told["communication.main_transport"] == "RDMA"
     assert told["communication.main_transport_share"] == pytest.approx(15 / 18)
+
+
+@pytest.mark.parametrize(("pair", "cables"), [((0, 1), False), ((3, 4), True)])
+def test_only_links_between_hosts_have_cables(tmp_path, pair, cables):
+    """Whoever looks for an optical module inside a host looks in vain: its links are on the board."""
+    wide = replace(TRAFFIC, data=8, ranks_per_host=4, faults=(Fault("slow_link", pair, 4.0),))
+    write_profile(simulate(wide), tmp_path)
+    (slow,) = [found for found in advise([tmp_path], load_rules()).findings if found.rule == "COMM040"]
+    assert set(slow.subject.ranks) == set(pair)
+    assert [("optical" in remedy.action.en and "without" not in remedy.action.en) for remedy in slow.remedies] == [
+        cables
+    ]
