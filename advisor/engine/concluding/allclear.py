@@ -111,6 +111,8 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if files := facts.doubted:
         shown = some(files)
         return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
+    if (share := facts.number("step.unplaced_share", RUN) or 0.0) >= terms()["doubted"]["value"]:
+        return Doubt(both("all_clear.unplaced", share=show(share, "ratio")), both("all_clear.unplaced_tells"))
     if facts.value("recording.is_set_up", RUN) is True:
         return Doubt(both("all_clear.set_up"), both("all_clear.set_up_tells"))
     told = [(f, (f.saving or f.at_stake)) for f in findings]

@@ -45,6 +45,8 @@ KINDS = (
             ("computing", "time in which a compute kernel ran", "Computing"),
             ("exposed_communication", "time in which only communication ran (S20)", "Communication(Not Overlapped)"),
             ("overlapped", "communication hidden behind computation", "Overlapped"),
+            ("unplaced", "communication of which nothing tells whether computation hides it",
+             "collectives and handovers before backward ends in the older step trace"),
             ("idle", "time in which neither computation nor communication ran", "Free, and the start gap"),
             ("start_gap", "idle time before the step's first kernel: data, or the host between two steps (S01, S02)",
              "idle from the step before to the first kernel, or Preparing where the host does not run ahead"),
@@ -74,8 +76,9 @@ KINDS = (
 )  # fmt: skip
 
 _PHASE_OF = {
-    "computing": "computing", "exposed_communication": "exposed", "overlapped": "overlapped", "idle": "idle",
-    "start_gap": "start_gap", "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp", "tail": "tail",
+    "computing": "computing", "exposed_communication": "exposed", "overlapped": "overlapped", "unplaced": "unplaced",
+    "idle": "idle", "start_gap": "start_gap", "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp",
+    "tail": "tail",
 }  # fmt: skip
 
 

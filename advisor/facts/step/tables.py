@@ -16,7 +16,7 @@ from advisor.facts.recording.sums import tell_phases, tell_sums
 from advisor.facts.recording.windows import follows, meeting_steps
 from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.start_gap import own_waits
-from advisor.facts.step.tail_collectives import exposed_in_tail
+from advisor.facts.step.tail_collectives import collectives_in_steps
 from advisor.facts.step.times import StepTimes
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
@@ -75,8 +75,9 @@ def _from_phases(rank: Rank) -> StepTimes | None:
     source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
     if "bp_end_us" in frame and "end_us" in frame:
         points = (frame[name].to_numpy(float, na_value=np.nan) for name in ("bp_end_us", "end_us"))
-        if (exposed := exposed_in_tail(rank, names, *points)) is not None:
-            phases["exposed"] = exposed
+        if (talks := collectives_in_steps(rank, names, *points)) is not None:
+            told = (("exposed", talks.exposed), ("unplaced", talks.unplaced))
+            phases |= {name: us for name, us in told if np.isfinite(us).any()}
     times = StepTimes(names, time, phases, "step_phases", (source,))
     if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
         times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
@@ -114,8 +115,9 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
         for phase, values in phases.items()
     }
     joined = {phase: values for phase, values in joined.items() if np.isfinite(values).any()}
+    own = {phase: values for phase, values in times.phases.items() if phase != "unplaced" or "exposed" not in joined}
     return replace(
-        times, phases={**times.phases, **joined}, sources=(*times.sources, source), added=frozenset(joined),
+        times, phases={**own, **joined}, sources=(*times.sources, source), added=frozenset(joined),
         computing_has_idle=bool(joined),
     )  # fmt: skip
 

@@ -1,8 +1,10 @@
-"""Communication after backward, as the older step trace tells it: every column `stream_*` is a collective."""
+"""Communication as the older step trace tells it: every column `stream_*` is a collective, and what computes is told by
+the end of backward alone."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,20 +16,33 @@ _BETWEEN_STAGES = re.compile(r"(?i)^(?:receive|send)")
 """They hand activations on and wait for other stages, which is a pipeline's bubble rather than exposed exchange."""
 
 
-def exposed_in_tail(rank: Rank, steps: tuple[str, ...], backward_end_us: Floats, end_us: Floats) -> Floats | None:
-    """Per step, microseconds of the tail in which a collective ran: backward, which could hide it, is over by then.
-    None where the trace holds no collectives."""
+@dataclass(frozen=True)
+class Collectives:
+    """Communication of each step, microseconds; NaN where a step does not tell."""
+
+    exposed: Floats
+    """Collectives in the tail: backward, which could hide them, is over by then."""
+    unplaced: Floats
+    """Communication before: nothing tells whether computation hides it."""
+
+
+def collectives_in_steps(
+    rank: Rank, steps: tuple[str, ...], backward_end_us: Floats, end_us: Floats
+) -> Collectives | None:
+    """None where the trace holds no collectives."""
     frame = rank.read("step_collectives") if rank.has("step_collectives") else None
     if frame is None or frame.empty:
         return None
-    chosen = frame[~frame["name"].astype(str).str.contains(_BETWEEN_STAGES)]
-    by_step = dict(iter(chosen.groupby("step")))
-    found = np.full(len(steps), np.nan)
+    by_step = dict(iter(frame.groupby("step")))
+    exposed, unplaced = np.full(len(steps), np.nan), np.full(len(steps), np.nan)
     for i, step in enumerate(steps):
         rows = by_step.get(step)
         if rows is None or not np.isfinite(backward_end_us[i]) or not np.isfinite(end_us[i]):
             continue
         start, end = (np.rint(rows[name].to_numpy(float) * 1000).astype(np.int64) for name in ("start_us", "end_us"))
-        ran = clip(union(start, end), int(backward_end_us[i] * 1000), int(end_us[i] * 1000))
-        found[i] = measure(ran) / 1000
-    return found if np.isfinite(found).any() else None
+        bounds = int(backward_end_us[i] * 1000), int(end_us[i] * 1000)
+        unplaced[i] = measure(clip(union(start, end), int(start.min(initial=0)), bounds[0])) / 1000
+        within = ~rows["name"].astype(str).str.contains(_BETWEEN_STAGES).to_numpy(bool)
+        if within.any():
+            exposed[i] = measure(clip(union(start[within], end[within]), *bounds)) / 1000
+    return Collectives(exposed, unplaced) if np.isfinite(unplaced).any() else None

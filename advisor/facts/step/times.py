@@ -19,7 +19,8 @@ class StepTimes:
 
     `computing + exposed + idle = time` where all three are known; `start_gap` is the part of `idle` before the first
     kernel (see start_gap.py), `preparing` what the files say of it. `interval + fp_bp + tail = time` in the older step
-    trace. `computing` of the older cluster trace includes idle time (`computing_has_idle`).
+    trace, whose communication before backward's end may be hidden or not: it is `unplaced`. `computing` of the older
+    cluster trace includes idle time (`computing_has_idle`).
     """
 
     steps: tuple[str, ...]
