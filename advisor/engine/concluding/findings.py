@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.basics.errors import RuleError
-from advisor.basics.units import NBSP
+from advisor.basics.units import NANOSECONDS, NBSP
 from advisor.engine.concluding.allclear import some
 from advisor.engine.concluding.doubted import doubted_files
 from advisor.engine.concluding.partial import is_partial, reservations
@@ -38,9 +38,6 @@ from advisor.ruleset.truth.board import Reached
 from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.templates import CODE, Variables, render
 from advisor.ruleset.truth.trace import evidence
-
-_NANOSECONDS = 3
-"""Digits of a microsecond that profilers tell; what is left of a difference beyond is no time."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
-    amount = None if amount is None else round(amount, _NANOSECONDS)
+    amount = None if amount is None else round(amount, NANOSECONDS)
     if amount is None or amount < 0 or (amount == 0 and not (rule.saving.removes or rule.saving.lost)):
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
