@@ -91,6 +91,8 @@ class SavingSpec:
     """By what part of it the gain may be more or less, where the cause itself leaves that open."""
     idle: Expr | None = None
     """What of it is idle time, where a finding of computation gives some back."""
+    everyone: bool = False
+    """Whole steps are compared: all ranks gain it, whichever is late."""
 
 
 REMOVES = ("compute", "host", "data", "late", "links", "stages", "segments")

@@ -63,6 +63,9 @@ def build(
     owned = rule.saving is not None and _is_open(rule.saving) and confidence is not Confidence.LOW
     looks_further = bool(remedies) and remedies[0].brings_evidence and not owned
     open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
+    if stake is not None and not open_ended and _hangs_on_absent(rule.saving, facts):
+        behind = facts.number("communication.behind_absent_us", RUN) or 0.0
+        stake = replace(stake, kind="upper_bound", without_absent_us=min(behind, stake.us))
     return Finding(
         id="",
         rule=rule.id,
@@ -140,6 +143,13 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     return Saving(
         amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within
     )
+
+
+def _hangs_on_absent(saving: SavingSpec | None, facts: FactSet) -> bool:
+    """Whether the step waits so long for ranks without a profile that what those at hand lose is certain to give back
+    nothing: unless these have the same cause, it only makes the others wait longer. A replay knows of that wait."""
+    told = facts.has("communication.behind_absent_us")
+    return told and saving is not None and not saving.everyone and not saving.removes
 
 
 def _is_open(saving: SavingSpec) -> bool:

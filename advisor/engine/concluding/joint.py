@@ -138,6 +138,8 @@ class Gains:
             self.pools[Direction.COMMUNICATION.value] = max(known - spent["transfer"] + hidden, 0.0)
         self.lost_us = step_us if spent is None else step_us - spent[USEFUL]
         """What a step can lose but by computing less."""
+        self.certain_us = facts.number("communication.behind_absent_us", RUN)
+        """What ranks at hand can gain for certain, where the step waits for others: not what lies before that wait."""
 
     def of(self, chosen: Sequence[Finding]) -> float:
         """All of them repaired: what a replay sees jointly, the rest part by part."""
@@ -153,13 +155,18 @@ class Gains:
         waiting = self._added([part for part in parts if part[0] != Direction.COMPUTATION.value])
         # alone, each gives what it promises: some of it may be computing that takes longer than it needs
         alone = max((f.weight_us for f in added if f.direction != Direction.COMPUTATION), default=0.0)
-        return min(min(gained + waiting, max(self.lost_us, gained, alone)) + computing, self.step_us)
+        whole = min(min(gained + waiting, max(self.lost_us, gained, alone)) + computing, self.step_us)
+        if self.certain_us is None:
+            return whole
+        return min(whole, gained + self._added(_parts([f for f in added if not _is_bound(f)])) + self.certain_us)
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""
         mine = [f for f in above if f.direction == finding.direction and not (f.saving and f.saving.removes)]
         part = self.pools.get(finding.direction.value, self.step_us) - self._added(_parts(mine))
         whole = self.step_us if finding.direction == Direction.COMPUTATION else self.lost_us
+        if self.certain_us is not None and _is_bound(finding):
+            part = min(part, self.certain_us - self._added(_parts([f for f in above if _is_bound(f)])))
         return max(min(part, whole - taken_us), 0.0)
 
     def _added(self, parts: Sequence[Part]) -> float:
@@ -182,6 +189,10 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
         if idle:
             found.append((Direction.SCHEDULING.value, finding.subject, idle))
     return found
+
+
+def _is_bound(finding: Finding) -> bool:
+    return finding.saving is not None and not finding.saving.removes and finding.saving.kind == "upper_bound"
 
 
 def _size(facts: FactSet, lists: Sequence[Sequence[str]], step_us: float) -> float:

@@ -22,7 +22,7 @@ from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larger
-from advisor.facts.collectives.workmates import ARRIVALS, measure_arrivals
+from advisor.facts.collectives.workmates import ARRIVALS, AWAITED, behind_absent, measure_arrivals
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -207,6 +207,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         )
         if incomplete:
             yield from fact("communication.absent_wait_share", RUN, absent / step, *sources, samples=n)
+            behind = behind_absent(run, step) if absent >= AWAITED * step else None
+            yield from fact("communication.behind_absent_us", RUN, behind, *sources, samples=n)
     yield from fact("communication.reshuffle_share", RUN, _reshuffled(run, sums, step), *sources, samples=n)
     yield from fact("communication.sharding_startup_share", RUN, _starting(run, sums, step), *sources, samples=n)
     for (role, kind_), total in sorted(sums.items()):

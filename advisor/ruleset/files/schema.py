@@ -163,6 +163,11 @@ class SavingModel(Model):
         description="microseconds of it that are idle time, where a finding of computation gives some back: findings "
         "of scheduling give the same time back only once",
     )
+    everyone: bool = Field(
+        False,
+        description="whole steps are compared with whole steps: all ranks gain it, whichever of them is late; of what "
+        "ranks at hand lose, a step gains nothing for certain while it waits for ranks without a profile",
+    )
     basis: TextModel
 
 
