@@ -139,10 +139,12 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     lost = _number(scope.value(rule.saving.lost)) if rule.saving.lost is not None else None
     error = _number(scope.value(rule.saving.error)) if rule.saving.error is not None else None
     idle = _number(scope.value(rule.saving.idle)) if rule.saving.idle is not None else None
+    most = _number(scope.value(rule.saving.most)) if rule.saving.most is not None else None
     share, within = amount / step if step else None, min(idle or 0.0, amount)
     return Saving(
-        amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within
-    )
+        amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within,
+        most_us=most,
+    )  # fmt: skip
 
 
 def _hangs_on_absent(saving: SavingSpec | None, facts: FactSet) -> bool:

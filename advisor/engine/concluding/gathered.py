@@ -118,4 +118,7 @@ def _sum(told: Sequence[tuple[Subject, Saving]], stages: Mapping[int, str]) -> S
     error = max((saving.error_share for _, saving in told if saving.error_share is not None), default=None)
     limited = [saving.without_absent_us for _, saving in told if saving.without_absent_us is not None]
     without = min(sum(limited), us) if limited and us is not None else None
-    return replace(first, us_per_step=us, share_of_step=share, kind=kind, error_share=error, without_absent_us=without)
+    return replace(
+        first, us_per_step=us, share_of_step=share, kind=kind, error_share=error, most_us=None,
+        without_absent_us=without,
+    )  # fmt: skip

@@ -235,7 +235,7 @@ def _ranged(finding: Finding, facts: FactSet, run: Run | None, step_us: float, a
 def between(saving: Saving, facts: FactSet, run: Run | None, step_us: float) -> tuple[float, float]:
     """Lowest and highest of what it may come to, microseconds: the usual error of the way it is known, or what the
     cause itself leaves open where that is more, and the standard error of the step's median. An upper bound may come
-    to nothing, and nothing gives back more than it loses."""
+    to nothing, and what bounds it ends the range."""
     if saving.kind == "upper_bound":
         return 0.0, saving.us
     way = "estimate" if not saving.removes else "replay" if run is not None and events(run) else "comparison"
@@ -243,4 +243,4 @@ def between(saving: Saving, facts: FactSet, run: Run | None, step_us: float) -> 
     off = max(usual_error(way), saving.error_share or 0.0) * saving.us + min(
         _MEDIAN * jitter / _P95 / count**0.5 * step_us, saving.us / 2
     )
-    return max(saving.us - off, 0.0), min(saving.us + off, step_us if saving.lost_us is None else saving.loses_us)
+    return max(saving.us - off, 0.0), min(saving.us + off, step_us, max(saving.most_us or step_us, saving.us))

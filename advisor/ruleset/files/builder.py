@@ -92,7 +92,9 @@ class _Builder:
             within = model.saving.idle
             idle = self._quantity(within, ("saving", "idle"), "us") if within is not None else None
             basis, removes = model.saving.basis.text(), model.saving.removes or ""
-            told = (model.saving.kind, removes, lost, error, idle, model.saving.everyone)
+            bound = model.saving.most
+            most = self._quantity(bound, ("saving", "most"), "us") if bound is not None else None
+            told = (model.saving.kind, removes, lost, error, idle, most, model.saving.everyone)
             saving = SavingSpec(us, basis, step, *told) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:
