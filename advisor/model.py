@@ -191,6 +191,10 @@ class Saving:
     """By what part of it the gain may be more or less, as far as the cause itself leaves it open."""
     idle_us: float = 0.0
     """What of it is idle time, where a finding of computation gives some back."""
+    most_us: float | None = None
+    """More than this it cannot come to, where something bounds it."""
+    without_absent_us: float | None = None
+    """The most that it gives where ranks without a profile, which the step waits for, do not have the same cause."""
 
     @property
     def us(self) -> float:

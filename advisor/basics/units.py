@@ -31,6 +31,8 @@ MEASURED = 3
 """Significant digits of what was measured directly and is compared: the time of a step, bytes, clocks."""
 EXACT = 6
 """Significant digits of what somebody wrote: thresholds, budgets, parameters."""
+NANOSECONDS = 3
+"""Digits of a microsecond that profilers tell; what is left of a difference beyond is no time."""
 NBSP = "\u00a0"
 """Between a number and its unit."""
 

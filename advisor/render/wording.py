@@ -110,7 +110,11 @@ def gain(saving: Saving | None, lang: str) -> str:
     if saving.share is not None:
         whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
         told.append(word(lang, whole, share=show(saving.share, "ratio")))
-    if saving.after_others_us is not None and abs(saving.after_others_us - saving.us) > TELLING * saving.us:
+    if saving.without_absent_us is not None:
+        most = show(saving.without_absent_us, "us")
+        if saving.without_absent_us < saving.us:
+            told.append(word(lang, f"report.{'more_' if saving.without_absent_us else ''}only_if_absent", amount=most))
+    elif saving.after_others_us is not None and abs(saving.after_others_us - saving.us) > TELLING * saving.us:
         told.append(word(lang, "report.after_others", amount=show(saving.after_others_us, "us")))
     if len(told) == 1:
         return told[0]

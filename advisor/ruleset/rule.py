@@ -91,6 +91,10 @@ class SavingSpec:
     """By what part of it the gain may be more or less, where the cause itself leaves that open."""
     idle: Expr | None = None
     """What of it is idle time, where a finding of computation gives some back."""
+    most: Expr | None = None
+    """More than this it cannot come to."""
+    everyone: bool = False
+    """Whole steps are compared: all ranks gain it, whichever is late."""
 
 
 REMOVES = ("compute", "host", "data", "late", "links", "stages", "segments")
@@ -173,7 +177,7 @@ class Rule:
         yield from (ref for alternatives in self.required for ref in alternatives)
         yield from (step for _, step in self.severity.steps)
         asked = self.saving
-        saving = (asked.us, asked.step, asked.lost, asked.error, asked.idle) if asked is not None else ()
+        saving = (asked.us, asked.step, asked.lost, asked.error, asked.idle, asked.most) if asked is not None else ()
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()

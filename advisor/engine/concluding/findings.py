@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.basics.errors import RuleError
-from advisor.basics.units import NBSP
+from advisor.basics.units import NANOSECONDS, NBSP
 from advisor.engine.concluding.allclear import some
 from advisor.engine.concluding.doubted import doubted_files
 from advisor.engine.concluding.partial import is_partial, reservations
@@ -39,9 +39,6 @@ from advisor.ruleset.truth.evaluate import Scope
 from advisor.ruleset.truth.templates import CODE, Variables, render
 from advisor.ruleset.truth.trace import evidence
 
-_NANOSECONDS = 3
-"""Digits of a microsecond that profilers tell; what is left of a difference beyond is no time."""
-
 
 @dataclass(frozen=True)
 class Draft:
@@ -66,6 +63,9 @@ def build(
     owned = rule.saving is not None and _is_open(rule.saving) and confidence is not Confidence.LOW
     looks_further = bool(remedies) and remedies[0].brings_evidence and not owned
     open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
+    if stake is not None and not open_ended and _hangs_on_absent(rule.saving, facts):
+        behind = facts.number("communication.behind_absent_us", RUN) or 0.0
+        stake = replace(stake, kind="upper_bound", without_absent_us=min(behind, stake.us))
     return Finding(
         id="",
         rule=rule.id,
@@ -120,7 +120,7 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if rule.saving is None:
         return None
     amount = _number(scope.value(rule.saving.us))
-    amount = None if amount is None else round(amount, _NANOSECONDS)
+    amount = None if amount is None else round(amount, NANOSECONDS)
     if amount is None or amount < 0 or (amount == 0 and not (rule.saving.removes or rule.saving.lost)):
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
@@ -139,10 +139,19 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     lost = _number(scope.value(rule.saving.lost)) if rule.saving.lost is not None else None
     error = _number(scope.value(rule.saving.error)) if rule.saving.error is not None else None
     idle = _number(scope.value(rule.saving.idle)) if rule.saving.idle is not None else None
+    most = _number(scope.value(rule.saving.most)) if rule.saving.most is not None else None
     share, within = amount / step if step else None, min(idle or 0.0, amount)
     return Saving(
-        amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within
-    )
+        amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within,
+        most_us=most,
+    )  # fmt: skip
+
+
+def _hangs_on_absent(saving: SavingSpec | None, facts: FactSet) -> bool:
+    """Whether the step waits so long for ranks without a profile that what those at hand lose is certain to give back
+    nothing: unless these have the same cause, it only makes the others wait longer. A replay knows of that wait."""
+    told = facts.has("communication.behind_absent_us")
+    return told and saving is not None and not saving.everyone and not saving.removes
 
 
 def _is_open(saving: SavingSpec) -> bool:

@@ -116,4 +116,9 @@ def _sum(told: Sequence[tuple[Subject, Saving]], stages: Mapping[int, str]) -> S
     shares = [(subject, saving.share) for subject, saving in told if saving.share is not None]
     share = min(at_once(shares, stages), 1.0) if len(shares) == len(told) else None
     error = max((saving.error_share for _, saving in told if saving.error_share is not None), default=None)
-    return replace(first, us_per_step=us, share_of_step=share, kind=kind, error_share=error)
+    limited = [saving.without_absent_us for _, saving in told if saving.without_absent_us is not None]
+    without = min(sum(limited), us) if limited and us is not None else None
+    return replace(
+        first, us_per_step=us, share_of_step=share, kind=kind, error_share=error, most_us=None,
+        without_absent_us=without,
+    )  # fmt: skip

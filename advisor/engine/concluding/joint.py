@@ -142,6 +142,8 @@ class Gains:
         usual = [us for us in (facts.number("step.computing_us", rank) for rank in facts.subjects("rank")) if us]
         self.lost_evenly_us = max(self.lost_us, step_us - median(usual)) if usual else self.lost_us
         """… and where late ranks compute no longer than the others: the mean of all holds what these compute longer."""
+        self.certain_us = facts.number("communication.behind_absent_us", RUN)
+        """What ranks at hand can gain for certain, where the step waits for others: not what lies before that wait."""
 
     def of(self, chosen: Sequence[Finding]) -> float:
         """All of them repaired: what a replay sees jointly, the rest part by part."""
@@ -159,13 +161,18 @@ class Gains:
         waiting = self._added([part for part in parts if part[0] != Direction.COMPUTATION.value])
         # alone, each gives what it promises: some of it may be computing that takes longer than it needs
         alone = max((f.weight_us for f in added if f.direction != Direction.COMPUTATION), default=0.0)
-        return min(min(gained + waiting, max(lost_us, gained, alone)) + computing, self.step_us)
+        whole = min(min(gained + waiting, max(lost_us, gained, alone)) + computing, self.step_us)
+        if self.certain_us is None:
+            return whole
+        return min(whole, gained + self._added(_parts([f for f in added if not _is_bound(f)])) + self.certain_us)
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""
         mine = [f for f in above if f.direction == finding.direction and not (f.saving and f.saving.removes)]
         part = self.pools.get(finding.direction.value, self.step_us) - self._added(_parts(mine))
         whole = self.step_us if finding.direction == Direction.COMPUTATION else self.lost_us
+        if self.certain_us is not None and _is_bound(finding):
+            part = min(part, self.certain_us - self._added(_parts([f for f in above if _is_bound(f)])))
         return max(min(part, whole - taken_us), 0.0)
 
     def _added(self, parts: Sequence[Part]) -> float:
@@ -188,6 +195,10 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
         if idle:
             found.append((Direction.SCHEDULING.value, finding.subject, idle))
     return found
+
+
+def _is_bound(finding: Finding) -> bool:
+    return finding.saving is not None and not finding.saving.removes and finding.saving.kind == "upper_bound"
 
 
 def _size(facts: FactSet, lists: Sequence[Sequence[str]], step_us: float) -> float:
@@ -230,7 +241,7 @@ def _ranged(finding: Finding, facts: FactSet, run: Run | None, step_us: float, a
 def between(saving: Saving, facts: FactSet, run: Run | None, step_us: float) -> tuple[float, float]:
     """Lowest and highest of what it may come to, microseconds: the usual error of the way it is known, or what the
     cause itself leaves open where that is more, and the standard error of the step's median. An upper bound may come
-    to nothing."""
+    to nothing, and what bounds it ends the range."""
     if saving.kind == "upper_bound":
         return 0.0, saving.us
     way = "estimate" if not saving.removes else "replay" if run is not None and events(run) else "comparison"
@@ -238,4 +249,4 @@ def between(saving: Saving, facts: FactSet, run: Run | None, step_us: float) -> 
     off = max(usual_error(way), saving.error_share or 0.0) * saving.us + min(
         _MEDIAN * jitter / _P95 / count**0.5 * step_us, saving.us / 2
     )
-    return max(saving.us - off, 0.0), min(saving.us + off, step_us)
+    return max(saving.us - off, 0.0), min(saving.us + off, step_us, max(saving.most_us or step_us, saving.us))

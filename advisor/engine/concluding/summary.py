@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
-from advisor.basics.units import MEASURED, rank_list, show
+from advisor.basics.units import MEASURED, NANOSECONDS, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
 from advisor.engine.concluding.suspected import is_suspect
 from advisor.facts.account.spending import step_time
@@ -204,7 +204,8 @@ def _hidden_behind(top: Finding, findings: Sequence[Finding]) -> Finding | None:
     if not roots or roots[0].id != top.id:
         return None  # what others give is told after those above them
     after = {f.id: f.saving.after_others_us or 0.0 for f in roots[1:] if f.saving is not None}
-    hidden = [f for f in roots[1:] if f.saving and f.saving.range_us and after[f.id] > f.saving.range_us[1]]
+    alone = {f.id: f.saving.range_us[1] for f in roots[1:] if f.saving is not None and f.saving.range_us is not None}
+    hidden = [f for f in roots[1:] if round(after[f.id] - alone[f.id], NANOSECONDS) > 0]
     return max(hidden, key=lambda f: after[f.id], default=None)
 
 

@@ -66,6 +66,7 @@ def build(run: Run) -> Model | None:
                 if rank not in meetings[key]:
                     meetings[key][rank] = i
     found = Model(chains, {}, {rank: [-1] * len(c.name) for rank, c in chains.items()})
+    transit = {rank: _transit(exchanges.get(rank), chain.step) for rank, chain in chains.items()}
     complete = (run.profile.world_size or len(chains)) <= len(chains)
     handovers = {rank: _handovers(chain, exchanges.get(rank), layout) for rank, chain in chains.items()}
     pairs, missed = pair_up(handovers, layout.chains)
@@ -86,7 +87,10 @@ def build(run: Run) -> Model | None:
         found.kinds.append({rank: kind_of(chains[rank].name[i]) for rank, i in events.items()})
         for rank, i in events.items():
             found.joint[rank][i] = number
-        found.pure.append(min(float(chains[r].busy[i]) for r, i in events.items()))
+        lasts = min(float(chains[r].busy[i]) for r, i in events.items())
+        moving = max(transit[r].get(chains[r].name[i], 0.0) for r, i in events.items())
+        # somebody absent may be late: what is beyond moving data is waiting for it, and no link shortens that
+        found.pure.append(lasts if everyone or moving <= 0 else min(lasts, moving))
         found.group.append(group)
         found.absent.append(None if everyone else 0.0)
     if alone > MOST_MISSED * sum(map(len, meetings.values())):
@@ -188,6 +192,15 @@ def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:
         return {}
     rows = np.flatnonzero(np.array(exchanges.steps, object)[exchanges.step] == step)
     return {exchanges.names[exchanges.name[i]]: exchanges.groups[exchanges.group[i]] for i in rows}
+
+
+def _transit(exchanges: Exchanges | None, step: str) -> dict[str, float]:
+    """Operation -> microseconds in which its data moves, where that is told."""
+    if exchanges is None:
+        return {}
+    rows = np.flatnonzero(np.array(exchanges.steps, object)[exchanges.step] == step)
+    told = zip(exchanges.name[rows].tolist(), exchanges.transit_us[rows].tolist(), strict=True)
+    return {exchanges.names[name]: us for name, us in told if us > 0}
 
 
 def _handovers(chain: Chain, exchanges: Exchanges | None, layout: Partition) -> list[Handover]:

@@ -68,6 +68,46 @@ def reduced_again(run: Run) -> Again | None:
 
 
 @dataclass(frozen=True)
+class UntilReduced:
+    """What a step computes before its last reduction of gradients starts, microseconds: no backward pass is behind."""
+
+    computed_us: float
+    backward_us: float | None
+    """Of this, behind the last forward pass; None where no kernel's name tells one."""
+
+
+def until_reduced(run: Run) -> list[UntilReduced]:
+    """Of each rank whose kernels tell the course of a step."""
+    layout = partition(run)
+    courses = run.each(COURSE)
+    found = []
+    for rank, ex in run.each(EXCHANGES).items():
+        chain = courses[rank].chain if rank in courses else None
+        if chain is None or ex.scale > 1 or chain.step not in ex.steps:
+            continue
+        sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
+        sums &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
+        reductions = _course_of(chain, ex, sums)
+        size = reductions.size_bytes
+        if not len(size):
+            continue
+        until = float(reductions.start_us[_whole(size) if np.isfinite(size).all() else np.ones(len(size), bool)].max())
+        forward = courses[rank].forward_us
+        behind = _computed(chain, float(forward[-1, 1]), until) if len(forward) else 0.0
+        found.append(UntilReduced(_computed(chain, 0.0, until), behind or None))
+    return found
+
+
+def _computed(chain: Chain, begin_us: float, end_us: float) -> float:
+    """What a step computes between these times, microseconds from its origin."""
+    segment = np.array([not name for name in chain.name], bool)
+    start, lasts = chain.start[segment], (chain.busy + chain.gap)[segment]
+    inside = np.minimum(start + lasts, end_us) - np.maximum(start, begin_us)
+    part = np.clip(inside, 0.0, None) / np.maximum(lasts, 1e-9)
+    return float((chain.working[segment] * part).sum())
+
+
+@dataclass(frozen=True)
 class _Reductions:
     """Some operations of one step, in order of their start."""
 

@@ -10,7 +10,7 @@ from statistics import median_low
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.accumulation import reduced_again
+from advisor.facts.collectives.accumulation import reduced_again, until_reduced
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.link_speed import differ, fit
@@ -198,8 +198,8 @@ KINDS = (
          formula="1 − exposed ÷ transfer", needs=_NEEDS),
     kind("allreduce.latency_us", "us", "run", "start-up of one of them", formula="α of transfer = α + size ÷ β",
          needs="transports"),
-    kind("allreduce.backward_us", "us", "run", "course of backward, per step", formula="two thirds of computation",
-         needs=_NEEDS),
+    kind("allreduce.backward_us", "us", "run", "course of backward, per step",
+         formula="two thirds of what is computed before the last gradient collective starts", needs=_NEEDS),
     kind("allreduce.weight_count", "count", "run", "trainable weights", formula="optimizer kernels per step",
          needs="kernels"),
     kind("allreduce.proposed_split", "list", "run", "all_reduce_fusion_config that hides most (S63)",
@@ -209,6 +209,9 @@ KINDS = (
     kind("allreduce.saving_us", "us", "run", "what the step gains with it",
          formula="exposed now − exposed with the split", needs=_NEEDS),
     kind("allreduce.saving_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
+    kind("allreduce.hideable_us", "us", "run", "what the last backward pass could hide of the exposed, however split",
+         formula="exposed, no more than this pass lasts − what it hides now; kernels named as gradients tell how long "
+                 "it is at most", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -239,9 +242,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     computing = _computing(run)
     if not computing:
         return
-    backward = BACKWARD_SHARE * float(np.median(computing))
+    before = until_reduced(run)
+    done = min(float(np.median(computing)), float(np.median([b.computed_us for b in before] or [np.inf])))
+    backward = BACKWARD_SHARE * done
     yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
     last = backward / (facts.number("pipeline.micro_batches", RUN) or _micro_batches(run))
+    if named := [b.backward_us for b in before if b.backward_us is not None]:
+        last = min(last, float(np.median(named)))
     if again is not None and again.queued_bytes:
         ends = np.cumsum(again.queued_bytes).tolist()
         left = exposed_after(ends, ends[-1], last, found.transfer_us / again.times, 0.0)
@@ -253,6 +260,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     saving = max(found.exposed_us - split.exposed_us, 0.0)
     yield from fact("allreduce.saving_us", RUN, saving, *src, samples=n)
     yield from fact("allreduce.saving_share", RUN, saving / step_us, *src, samples=n)
+    hidden = max(found.transfer_us - found.exposed_us, 0.0)
+    yield from fact("allreduce.hideable_us", RUN, min(found.exposed_us, max(last - hidden, saving)), *src, samples=n)
 
 
 def _micro_batches(run: Run) -> float:

@@ -22,7 +22,7 @@ from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larger
-from advisor.facts.collectives.workmates import ARRIVALS, measure_arrivals
+from advisor.facts.collectives.workmates import ARRIVALS, AWAITED, behind_absent, measure_arrivals
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -49,6 +49,8 @@ class _Sum:
     """Of each group."""
     sized: int = 0
     complete: bool = True
+    waits_told: bool = False
+    """Members are missing, and some operations tell how long they transfer: the rest is waiting for these."""
 
 
 _COLLECTIVE = "collectives"
@@ -193,7 +195,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("communication.untold_ranks", RUN, len({r.rank for r in run.ranks} - told), *sources)
     _only_exposed(run, sums, facts)
     absent = sum(s.absent for s in sums.values())
-    incomplete = any(not s.complete for s in sums.values())
+    incomplete = any(s.waits_told for s in sums.values())
     if incomplete:
         yield from fact("communication.absent_wait_us", RUN, absent, *sources, samples=n)
     if step:
@@ -205,6 +207,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         )
         if incomplete:
             yield from fact("communication.absent_wait_share", RUN, absent / step, *sources, samples=n)
+            behind = behind_absent(run, step) if absent >= AWAITED * step else None
+            yield from fact("communication.behind_absent_us", RUN, behind, *sources, samples=n)
     yield from fact("communication.reshuffle_share", RUN, _reshuffled(run, sums, step), *sources, samples=n)
     yield from fact("communication.sharding_startup_share", RUN, _starting(run, sums, step), *sources, samples=n)
     for (role, kind_), total in sorted(sums.items()):
@@ -341,6 +345,7 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
         else:
             total.pure += float(joint.transfer_us.sum()) * part
             total.absent += float(missing.sum()) * part
+            total.waits_told |= bool(known.any())
             total.complete = False
         sizes = joint.size_bytes[np.isfinite(joint.size_bytes)]
         if sizes.size:
@@ -408,7 +413,7 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
             yield from fact("collective.latency_us", subject, total.latency, *sources, samples=n)
             if total.pure > 0:
                 yield from fact("collective.latency_share", subject, total.latency / total.pure, *sources, samples=n)
-    if not total.complete:
+    if total.waits_told:
         yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
     yield from _rates(run, subject, role, kind_, n)
     exposed = exposed_of(run, role, kind_)
@@ -417,7 +422,7 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
         yield from fact("collective.transfer_share", subject, total.pure / step, *sources, samples=n)
         if exposed is not None:
             yield from fact("collective.exposed_share", subject, exposed / step, *sources, samples=n)
-        if not total.complete:
+        if total.waits_told:
             yield from fact("collective.absent_wait_share", subject, total.absent / step, *sources, samples=n)
     reducing = run.each(EXCHANGES)
     parts = [

@@ -15,11 +15,13 @@ from advisor.facts.base import Run, computed, fact, kind
 from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Subject
 from advisor.sources.folders import natural
 from advisor.sources.topology import joined
 
+AWAITED = limit("meetings", "awaited")
 CAME_LAST = limit("peers", "came_last")
 """Part of the waiting in shared collectives in which a rank came last: then it is seen to be later than the others."""
 
@@ -29,6 +31,11 @@ ARRIVALS = (
          "how long each of the others waits in collectives in which this rank comes last, per step; computation may "
          "run beside a part of it", formula="Σ mean over the others of (their elapsed − its elapsed)", needs=_NEEDS),
     kind("rank.awaited_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("communication.behind_absent_us", "us", "run",
+         "what runs behind the last wait for ranks without a profile, per step; only where these waits are long: what "
+         "the ranks at hand do before it makes no step shorter by itself",
+         formula="highest over ranks of the end of the step − the end of that wait; waits of less than a twentieth of "
+                 "the step together, from the end of the step, are none", needs="collectives kernels"),
     kind("rank.awaited_in_steps", "ratio", "rank",
          "share of the steps in which the others wait for it longest; without the first recorded one, which may live "
          "on what was prepared before it", needs=_NEEDS),
@@ -105,6 +112,31 @@ def _seen_before(run: Run, rank: int) -> set[int]:
                 caused[other] = caused.get(other, 0.0) + float(np.nansum(np.maximum(ahead[last], 0.0))) * joint.per_step
                 total[other] = total.get(other, 0.0) + float(np.nansum(np.abs(ahead))) * joint.per_step
     return {other for other, us in total.items() if us > 0 and caused[other] >= CAME_LAST * us}
+
+
+def behind_absent(run: Run, step_us: float) -> float | None:
+    """Microseconds of a step behind the last wait for ranks without files; None where they are not waited for long, or
+    no kernels tell when."""
+    found = []
+    for rank, course in run.each(COURSE).items():
+        if course.chain is None:
+            continue
+        chain, waited, moved = course.chain, dict[str, float](), dict[str, float]()
+        for joint in joints(run):
+            if joint.complete or rank not in joint.ranks:
+                continue
+            transit = np.nan_to_num(joint.transit_us).max(axis=1)
+            for row in np.flatnonzero((transit > 0) & joint.in_steps({chain.step})).tolist():
+                name = joint.names[row].rpartition("/")[2]
+                moved[name] = float(transit[row])
+                waited[name] = max(float(joint.pure_us[row] - transit[row]), 0.0)
+        end, late = float((chain.start + chain.busy + chain.gap).max()), 0.0
+        for i in range(len(chain.name) - 1, -1, -1):
+            late += waited.get(chain.name[i], 0.0)
+            if late >= AWAITED * step_us:
+                found.append(end - float(chain.start[i] + chain.busy[i]) + moved[chain.name[i]])
+                break
+    return max(found, default=None)
 
 
 def measure_arrivals(together: Sequence[Joint], step_us: float | None, samples: int) -> Iterator[Fact]:

@@ -91,8 +91,11 @@ class _Builder:
             error = self._quantity(open_by, ("saving", "error"), "ratio") if open_by is not None else None
             within = model.saving.idle
             idle = self._quantity(within, ("saving", "idle"), "us") if within is not None else None
-            basis, removes, way = model.saving.basis.text(), model.saving.removes or "", model.saving.kind
-            saving = SavingSpec(us, basis, step, way, removes, lost, error, idle) if us is not None else None
+            basis, removes = model.saving.basis.text(), model.saving.removes or ""
+            bound = model.saving.most
+            most = self._quantity(bound, ("saving", "most"), "us") if bound is not None else None
+            told = (model.saving.kind, removes, lost, error, idle, most, model.saving.everyone)
+            saving = SavingSpec(us, basis, step, *told) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:
             self.faults.add(("when",), "a rule needs a failing condition")

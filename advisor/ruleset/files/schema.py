@@ -163,6 +163,14 @@ class SavingModel(Model):
         description="microseconds of it that are idle time, where a finding of computation gives some back: findings "
         "of scheduling give the same time back only once",
     )
+    most: Expression | None = Field(
+        None, description="microseconds that it cannot exceed, however far the estimate is off: its range ends there"
+    )
+    everyone: bool = Field(
+        False,
+        description="whole steps are compared with whole steps: all ranks gain it, whichever of them is late; of what "
+        "ranks at hand lose, a step gains nothing for certain while it waits for ranks without a profile",
+    )
     basis: TextModel
 
 

@@ -56,6 +56,15 @@ splits = st.tuples(st.floats(0.01, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0
 )
 
 
+@given(st.floats(1.0, STEP), st.floats(1.0, 3.0), st.floats(0.0, 1.0))
+def test_no_range_goes_beyond_what_bounds_the_saving(us: float, times: float, jitter: float) -> None:
+    """However far such estimates are usually off: a pass hides no more than it lasts."""
+    told = facts(0.5, 0.3, 0.2)
+    told.add(Fact("step.jitter", RUN, jitter))
+    low, high = between(Saving(us, us / STEP, SAME, most_us=times * us), told, None, STEP)
+    assert 0.0 <= low <= us <= high <= times * us + 1e-9
+
+
 @given(promises, splits)
 def test_no_sum_of_savings_is_above_what_the_step_can_lose(told, split):
     """Whatever rules promise, what the findings give one after another never exceeds the step, and none takes back."""
@@ -230,3 +239,19 @@ def test_a_range_is_as_wide_as_what_the_recording_leaves_open() -> None:
     half, known = (Saving(400.0, 0.4, SAME, error_share=error) for error in (0.5, 0.0))
     assert between(half, measured, None, STEP) == pytest.approx((200.0, 600.0))
     assert between(known, measured, None, STEP) == pytest.approx((320.0, 480.0))
+
+
+@given(st.floats(0.0, STEP), st.floats(1.0, STEP), st.floats(0.0, STEP))
+def test_the_chain_promises_nothing_of_what_lies_before_the_wait_for_absent_ranks(
+    behind: float, first: float, second: float
+) -> None:
+    """What ranks at hand save before they wait for a late rank without a profile only makes that wait longer: all of
+    it together shortens the step by no more than runs behind that wait."""
+    told = facts(0.2, 0.3, 0.5)
+    told.add(Fact("communication.behind_absent_us", RUN, behind))
+    several = [finding(1, first, Direction.SCHEDULING), finding(2, second, Direction.COMPUTATION)]
+    bound = [replace(f, saving=replace(f.saving, kind="upper_bound")) for f in several if f.saving]
+    joint = tell_jointly(bound, told, None, STEP)
+    assert joint.whatif is not None and min(joint.whatif.step_time_us.values()) >= STEP - behind - 1e-6
+    assert sum(f.saving.after_others_us or 0.0 for f in joint.findings if f.saving) <= behind + 1e-6
+    assert all(f.saving.range_us == (0.0, f.saving.us) for f in joint.findings if f.saving)

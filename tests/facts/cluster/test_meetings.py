@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from advisor.pipeline import advise
+from advisor.facts.cluster.replay import Change, gain, model
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.mutants.profiles import write_originals
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
@@ -34,3 +36,23 @@ def test_ranks_that_send_to_each_other_are_not_compared_as_peers(tmp_path: Path)
             path.unlink()
     verdicts = {finding.verdict for finding in advise([tmp_path], load_rules()).findings}
     assert "slow-compute-rank" not in verdicts, verdicts
+
+
+def test_links_and_ranks_at_hand_give_back_nothing_of_the_wait_for_an_absent_rank(tmp_path: Path) -> None:
+    """A rank without files is late. However fast the links were, the step gets shorter by no more than they transfer;
+    and of what the ranks at hand compute, only what lies behind the last wait shortens it."""
+    late = Scenario(
+        data=4, layers=3, steps=4, kernel_us=400.0, gradient_mb_per_layer=20.0, buckets=3, seed=3,
+        faults=(Fault("slow_compute", 2, 0.6),), missing_ranks=(2, 3),
+    )  # fmt: skip
+    write_profile(simulate(late), tmp_path)
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert measured.run is not None
+    found = model(measured.run)
+    assert found is not None
+    step, moved = (measured.facts.number(name, RUN) for name in ("step.time_us", "communication.transfer_share"))
+    assert step and moved and (measured.facts.number("communication.absent_wait_share", RUN) or 0.0) > 0.15
+    at_once = gain(found, {}, dict.fromkeys(range(len(found.pure)), 0.0))
+    assert at_once is not None and at_once <= moved * step * 1.05
+    faster = gain(found, dict.fromkeys(found.chains, Change(compute=0.8)))
+    assert faster is not None and faster < 0.05 * step

@@ -7,9 +7,12 @@ from clusters import SMALL, facts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.engine.judge import judge
+from advisor.facts.collectives.accumulation import until_reduced
 from advisor.facts.collectives.allreduce import exposed_after, propose_split
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
+from advisor.ruleset.files.loader import load_rules
 from benchmarks.simulator import Fault
 
 WEIGHTS = st.integers(2, 500)
@@ -69,6 +72,29 @@ def test_unsplit_and_split_gradients(tmp_path):
     assert split.value("allreduce.hidden_share", RUN) > 0.5
     assert unsplit.value("allreduce.saving_us", RUN) > 0.4 * unsplit.value("allreduce.exposed_us", RUN)
     assert unsplit.value("allreduce.weight_count", RUN) == 6
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+def test_no_split_hides_more_than_backward_lasts(tmp_path, framework):
+    """Gradients that take twice as long as the whole step computes: what a split promises is less than what is computed
+    between the last forward pass and their reduction, and so is the most that it may come to."""
+    scenario = replace(SMALL, framework=framework, gradient_mb_per_layer=700.0, faults=(Fault("unsplit_allreduce"),))
+    facts, run = facts_of(scenario, tmp_path)
+    backward = max(one.backward_us or 0.0 for one in until_reduced(run))
+    told = {name: facts.value(f"allreduce.{name}_us", RUN) for name in ("exposed", "saving", "hideable")}
+    assert 0 < backward < facts.value("step.computing_us", RUN) * 0.7 and told["exposed"] > backward
+    assert 0.5 * backward < told["saving"] <= told["hideable"] <= backward
+    report = judge(measure([tmp_path], None, Options(jobs=1)), load_rules())
+    found = next(f for f in report.findings if f.rule == "COMM020")
+    assert found.saving.range_us[1] <= backward * (1 + 1e-6)
+
+
+def test_what_is_computed_behind_the_reduction_is_no_backward(tmp_path):
+    """The update needs all gradients: where it is longer, backward is not."""
+    facts, run = facts_of(replace(SMALL, faults=(Fault("unsplit_allreduce"),)), tmp_path)
+    computed = max(one.computed_us for one in until_reduced(run))
+    assert computed < facts.value("step.computing_us", RUN)
+    assert facts.value("allreduce.backward_us", RUN) <= computed * 2 / 3 * (1 + 1e-6)
 
 
 def test_kernels_without_the_compute_ones_show_no_overlap(tmp_path):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from clusters import PIPELINE, SMALL
 
-from advisor.model import Finding
-from advisor.pipeline import Options, advise
+from advisor.model import RUN, Finding
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
@@ -69,3 +69,16 @@ def test_ranks_that_are_seen_to_wait_need_no_step_table(tmp_path: Path) -> None:
     late = replace(SMALL, steps=6, faults=(Fault("slow_compute", 2, 0.4),))
     found = slow_rank(judged(tmp_path / "seen", late, lost={3: "step_trace_time.csv"}))
     assert found.subject.ranks == (2,) and found.severity.value in ("high", "critical") and not found.doubts
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+def test_what_runs_behind_the_last_wait_for_an_absent_rank(tmp_path: Path, framework: str) -> None:
+    """All gradients wait for a slow rank without files: behind that only the update runs. Where nobody absent is late
+    there is no such wait."""
+    heavy = replace(SMALL, framework=framework, missing_ranks=(2, 3))
+    write_profile(simulate(replace(heavy, faults=(Fault("slow_compute", 2, 0.6),))), tmp_path / "late")
+    write_profile(simulate(heavy), tmp_path / "even")
+    late, even = (measure([tmp_path / name], None, Options(jobs=1)).facts for name in ("late", "even"))
+    behind, step = late.number("communication.behind_absent_us", RUN), late.number("step.time_us", RUN)
+    assert behind is not None and step is not None and 0 < behind < 0.1 * step
+    assert even.number("communication.behind_absent_us", RUN) is None
