@@ -65,8 +65,10 @@ def _split(times: Floats, *, seen: bool = False) -> Mask | None:
     """Which steps of a recording are slow: its first step is shorter where a pipeline's stages had not been waiting for
     each other yet, which tells nothing of how far the usual steps differ."""
     if len(times) > FEWEST and times[0] < times[1:].min():
-        rest = split(times[1:], seen=seen)
-        return None if rest is None else np.concatenate(([False], rest))
+        if (rest := split(times[1:], seen=seen)) is not None:
+            return np.concatenate(([False], rest))
+        if not seen:
+            return None
     return split(times, seen=seen)
 
 
@@ -86,7 +88,9 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
     slow = _split(times)
     if slow is None:
         slow = _split(times, seen=True)
-        if slow is None or not (_stands_still(balance, slow, times) or _runs_more(balance, slow, times, courses)):
+        if slow is None or not any(
+            witness(balance, slow, times, courses) for witness in (_stands_still, _runs_more, _computes_longer)
+        ):
             return None
     usual = float(np.median(times[~slow]))
     shape, place, period = pattern_of(slow)
@@ -98,7 +102,7 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
     return _explain(bare, balance, slow, courses)
 
 
-def _stands_still(balance: Accounts, slow: Mask, times: Floats) -> bool:
+def _stands_still(balance: Accounts, slow: Mask, times: Floats, _: dict[int, Course]) -> bool:
     """Whether in each slow step a device stands still for most of what the step takes longer, and far longer than in
     the usual steps: such a pause is measured, however few steps there are to say how often it comes."""
     idle = np.nan_to_num(balance.data) + np.nan_to_num(balance.host)
@@ -119,6 +123,17 @@ def _runs_more(balance: Accounts, slow: Mask, times: Floats, courses: dict[int, 
         if not kernels.all() or not (kernels[slow] / kernels[~slow].max() - 1 >= SLOWER * growth).all():
             return False
     return bool(known)
+
+
+def _computes_longer(balance: Accounts, slow: Mask, times: Floats, _: dict[int, Course]) -> bool:
+    """Whether from some step on one rank computes longer by most of what the step takes longer, and by far more than
+    any rank's computing differs between the steps before: steps that vary by chance come in no such order."""
+    if (~slow).sum() < 2 or pattern_of(slow)[0] != "since" or not np.isfinite(balance.compute).all():
+        return False
+    extra = times[slow] - float(np.median(times[~slow]))
+    longer = _growth(balance.compute, slow, _booked(balance, slow, extra))
+    usually = float(np.ptp(balance.compute[:, ~slow], axis=1).max())
+    return bool(((longer >= MOST * extra) & (longer >= FAR * usually)).all(axis=1).sum() == 1)
 
 
 def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course]) -> SlowSteps:
@@ -217,8 +232,8 @@ KINDS = (
     kind("step.usual_us", "us", "run", "duration of the steps that are not slow",
          formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
     kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least, or "
-         "four in which a slow one takes twice as long, runs more kernels, or a device stands still for what it takes "
-         "longer",
+         "four in which a slow one takes twice as long, runs more kernels, a device stands still for what it takes "
+         "longer, or from a step on one rank computes as much longer",
          formula="the split of step times with the least variance inside, where the slow ones lie five robust standard "
                  "deviations above the usual ones, and clearly farther from them than those from each other",
          needs=_NEEDS),

@@ -227,3 +227,22 @@ def test_a_step_that_runs_more_kernels_is_told_in_a_short_run(kernels: list[int]
     )  # fmt: skip
     found = _find(balance, {0: course, 1: course})
     assert (found is not None and found.names == ("2",) and found.origin == "all") == told
+
+
+@pytest.mark.parametrize(
+    ("slow", "ranks", "told"),
+    [("..###", 1, True), (".....##", 1, False), ("..###", 2, False), ("#..##", 1, False), (".####", 1, False)],
+)
+def test_a_rank_that_computes_longer_from_a_step_on_is_told_of_few_steps(slow: str, ranks: int, told: bool) -> None:
+    """A card that slows down stays slow: three steps in a row behind two usual ones are no chance. One now and then may
+    be, or what all ranks do, and a single usual one may be the exception."""
+    steps, late = list(map(str, range(len(slow)))), mask(slow)
+    noise = 1 + 0.003 * np.random.default_rng(7).standard_normal((4, len(slow)))
+    computing = 28e3 * noise
+    computing[:ranks, late] *= 1.4
+    whole = np.tile(computing.max(axis=0), (4, 1)) + 2e3
+    zeros = np.zeros_like(computing)
+    found = _find(Accounts(list(range(4)), steps, whole, computing, zeros, zeros, whole - computing, zeros, True), {})
+    assert (found is not None) == told
+    if found is not None:
+        assert (found.origin, found.ranks, found.part) == ("rank", (0,), "compute")
