@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.basics.arrays import Ints
+from advisor.basics.arrays import Floats, Ints
 
 _WIDEST = 4
 """Numbers between least and largest, for each value, that a table may have."""
@@ -41,3 +41,11 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     place = np.empty(len(seen), np.int64)
     place[different] = np.arange(len(different))
     return different + low, place[offset]
+
+
+def largest(values: Floats, group: Ints) -> Ints:
+    """Places of the largest value of each group, all where several are equal; no number is less than any."""
+    told = np.where(np.isnan(values), -np.inf, values)
+    most = np.full(int(group.max(initial=-1)) + 1, -np.inf)
+    np.maximum.at(most, group, told)
+    return np.flatnonzero(told == most[group])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.numbering import largest
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.step.steps import steady
@@ -102,8 +103,8 @@ def reduce(rank: Rank) -> CoreUse | None:
     size = len(kernels.signatures)
     time_by, idle_by = np.bincount(signature, lasts, size), np.bincount(signature, idle, size)
     types: dict[str, _Use] = {}
-    order = np.argsort(lasts, kind="stable")
-    costliest = dict(zip(signature[order].tolist(), order.tolist(), strict=True))
+    longest = largest(lasts, signature)
+    costliest = dict(zip(signature[longest].tolist(), longest.tolist(), strict=True))
     for index, at in sorted(costliest.items()):
         use = types.setdefault(kernels.signatures[index].type, _Use())
         use.time_us += float(time_by[index])

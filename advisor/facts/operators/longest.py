@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
+from advisor.basics.numbering import largest
 from advisor.basics.units import NBSP
 from advisor.facts.device.kernel_time import Timeline
 from advisor.sources.streams.kernels import operator_name
@@ -31,10 +32,11 @@ def longest_calls(timeline: Timeline, type_of: Ints, chosen: Sequence[int], amon
     """Type -> the longest of these kernels in each step in which it runs; the first of several that last as long."""
     kernels, windows = timeline.kernels, timeline.windows
     wanted = np.flatnonzero(among & np.isin(type_of, list(chosen)))
-    order = wanted[np.lexsort((wanted, -kernels.duration[wanted], windows.of[wanted], type_of[wanted]))]
-    place = type_of[order] * len(windows.names) + windows.of[order]
+    place = type_of[wanted] * len(windows.names) + windows.of[wanted]
+    longest = largest(kernels.duration[wanted], place)[::-1]
+    first = dict(zip(place[longest].tolist(), wanted[longest].tolist(), strict=True))
     found: dict[int, list[LongCall]] = {}
-    for index in order[np.flatnonzero(np.diff(place, prepend=-1))].tolist():
+    for _, index in sorted(first.items()):
         name = ending(operator_name(kernels.names[kernels.name[index]]))
         step = windows.names[windows.of[index]]
         call = LongCall(float(kernels.duration[index]), name, step, int(kernels.start[index]))
