@@ -35,7 +35,8 @@ def merge(
     stages: Mapping[int, str] | None = None,
 ) -> list[Finding]:
     """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
-    `general` rule says stands only where no other rule says more.
+    `general` rule says stands only where no other rule says more, and the surest not where another one that is no mere
+    suspicion loses clearly more: it is about a part of that.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
@@ -76,8 +77,12 @@ def _merged(group: list[Finding], general: Collection[str], leading: Collection[
     if len(group) == 1:
         return group[0]
 
+    most = max(
+        (f.weight_us for f in group if f.rule not in general and f.confidence is not Confidence.LOW), default=0.0
+    )
+
     def place(f: Finding) -> tuple[Any, ...]:
-        second = f.rule in general, f.rule not in leading
+        second = f.rule in general, f.rule not in leading, f.weight_us < unowned_part(weak=True) * most
         return (*second, -f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject)
 
     group = sorted(group, key=place)
@@ -85,7 +90,8 @@ def _merged(group: list[Finding], general: Collection[str], leading: Collection[
     ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
     told = [f.saving for f in group if f.saving]
     # a replayed saving is known together with those of other findings, an estimate is not
-    saving = next((s for s in told if s.removes), told[0] if told else None)
+    replayed = (s for s in told if s.removes and s.us >= unowned_part(weak=True) * first.weight_us)
+    saving = next(replayed, told[0] if told else None)
     return replace(
         first,
         subject=replace(first.subject, ranks=ranks),

@@ -60,16 +60,19 @@ def slow_hosts(run: Run) -> dict[int, float]:
 
 
 def slower_alike(calls: Mapping[int, Calls]) -> dict[int, float]:
-    """rank -> how many times as long as on its peers the calls of its host take, where it is slow and its loader is not
-    slow beyond that: what it waits for its batch it waits for its host."""
+    """rank -> how many times as long as on its peers it waits for its batch, where the calls of its host are as slow:
+    what it waits for its batch it waits for its host. A loader that is slow beyond that is slow by itself. One that
+    takes no longer than its peers' is not slow for its host, whose calls may be long because they wait for the
+    device."""
     found = {rank: pace for rank, pace in _paces(calls).items() if pace >= SLOW}
     loading = np.array([[np.nan if one.loader_us is None else one.loader_us] for one in calls.values()])
     usual = dict(zip(calls, others_median(loading)[:, 0].tolist(), strict=True)) if found else {}
-    return {
-        rank: pace
-        for rank, pace in found.items()
-        if (own := calls[rank].loader_us) is not None and own <= BEYOND * pace * usual[rank]
-    }
+    slow = {}
+    for rank, pace in found.items():
+        own = calls[rank].loader_us
+        if own is not None and SLOW * usual[rank] <= own <= BEYOND * pace * usual[rank]:
+            slow[rank] = min(pace, own / usual[rank])
+    return slow
 
 
 def _paces(calls: Mapping[int, Calls]) -> dict[int, float]:

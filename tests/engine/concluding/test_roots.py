@@ -91,6 +91,16 @@ def test_of_a_single_late_rank_the_surest_finding_speaks():
         assert [f.rule for f in merge(findings, origins={late.subject: (2,)})] == ["RANK"]
 
 
+def test_of_one_verdict_who_loses_clearly_more_speaks():
+    """Hosts that pause in turn cost a twentieth of the step, launches on all of them most of it: the second is the
+    answer, and what it gives; a suspicion, or a finding about as heavy, takes no place."""
+    sure, whole = finding("TURN", "v", saving=10.0), finding("ALL", "v", "critical", saving=120.0, confidence="medium")
+    (one,) = merge([replace(sure, saving=Saving(10.0, None, T, removes="host")), whole])
+    assert (one.rule, one.confidence, one.saving and one.saving.us) == ("ALL", Confidence.MEDIUM, 120.0)
+    for other in (replace(whole, confidence=Confidence.LOW), replace(whole, saving=Saving(12.0, None, T))):
+        assert [f.rule for f in merge([sure, other])] == ["TURN"]
+
+
 @given(st.permutations(range(5)))
 def test_the_order_in_which_findings_are_reached_is_irrelevant(order):
     """The same findings give the same report, however they came about."""
