@@ -81,13 +81,13 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
 def _tell_packed(profile: Profile, looked_at: Iterable[Path], base: Path) -> None:
     """Tells each file that somebody compressed by itself, so that nobody takes it for read."""
     told: set[Path] = set()
-    for rank in profile.ranks:
+    first = {rank.root: rank for rank in reversed(profile.ranks)}  # thousands of devices may share one folder
+    for rank in first.values():
         of_rank = set(unread_of_rank(rank)) - told if is_folder(rank.root) else set()
         for path in sorted(of_rank):
             rank.note_path(str(path), NOT_READ)
         told |= of_rank
-    inside = [rank.root for rank in profile.ranks]
-    others = (folder for folder in looked_at if not any(root in (folder, *folder.parents) for root in inside))
+    others = (folder for folder in looked_at if first.keys().isdisjoint((folder, *folder.parents)))
     profile.problems += [Problem(_relative(path, base), NOT_READ) for path in unread_in(others)]
 
 
