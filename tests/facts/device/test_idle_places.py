@@ -100,3 +100,20 @@ def test_parts_of_the_idle_time_are_parts(tmp_path_factory, inner: float, betwee
     for name in NAMES[:2]:
         share = facts.number(name, RUN)
         assert share is None or 0 < share <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("times", [1, 10])
+@pytest.mark.parametrize(("broadcast", "part", "begins"), [(0, 0.9, 0.0), (6000, 0.36, 0.6)])
+def test_the_part_in_which_a_device_idles_is_told(
+    tmp_path: Path, broadcast: int, part: float, begins: float, times: int
+) -> None:
+    """Gaps behind every kernel that come only after a long broadcast are not spread over the whole time; this is a
+    matter of proportions, not of microseconds."""
+    rows, at = [f"hcom_broadcast_1,hcom_broadcast,HCCL,1000000,{broadcast * times}"] if broadcast else [], broadcast
+    for n in range(200):
+        rows.append(f"Op{n},Op{n},AI_CORE,{1_000_000 + at * times},{10 * times}")
+        at += 20
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.number("timeline.idle_part_share", RUN) == pytest.approx(part, abs=0.01)
+    assert facts.number("timeline.idle_part_start", RUN) == pytest.approx(begins, abs=0.06 if not broadcast else 0.05)
