@@ -18,6 +18,8 @@ __all__ = [
 
 log = logging.getLogger("advisor")
 
+UPPER_BOUND = "upper_bound"
+"""The kind of a saving that is no promise: no more than this, perhaps much less."""
 SMALLEST_REST = 0.005
 """Shares are rounded: less than this is no missing part of a step."""
 
@@ -103,8 +105,8 @@ def gain(saving: Saving | None, lang: str) -> str:
     if saving.us <= 0:
         later = show(saving.after_others_us or 0.0, "us")
         return word(lang, "report.nothing_alone" if saving.after_others_us else "report.nothing", amount=later)
-    told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == "upper_bound" else amount(saving)]
-    if saving.range_us is not None and saving.kind != "upper_bound":
+    told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == UPPER_BOUND else amount(saving)]
+    if saving.range_us is not None and saving.kind != UPPER_BOUND:
         low, high = (show(us, "us") for us in saving.range_us)
         told.append(word(lang, "report.between", low=low, high=high))
     if saving.share is not None:
@@ -121,13 +123,16 @@ def gain(saving: Saving | None, lang: str) -> str:
     return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
 
 
-def brief_gain(saving: Saving) -> Text:
-    """ "12 ms (38 %)" for a list, with the digits of `gain`; what `gain` says where it is nothing."""
+def brief_gain(saving: Saving, sign: str = "") -> Text:
+    """ "12 ms (38 %)" for a list, with the digits of `gain`, an upper bound said as one; what `gain` says where it is
+    nothing. `sign` stands before the time."""
     if saving.us <= 0:
         return Text(*(gain(saving, lang) for lang in LANGUAGES))
-    if saving.share is None:
-        return Text(amount(saving), amount(saving))
-    return both("report.gain", amount=amount(saving), more=show(saving.share, "ratio"))
+    us = f"{sign}{amount(saving)}"
+    told = us if saving.share is None else both("report.gain", amount=us, more=show(saving.share, "ratio"))
+    if saving.kind == UPPER_BOUND:
+        return both("report.up_to", amount=told)
+    return told if isinstance(told, Text) else Text(told, told)
 
 
 def amount(saving: Saving) -> str:

@@ -17,6 +17,7 @@ from advisor.sources.captures import of_one_run, with_one_collection, without_ea
 from advisor.sources.folders import Judgement, Listing, Walk, is_folder
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
+from advisor.sources.layouts.packed import NOT_READ, is_packed, unread_in, unread_of_rank
 from advisor.sources.metadata import infer_parallelism
 from advisor.sources.text.textfiles import why_unreadable
 from advisor.sources.text.unread import unread_files, why_unread
@@ -73,7 +74,21 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
         profile.problems += [Problem(_relative(path, base), text) for path, text in unread]
     _summarise(profile)
     tell_gaps(profile.ranks)
+    _tell_packed(profile, seen, base)
     return profile
+
+
+def _tell_packed(profile: Profile, looked_at: Iterable[Path], base: Path) -> None:
+    """Tells each file that somebody compressed by itself, so that nobody takes it for read."""
+    told: set[Path] = set()
+    first = {rank.root: rank for rank in reversed(profile.ranks)}  # thousands of devices may share one folder
+    for rank in first.values():
+        of_rank = set(unread_of_rank(rank)) - told if is_folder(rank.root) else set()
+        for path in sorted(of_rank):
+            rank.note_path(str(path), NOT_READ)
+        told |= of_rank
+    others = (folder for folder in looked_at if first.keys().isdisjoint((folder, *folder.parents)))
+    profile.problems += [Problem(_relative(path, base), NOT_READ) for path in unread_in(others)]
 
 
 def _require_one_job(found: Mapping[Path, Sequence[Rank]]) -> None:
@@ -197,7 +212,8 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
             if path not in used and not re.fullmatch(
                 r"(profiler_info|profiler_metadata|communication_group).*", path.name
             ):
-                text = why_unread(path) or "is not recognised by its name as a file of a profile; not read"
+                text = NOT_READ if is_packed(path.name) else why_unread(path)
+                text = text or "is not recognised by its name as a file of a profile; not read"
                 profile.problems.append(Problem(_relative(path, base), text))
         found += [rank for rank in ranks if rank.tables]
     return found

@@ -109,12 +109,12 @@
   for (const box of document.querySelectorAll("[data-whatif]")) {
     const ticks = [...box.querySelectorAll("input[type=checkbox]")];
     const bar = box.querySelector("rect.left"), said = box.querySelector("output");
-    const times = new Map([...box.querySelectorAll("tr[data-key]")].map((row) => [row.dataset.key, [Number(row.dataset.share), row.cells[1].textContent]]));
+    const times = new Map([...box.querySelectorAll("tr[data-key]")].map((row) => [row.dataset.key, [Number(row.dataset.share), row.cells[1]]]));
     const tell = () => {
       const key = ticks.filter((tick) => tick.checked).map((tick) => tick.value).join(",");
-      const [share, text] = times.get(key) || [null, "–"];
+      const [share, cell] = times.get(key) || [null, null];
       if (share !== null) bar.setAttribute("width", String(1000 * share));
-      said.textContent = text;
+      said.replaceChildren(...(cell ? cell.cloneNode(true).childNodes : ["–"]));
     };
     ticks.forEach((tick) => tick.addEventListener("change", tell));
     tell();

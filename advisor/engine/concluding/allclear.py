@@ -88,9 +88,10 @@ def _bubble_is_unknown(facts: FactSet) -> bool:
 
 
 def _largest_bubble(facts: FactSet) -> float:
-    """The largest bubble a schedule can make unavoidable, share of the step: (p − 1) ÷ (m + p − 1) with one micro-batch
-    for p stages (diagnosis, pipelines)."""
-    return 1 - 1 / (facts.number("parallelism.pipeline", RUN) or 1)
+    """The largest bubble a schedule can make unavoidable, share of the step: (p − 1) ÷ (m + p − 1), with one
+    micro-batch for p stages where nothing tells more (diagnosis, pipelines)."""
+    stages, micro = (facts.number(name, RUN) or 1 for name in ("parallelism.pipeline", "pipeline.micro_batches"))
+    return (stages - 1) / (micro + stages - 1)
 
 
 def _is_handful(facts: FactSet) -> bool:
@@ -144,7 +145,11 @@ def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     world, missing = facts.number("run.world_size", RUN) or 1, facts.number("run.missing_ranks", RUN) or 0
     if missing > 0:
         here = facts.number("run.rank_count", RUN) or len(ranks)
-        return Doubt(both("all_clear.ranks", here=int(here), all=int(world)), both("all_clear.ranks_tell"))
+        stated = (
+            facts.value("run.world_is_stated", RUN) is not False
+        )  # else groups of some ranks name some of the others
+        word = "all_clear.ranks" if stated else "all_clear.ranks_at_least"
+        return Doubt(both(word, here=int(here), all=int(world)), both("all_clear.ranks_tell"))
     numbers_have_holes = bool(ranks) and sorted(ranks) != list(range(len(ranks)))
     if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
         return Doubt(both("all_clear.world"), both("all_clear.world_tells"))

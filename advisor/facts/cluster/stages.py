@@ -220,13 +220,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of every stage and of the pipeline."""
     step = facts.number("step.time_us", RUN)
     found = stages_of(run)
-    if len(found) < 2 or step is None:
+    if not found or step is None:
         return
     times = steady(run)
+    micro = micro_batches(run)
+    if len(found) < 2:
+        yield from fact("pipeline.micro_batches", RUN, micro, *next(iter(times.values())).sources_of("computing"))
+        return
     sources = next(iter(times.values())).sources_of("computing")
     n = min(len(t.steps) for t in times.values())
     split = partition(run)
-    micro, p = micro_batches(run), split.pipeline or len(found)
+    p = split.pipeline or len(found)
     hops, needed = (2 * (micro + p - 1) * us / step if micro else 0.0 for us in hops_us(run))
     mean = float(np.mean([s.work for s in found]))
     if mean <= 0 or step <= 0:

@@ -154,8 +154,9 @@ def gradients(run: Run) -> Gradients | None:
     )  # fmt: skip
 
 
-def count_weights(run: Run) -> int | None:
-    """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told."""
+def count_weights(run: Run, collectives: float = 0.0) -> int | None:
+    """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told. A
+    weight has one gradient, so that fewer of them than `collectives` are kernels of many weights each."""
     courses = run.each(COURSE)
     counts = []
     for course in courses.values():
@@ -165,7 +166,8 @@ def count_weights(run: Run) -> int | None:
         )  # fmt: skip
         if updates >= 2:
             counts.append(updates)
-    return round(median_low(counts)) if counts else None  # a rank whose steps were lost counts too many
+    count = round(median_low(counts)) if counts else 0  # a rank whose steps were lost counts too many
+    return count if count and count >= collectives else None
 
 
 def _computing(run: Run) -> list[float]:
@@ -232,7 +234,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if found.size and found.count:
         yield from fact("allreduce.size_bytes", RUN, found.size / found.count, *src, samples=n)
     yield from fact("allreduce.latency_us", RUN, found.latency_us, *src, samples=n)
-    weights = count_weights(run)
+    weights = count_weights(run, found.count / (again.times if again is not None else 1))
     yield from fact("allreduce.weight_count", RUN, weights)
     if found.exposed_us is None or found.transfer_us <= 0:
         return

@@ -39,7 +39,7 @@ from advisor.render.report.outline import (
 )  # fmt: skip
 from advisor.render.report.pictures.svg import anchor_of
 from advisor.render.report.places import place_of
-from advisor.render.report.whatif import spent, used
+from advisor.render.report.whatif import spent, step_without, used
 
 CARDS = 120
 """Causes told in full; further ones are lines of a table, which keeps a report of a thousand ranks openable."""
@@ -100,7 +100,14 @@ def _whatif(report: Report) -> dict[str, Any] | None:
     if told is None or not told.causes or not (told.step_time_us.get("") or 0) > 0:
         return None
     whole = told.step_time_us[""]
-    rows = [(key, us, round(min(us / whole, 1.0), 4)) for key, us in told.step_time_us.items()]
+    rows = [
+        (
+            key,
+            Text(*(step_without(report, key.split(","), us, lang) for lang in LANGUAGES)),
+            round(min(us / whole, 1.0), 4),
+        )
+        for key, us in told.step_time_us.items()
+    ]
     return {"causes": [by_id[cause] for cause in told.causes if cause in by_id], "rows": rows[:WHATIFS]}
 
 

@@ -31,6 +31,7 @@ from advisor.render.wording import (
     amount,
     aside,
     breakdown,
+    brief_gain,
     change,
     check,
     extent,
@@ -249,9 +250,7 @@ def _of(finding: Finding, lang: str) -> str:
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
     if finding.saving is not None and finding.saving.us > 0:
-        share = finding.saving.share
-        percent = "" if share is None else aside(show(share, "ratio"), lang)
-        line.append(f"  −{amount(finding.saving)}{percent}", "green")
+        line.append(f"  {brief_gain(finding.saving, '−').get(lang)}", "green")
     elif finding.at_stake is not None:
         line.append(f"  {word(lang, 'report.lost', amount=amount(finding.at_stake))}", "bright_black")
     return line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import reduce
 from typing import Any
 
@@ -13,7 +13,7 @@ from advisor.engine.concluding.joint import Repaired
 from advisor.model import Accounting, Report
 from advisor.plain import to_plain
 from advisor.render.escaping import printable
-from advisor.render.wording import labelled, where, word
+from advisor.render.wording import UPPER_BOUND, labelled, where, word
 
 MOST_RANKS = 16
 """Ranks whose shares are told one by one: those that change most; a group of thousands fits no screen."""
@@ -84,9 +84,24 @@ def ladder(report: Report, lang: str) -> list[tuple[str, str, str]]:
         if then >= before or show(then, "us", MEASURED) == show(before, "us", MEASURED):
             break
         before = then
-        name = told.causes[count - 1]
-        rows.append((name if count == 1 else f"+ {name}", show(then, "us", MEASURED), f"−{show(now - then, 'us')}"))
+        name, gained = told.causes[count - 1], f"−{show(now - then, 'us')}"
+        if _is_bound(report, told.causes[:count]):
+            gained = word(lang, "report.up_to", amount=gained)
+        rows.append(
+            (name if count == 1 else f"+ {name}", step_without(report, told.causes[:count], then, lang), gained)
+        )
     return rows if len(rows) > 1 else []
+
+
+def step_without(report: Report, causes: Collection[str], us: float, lang: str) -> str:
+    """The step without these causes; a least where one of their savings is only an upper bound."""
+    told = show(us, "us", MEASURED)
+    return word(lang, "whatif.at_best", time=told) if _is_bound(report, causes) else told
+
+
+def _is_bound(report: Report, causes: Collection[str]) -> bool:
+    savings = [finding.saving for finding in report.findings if finding.id in causes]
+    return any(saving is not None and saving.kind == UPPER_BOUND for saving in savings)
 
 
 SMALL = 0.005

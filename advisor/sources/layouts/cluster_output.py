@@ -121,7 +121,7 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
         if len(row) <= max(kind, index):
             lost += 1
             continue
-        members = tuple(int(text) for text in re.findall(r"[0-9]{1,9}", row[index]))
+        members = tuple(int(text) for text in re.findall(r"[0-9]{1,9}", _whole(row[index])))
         if row[kind].strip().lower() == "rank" and len(members) == 1:
             ranks.add(members[0])
         elif row[kind].strip().lower() == "stage" and members:
@@ -133,6 +133,11 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
     if not ranks and not coded:
         note(str(path), "has no row of a rank")
     return ranks, sorted(stages)
+
+
+def _whole(index: str) -> str:
+    """An index as the analyser writes it: spreadsheets and data frames make 0.0 of 0."""
+    return re.sub(r"(?<=[0-9])\.0*(?![0-9])", "", index)
 
 
 def read_groups(
@@ -228,8 +233,8 @@ def _steps_of(
     for place, (kind, index) in enumerate(zip(frame["kind"], frame["index"], strict=True)):
         if str(kind).lower() != "rank":
             continue
-        rank = as_int(index)
-        if rank is None or rank < 0:
+        rank = as_int(_whole(str(index)))
+        if rank is None:
             nobody += 1
         else:
             rows.setdefault(rank, []).append(place)

@@ -295,11 +295,14 @@ def test_exposed_transfers_are_cleared_by_links_side_by_side_only(share: float, 
     assert (told == "healthy") == ("communication_matrix.json" not in found.headline.en)
 
 
-@given(st.integers(2, 16), st.floats(0.0, 0.99))
-def test_what_no_bubble_can_be_is_lost_communication(stages: int, exposed: float) -> None:
-    """With one micro-batch p stages wait (p - 1)/p of the step; what is exposed beyond that is no bubble, whatever is
-    told of the schedule, and up to that nobody is accused."""
-    measured = facts(parallelism__pipeline=stages, step__exposed_communication_share=exposed, step__idle_share=0.0)
+@given(st.integers(2, 16), st.integers(1, 32), st.floats(0.0, 0.99))
+def test_what_no_bubble_can_be_is_lost_communication(stages: int, micro: int, exposed: float) -> None:
+    """With m micro-batches p stages wait (p - 1)/(m + p - 1) of the step, with one where nothing tells more; what is
+    exposed beyond that is no bubble, and up to that nobody is accused."""
+    known = {"pipeline__micro_batches": micro} if micro > 1 else {}
+    measured = facts(
+        parallelism__pipeline=stages, step__exposed_communication_share=exposed, step__idle_share=0.0, **known
+    )
     told = {loss.direction: loss.share for loss in losses(measured)}
-    beyond = exposed - (1 - 1 / stages)
+    beyond = exposed - (stages - 1) / (micro + stages - 1)
     assert told.get("communication", 0.0) == pytest.approx(max(beyond, 0.0))

@@ -195,6 +195,14 @@ def test_the_first_findings_stand_with_their_own_picture_and_link_the_others():
     assert len(ids) == len(re.findall(r' id="([^"]+)"', text))
 
 
+def test_the_length_of_a_step_has_the_digits_of_the_headline_in_pictures():
+    """137 ms beside 134 ms is a step of usual length; 140 ms reads as another step."""
+    (first, *_) = cluster().charts["timeline"]
+    timeline = {**first, "which": "typical", "step_us": 136_581.0}
+    drawn = next(iter(figures(replace(cluster(), charts={"timeline": [timeline]}))))
+    assert "137\xa0ms" in drawn.title.en
+
+
 def test_the_place_in_a_timeline_is_there_to_copy():
     """Rank and time from the start of the step, as one finds it in a viewer."""
     text = render(cluster(), "html")

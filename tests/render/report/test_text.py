@@ -10,7 +10,7 @@ from fake_reports import SAMPLES, cluster, data_bound, healthy, hostile, reports
 from hypothesis import given, settings
 from rich.cells import cell_len
 
-from advisor.model import Evidence, Problem, Text
+from advisor.model import Evidence, Problem, Text, WhatIf
 from advisor.render import render
 from advisor.sources.base import say_once
 
@@ -58,6 +58,24 @@ def test_lost_time_without_a_known_cause_is_never_told_as_a_saving():
             assert "lost, potential gain not known yet: 36\xa0ms" in render(report, format)
             assert "potential gain: 36\xa0ms" not in render(report, format)
     assert "lost, potential gain not known yet: 36\xa0ms" in render(report, "text", color=False, width=100)
+
+
+def test_an_upper_bound_never_looks_like_a_promised_gain():
+    """Told in full, in a list or as the step then: "no more than this" is said wherever the time is."""
+    report = data_bound()
+    first = report.findings[0]
+    assert first.saving is not None
+    bound = replace(first, saving=replace(first.saving, kind="upper_bound"))
+    second = replace(first, id="F9", saving=replace(first.saving, kind="estimate"))
+    steps = {"": 98_000.0, "F9": 70_000.0, "F1": 62_000.0, "F9,F1": 50_000.0}
+    report = replace(report, findings=(second, bound), whatif=WhatIf(("F9", first.id), steps))
+    text = render(report, "text", color=False, width=100, limit=1).replace("\xa0", " ")
+    assert "up to −36 ms" in text
+    assert "70 ms (F9) → at best 50 ms (+ F1)" in text
+    assert "up to −48 ms" in render(report, "markdown").replace("\xa0", " ")
+    page = render(replace(report, findings=(bound, second)), "html", "zh").replace("\xa0", " ")
+    assert "up to −36 ms" in page and "最多−36 ms" in page and "at best 50 ms" in page
+    assert "up to 36 ms" in page  # what to do first
 
 
 def test_symptoms_stand_under_their_cause_only():

@@ -110,6 +110,19 @@ def test_a_damaged_cell_of_one_rank_leaves_the_others_certain(cluster):
     assert [rank.problems[-1].doubted for rank in profile.ranks] == [(), (), ("steps",), ()]
 
 
+@pytest.mark.parametrize("ending", [".", ".0", ".000"])
+def test_a_spreadsheet_that_saved_the_table_costs_no_rank(cluster, ending):
+    """It writes 0.0 for rank 0, as a data frame does whose column lacks a number; a rank and a half is none."""
+    file = cluster / "cluster_step_trace_time.csv"
+    whole = file.read_text()
+    file.write_text(whole.replace("rank,0,", f"rank,0{ending},").replace("rank,3,", f"rank,3{ending},"))
+    ranks = load_profile([cluster]).ranks
+    assert [rank.read("steps")["computing_us"].tolist() for rank in ranks] == [[10], [11], [12], [13]]
+    assert not [entry for rank in ranks for entry in rank.problems]
+    file.write_text(whole.replace("rank,3,", "rank,1.5,"))
+    assert [rank.rank for rank in load_profile([cluster]).ranks] == [0, 1, 2]
+
+
 def test_rows_of_no_rank_are_told(cluster):
     """A rank whose number was damaged is gone from every comparison: that is no smaller job."""
     path = cluster / "cluster_step_trace_time.csv"

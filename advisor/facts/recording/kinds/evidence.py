@@ -119,7 +119,7 @@ def reduce(rank: Rank) -> Recording | None:
     if kernels is not None:
         names |= {*kernels.names, *(s.type for s in kernels.signatures)}
     names = _kinds(names)
-    told["trains"] = any(map(told_by("training"), names))
+    told["trains"] = any(map(told_by("training"), names)) or _ends_backward(rank)
     told["serves"] = min(filter(told_by("inference"), names), default="")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
     told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else ""
@@ -133,6 +133,12 @@ def reduce(rank: Rank) -> Recording | None:
     told |= _of_iterations(rank, timeline, told["marks"])
     told["offline"] = min(filter(told_by("inference_host"), _calls(rank, trace)), default="")
     return Recording(**told)
+
+
+def _ends_backward(rank: Rank) -> bool:
+    """Whether the older step trace has work behind the end of backward, which only training has."""
+    frame = rank.read("step_phases") if rank.has("step_phases") else None
+    return frame is not None and "tail_us" in frame and bool((frame["tail_us"] > 0).mean() > 0.5)
 
 
 def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) -> dict[str, Any]:

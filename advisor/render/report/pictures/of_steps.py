@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import MEASURED, rank_list, show
 from advisor.model import Report, Text
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure, Series, caption, ids, made_of, marks_of, scale, showing
@@ -56,14 +56,18 @@ def _stacked(data: Series, key: str, kind: str, found: list[Any], note: Text | N
     names = [both(f"phases.{part}") for part in parts]
     series = [(f"p-{part}", [row[index] * factor for row in values]) for index, part in enumerate(parts)]
     wide = len(labels) > WIDE_FROM
-    line = (whole * factor, both("figures.the_step", time=show(whole, "us"))) if isinstance(whole, float) else None
+    line = (
+        (whole * factor, both("figures.the_step", time=show(whole, "us", MEASURED)))
+        if isinstance(whole, float)
+        else None
+    )
     marks = marks_of(found, {label: index for index, label in enumerate(labels)}, kind)
     title = both(f"kinds.{kind}")
     drawing = bars.columns(bars.Bars(labels, series, unit, title, marks, line), caption(key), wide)
     rows = tuple(
         (
             text,
-            show(total, "us"),
+            show(total, "us", MEASURED),
             *(f"{show(value, 'us')} ({show(value / total, 'ratio')})" if total else "–" for value in row),
         )
         for text, total, row in zip(labels, totals, values, strict=True)
@@ -98,13 +102,15 @@ def draw_timelines(data: Series, report: Report) -> Iterator[Figure]:
             for lane in ran
         )
         shown = timeline.get("step_us", timeline["duration_us"])
-        title = both(f"figures.timeline_{timeline['which']}", step=printable(step), rank=rank, time=show(shown, "us"))
+        title = both(
+            f"figures.timeline_{timeline['which']}", step=printable(step), rank=rank, time=show(shown, "us", MEASURED)
+        )
         head = (both("figures.lane"), both("figures.spans"), both("figures.total"), both("figures.longest"))
         named = [(both(f"phases.{lane['name']}"), f"p-{lane['name']}", lane["spans"]) for lane in ran]
         key = f"timeline-{index}"
         first = {place: told[:3] for place, told in marks.items()}
         drawing = lanes.lanes(named, timeline["duration_us"], unit, factor, first, caption(key))
-        note = both("figures.from_first_kernel", time=show(timeline["duration_us"], "us"))
+        note = both("figures.from_first_kernel", time=show(timeline["duration_us"], "us", MEASURED))
         yield Figure(key, title, head, rows, drawing, note, (), None, tuple(dict.fromkeys(ids(found))), True)
 
 
