@@ -140,7 +140,8 @@ def test_a_rank_that_waits_for_nobody_is_the_last_of_the_absent_ones_as_well(is_
 @pytest.mark.parametrize(
     ("waits", "rests"),
     [
-        ({}, True), ({"communication.exposed_wait_share": 0.01}, False), ({"communication.exposed_wait_share": 0.05}, True),
+        ({}, True),
+        ({"communication.exposed_wait_share": 0.01}, False), ({"communication.exposed_wait_share": 0.05}, True),
         ({"step.exposed_communication_share": 0.02}, False), ({"step.exposed_communication_share": 0.2}, True),
         ({"step.exposed_communication_share": 0.0}, True),
     ],
