@@ -13,6 +13,7 @@ from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.host.synchronised import SYNCHRONISES
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _BOTH = "run rank"
 
-_SYNC = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
 _LAUNCH = re.compile(r"^(Node@)?launch$|KernelLaunch|LaunchKernel|aclrtLaunchKernel|rtKernelLaunch")
 _COMPILE = re.compile(r"^opCompile$|^aclopCompile$|JitCompile|CompileGraph|Compiler::|::Compile|BuildGraph")
 _SLOW_PATH = re.compile(r"aclopCompileAndExecute|aclopExecute")
@@ -81,7 +81,7 @@ HOST_TIME = Reduction("host_api", HostTime)
 
 
 _PURPOSES = (
-    ("synchronize", _SYNC),
+    ("synchronize", SYNCHRONISES),
     ("launch", _LAUNCH),
     ("compile", _COMPILE),
     ("single_op", _SLOW_PATH),
