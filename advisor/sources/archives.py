@@ -37,9 +37,17 @@ ALWAYS_BYTES = 500_000_000
 SPARE_BYTES = 500_000_000
 """So much must stay free where it is unpacked."""
 MOST_ENTRIES = 100_000
+_FOLDERS, _FOLDERS_OF_ONE = 1_000, 4
+"""No more folders than this and so many for each entry: one name may ask for fifteen, and the next for other ones."""
 DEEPEST = 16
 _LONGEST_READ = 16_000_000
-"""A name, a header or a directory of an archive is shorter."""
+"""The directory of an archive is shorter."""
+_LONGEST_HEADER = 1_000_000
+"""Of one entry of a tar archive; names and attributes have a few hundred bytes."""
+_HEADERS_BYTES, _HEADER_BYTES = 16_000_000, 2048
+"""All headers of a tar archive are shorter than this and so much for each entry: they cost far more time than data."""
+_MOST_SHARED = 1_000
+"""Attributes that hold for all entries of a tar archive: each of them gets a copy."""
 _BLOCK = 1 << 16
 _MOST_ZEROS = 1 << 20
 """Zeros in a row behind which a compressed file has ended: what is stored as it is has a header every 64 kB."""
@@ -246,12 +254,15 @@ def _unpack_tar(stream: Any, writer: _Writer) -> _Forward:
     with tarfile.open(fileobj=forward, mode="r:") as archive:  # type: ignore[call-overload]
         while (entry := archive.next()) is not None:
             archive.members.clear()  # type: ignore[attr-defined,unused-ignore]
+            if len(archive.pax_headers) > _MOST_SHARED:
+                raise _TooMuch(_HEADERS_TOO_LARGE)
             if entry.isdir():
                 writer.budget.count()
             elif not entry.isreg() or entry.sparse is not None:
                 writer.leave_out(entry.name, _kind(entry))
             elif (source := archive.extractfile(entry)) is not None:
-                writer.write(entry.name, source, counted=True)
+                with forward.within_content():
+                    writer.write(entry.name, source, counted=True)
     if forward.header != bytes(tarfile.BLOCKSIZE):  # tarfile ends without a word at a damaged header
         raise EOFError
     return forward
@@ -294,6 +305,9 @@ class _TooMuch(Exception):
     """An archive that holds more than it should."""
 
 
+_HEADERS_TOO_LARGE = "its headers are larger than those of any profile"
+
+
 class _Damaged(NoVerdict):
     """An archive of which nothing can be read."""
 
@@ -304,13 +318,19 @@ class _Budget:
     def __init__(self, folder: Path, limit: int) -> None:
         self.limit = min(limit, MOST_BYTES)
         self.room = shutil.disk_usage(folder).free - SPARE_BYTES
-        self.taken = self.entries = 0
+        self.taken = self.entries = self.folders = 0
 
     def count(self) -> None:
         """One entry more, unpacked or left out."""
         self.entries += 1
         if self.entries > MOST_ENTRIES:
             raise _TooMuch(f"it holds more than {MOST_ENTRIES} entries")
+
+    def count_folder(self) -> None:
+        """One folder more, made for an entry's name."""
+        self.folders += 1
+        if self.folders > min(MOST_ENTRIES, _FOLDERS + _FOLDERS_OF_ONE * self.entries):
+            raise _TooMuch("it holds more folders than any profile")
 
     def take(self, count: int) -> None:
         self.taken += count
@@ -327,6 +347,7 @@ class _Writer:
         self.folder, self.budget = folder, budget
         self.files = 0
         self.left_out: list[tuple[str, str]] = []
+        self._made = {folder}
 
     def leave_out(self, name: str, reason: str) -> None:
         self.budget.count()
@@ -341,7 +362,7 @@ class _Writer:
         self.budget.count()
         target = self.folder.joinpath(*parts)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._make(target.parent)
             file = target.open("xb")
         except OSError as error:
             reason = "is there twice; the first one is used" if target.is_file() else error.strerror or str(error)
@@ -357,6 +378,13 @@ class _Writer:
             target.unlink(missing_ok=True)
             raise
         self.files += 1
+
+    def _make(self, folder: Path) -> None:
+        if folder not in self._made:
+            self._make(folder.parent)
+            self.budget.count_folder()
+            folder.mkdir(mode=0o700, exist_ok=True)
+            self._made.add(folder)
 
 
 def _write(file: IO[bytes], block: bytes) -> None:
@@ -429,13 +457,29 @@ class _Forward:
     def __init__(self, stream: Any, budget: _Budget) -> None:
         self._stream, self._budget = stream, budget
         self._position, self._last, self._back = 0, b"", False
+        self._headers, self._within_content = 0, False
         self.header = b""
         """What was read last as a header."""
 
+    @contextmanager
+    def within_content(self) -> Iterator[None]:
+        """What is read meanwhile is no header."""
+        self._within_content = True
+        try:
+            yield
+        finally:
+            self._within_content = False
+
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _LONGEST_READ:
-            raise _TooMuch("one of its headers is larger than that of any profile")
-        if size == 0:
+        if not self._within_content:
+            self._headers += max(size, 0)
+            most = _HEADERS_BYTES + _HEADER_BYTES * self._budget.entries
+            if not 0 <= size <= _LONGEST_HEADER or self._headers > most:
+                raise _TooMuch(_HEADERS_TOO_LARGE)
+        return self._take(size)
+
+    def _take(self, size: int) -> bytes:
+        if size <= 0:
             return b""
         first = self._last if self._back else b""
         self._back = False
@@ -456,6 +500,6 @@ class _Forward:
         elif offset < self._position:
             raise tarfile.ReadError("its headers lead backwards")
         while self._position < offset:
-            if not self.read(min(_BLOCK, offset - self._position)):
+            if not self._take(min(_BLOCK, offset - self._position)):
                 break
         return self._position

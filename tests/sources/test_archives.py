@@ -322,6 +322,49 @@ def test_too_many_entries_are_refused(tmp_path, monkeypatch, kind):
         pass
 
 
+def shared_attributes(count: int, kind: bytes) -> bytes:
+    """A header of a tar archive with so many attributes."""
+    body = b"".join(b"14 k%07d=1\n" % each for each in range(count))
+    info = tarfile.TarInfo("attributes")
+    info.type, info.size = kind, len(body)
+    return info.tobuf(tarfile.USTAR_FORMAT) + body + bytes(-len(body) % 512)
+
+
+@pytest.mark.parametrize(
+    ("headers", "entries"),
+    [([(tarfile.XGLTYPE, 1_000_000)], 1), ([(tarfile.XGLTYPE, 60_000)] * 30, 1), ([(tarfile.XGLTYPE, 60_000)], 100),
+     ([(tarfile.XHDTYPE, 60_000)], 30)],
+    ids=["one giant", "many", "shared by all", "one for each entry"],
+)  # fmt: skip
+def test_headers_cost_no_more_than_data(tmp_path, headers, entries):
+    """Attributes of a tar archive, each of which costs many times its bytes, fill no memory and take no minutes."""
+    target = tmp_path / "headers.tar.gz"
+    own = b"".join(shared_attributes(count, kind) for kind, count in headers if kind == tarfile.XHDTYPE)
+    with gzip.open(target, "wb", 1) as file:
+        for kind, count in headers:
+            file.write(shared_attributes(count, kind) if kind == tarfile.XGLTYPE else b"")
+        for number in range(entries):
+            file.write(own + tarfile.TarInfo(f"file{number}").tobuf(tarfile.USTAR_FORMAT))
+        file.write(bytes(1024))
+    with pytest.raises(NoVerdict, match="headers are larger"):
+        unpacked(target)
+
+
+def test_a_name_asks_for_no_tree_of_folders(tmp_path):
+    """A few thousand names of an archive of kilobytes make no tens of thousands of folders."""
+    bomb = pack(tmp_path / "deep.tar.gz", *((f"{number}/a/b/c/d/e/f/g/h/i/j/k/l/m/n", b"") for number in range(5000)))
+    with pytest.raises(NoVerdict, match="more folders than any profile"):
+        unpacked(bomb)
+
+
+def test_one_file_of_each_rank_is_no_bomb(tmp_path):
+    """A thousand ranks of whose folders somebody packed one table each."""
+    name = "node0_{}_20260101000000_ascend_ms/ASCEND_PROFILER_OUTPUT/step_trace_time.csv"
+    archive = pack(tmp_path / "steps.tar.gz", *((name.format(number), b"Step\n") for number in range(1000)))
+    names, told = unpacked(archive)
+    assert len(names) == 1000 and not told
+
+
 def test_a_full_disk_is_foreseen(tmp_path, monkeypatch):
     """What does not fit is refused before the disk is full."""
     monkeypatch.setattr(archives, "SPARE_BYTES", 1 << 62)

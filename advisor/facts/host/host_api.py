@@ -21,14 +21,13 @@ from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
-from advisor.sources.streams.trace import Trace
+from advisor.sources.streams.trace import SYNCHRONISES, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _BOTH = "run rank"
 
-_SYNC = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
 _LAUNCH = re.compile(r"^(Node@)?launch$|KernelLaunch|LaunchKernel|aclrtLaunchKernel|rtKernelLaunch")
 _COMPILE = re.compile(r"^opCompile$|^aclopCompile$|JitCompile|CompileGraph|Compiler::|::Compile|BuildGraph")
 _SLOW_PATH = re.compile(r"aclopCompileAndExecute|aclopExecute")
@@ -81,7 +80,7 @@ HOST_TIME = Reduction("host_api", HostTime)
 
 
 _PURPOSES = (
-    ("synchronize", _SYNC),
+    ("synchronize", SYNCHRONISES),
     ("launch", _LAUNCH),
     ("compile", _COMPILE),
     ("single_op", _SLOW_PATH),

@@ -19,6 +19,7 @@ from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sum
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.host.pace import CALLS, LOADER, slow_hosts
+from advisor.facts.host.synchronised import synchronised_us
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
 from advisor.facts.recording.between import FRAMEWORKS
@@ -119,6 +120,15 @@ KINDS = (
     ),
     kind("timeline.loader_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind(
+        "timeline.synchronised_us",
+        "us",
+        _BOTH,
+        "idle time per step around the return of calls in which the host waited for the device, up to 1 ms each",
+        formula="idle stretches in which such a call ends",
+        needs="trace",
+    ),
+    kind("timeline.synchronised_share", "ratio", _BOTH, "the same, share of the windows", needs="trace"),
+    kind(
         "timeline.own_code_us",
         "us",
         _BOTH,
@@ -195,6 +205,7 @@ class Idle:
     sources: tuple[Source, ...]
     felt_drop: float | None = None
     """Part of the computing time that lower clocks added, as its own kernels tell."""
+    synchronised_us: Floats | None = None
 
 
 IDLE = Reduction("timeline", Idle)
@@ -235,6 +246,7 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else clock_of(trace, running),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
         None if trace is None else felt_drop(trace, timeline),
+        None if trace is None else synchronised_us(trace, start, end, step, steps, LONG_US),
     )
 
 
@@ -260,6 +272,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
         sums(step[long], length[long], steps), sums(step[long], None, steps), gaps, None,
         _loading(trace, gaps, start, end, step, steps), own_code_us(trace, start, end, step, steps),
         clock_of(trace, running), found.sources,
+        synchronised_us=synchronised_us(trace, start, end, step, steps, LONG_US),
     )  # fmt: skip
 
 
@@ -352,6 +365,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["timeline.own_code_us"] = per.per_step(idle.own_us)
             if window > 0:
                 row["timeline.own_code_share"] = row["timeline.own_code_us"] / window
+        if idle.synchronised_us is not None:
+            row["timeline.synchronised_us"] = per.per_step(idle.synchronised_us)
+            if window > 0:
+                row["timeline.synchronised_share"] = row["timeline.synchronised_us"] / window
         waited = row.get("timeline.loader_idle_us", 0.0)
         rows[rank] = row = in_steps(run, rank, row, window)
         _cap_loading(row)

@@ -28,7 +28,8 @@ KINDS = (
 
 _TELLING = ("kernels", "collectives", "transports", "links", "trace", "operator_types")
 """Tables that tell what may be wrong with a rank beside its steps."""
-_OF_COMMUNICATION = ("step_phases", "cluster_phases", "collectives", "transports", "links")
+_OF_COMMUNICATION = ("step_phases", "cluster_phases", "collectives")
+"""Tables that tell when a rank communicated. What its links carried tells that it did, and not when."""
 _LEAST = 2
 """Steps of a table below which it is another kind of record."""
 
