@@ -93,7 +93,7 @@ def _aicpu(rank: Rank) -> Any:
     frame = rank.read("aicpu")
     if frame is not None and {"total_us", "dispatch_us", "compute_us"} <= set(frame):
         parts = frame[["dispatch_us", "compute_us"]].sum(axis=1)
-        wrong = int((parts > (1 + section("contradiction")["sum_share"]) * frame["total_us"]).sum())
+        wrong = int((parts > (1 + section("contradiction")["part_share"]) * frame["total_us"]).sum())
         if wrong:
             text = f"{wrong} of {len(frame)} operators take less time than their parts: cells were moved"
             rank.note(rank.relative(rank.tables["aicpu"].paths[0]), text, ("aicpu",))

@@ -166,7 +166,7 @@ def test_aicpu_operators_without_a_name_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("cells", "told"),
-    [("0.9,0.1,0.7,1000,1700", False), ("0.8,0.1,0.7,1000,1700", False), ("0.1,0.7,1000,1700,", True)],
+    [("0.9,0.1,0.7,1000,1700", False), ("0.282,0.078,0.22,1000,1220", False), ("0.1,0.7,1000,1700,", True)],
 )
 def test_an_operator_of_the_ai_cpu_takes_no_less_than_its_parts(tmp_path: Path, cells: str, told: bool) -> None:
     """Where a cell was lost and the others moved up, one part stands in the place of the whole: nothing that rests on
