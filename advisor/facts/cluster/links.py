@@ -35,6 +35,7 @@ from advisor.facts.collectives.link_speed import (
     slow_link,
 )  # fmt: skip
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.transfers import TRANSFERS, Transfers
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
@@ -43,16 +44,18 @@ REPLAYS = 8
 """Links, cards and hosts whose saving is replayed: those with the most excess time; the others get a bound."""
 
 _NEEDS = "links"
+_MOVED = "links|transports"
 KINDS = (
     kind("communication.main_transport", "text", "run", "what takes longest to move the bytes of all links",
-         needs=_NEEDS),
+         needs=_MOVED),
     kind("communication.main_transport_share", "ratio", "run", "its part of the time of all transports",
-         formula="Σ over cards of its busiest link ÷ the same of all transports", needs=_NEEDS),
+         formula="Σ over cards of its busiest link, without a matrix Σ of transfers ÷ the same of all transports",
+         needs=_MOVED),
     kind("communication.main_transport_bytes_per_s", "bytes_per_s", "run",
          "what messages that are large enough to show its speed reach over it",
-         formula="median of size ÷ time over messages from the size of knowledge_base/links.yaml", needs=_NEEDS),
+         formula="median of size ÷ time over messages from the size of knowledge_base/links.yaml", needs=_MOVED),
     kind("communication.main_transport_limit_bytes_per_s", "bytes_per_s", "run",
-         "what a link of it carries (knowledge_base/links.yaml)", needs=_NEEDS),
+         "what a link of it carries (knowledge_base/links.yaml)", needs=_MOVED),
     kind("link.bandwidth_bytes_per_s", "bytes_per_s", "link",
          "size over time of all its transfers; the best link's for a card",
          formula="Σ size ÷ Σ time", needs=_NEEDS),
@@ -127,11 +130,13 @@ KINDS = (
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of every link that is slower than usual or stands for many; of cards and of hosts."""
     links = links_of(run)
-    yield from _main_transport(links)
+    yield from _main_transport(links, () if links else list(run.each(TRANSFERS).values()))
+    step = facts.number("step.time_us", RUN)
+    if (evenly := _evenly_slow(links)) is not None:
+        yield from _facts_of_all(run, evenly, step)
     found = {key: link for key, link in links.items() if link.ratio is not None}
     if not found:
         return
-    step = facts.number("step.time_us", RUN)
     hosts = hosts_of(partition(run).host, found)
     machines = machines_of(found, hosts)
     cards = cards_of(found, machines, hosts)
@@ -185,8 +190,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("link.is_worse_direction", subject, True, *sources)
     for knot in knots:
         yield from _facts_of_knot(run, knot, hosts, step, least, by_class[knot.links[0].transport] - len(knot.links))
-    if (evenly := _evenly_slow(links)) is not None:
-        yield from _facts_of_all(run, evenly, step)
     for name, machine in sorted(machines.items()):
         own = machine.links
         subject = Subject("host", name, tuple(sorted(r for r, host in hosts.items() if host == name)))
@@ -209,22 +212,28 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("host.link_peer_count", subject, others, *own[0].sources)
 
 
-def _main_transport(links: Mapping[Key, Link]) -> Iterator[Fact]:
-    """Over what most of the time is spent in which data moves, and how fast it moves there."""
+def _main_transport(links: Mapping[Key, Link], told: Sequence[Transfers] = ()) -> Iterator[Fact]:
+    """Over what most of the time is spent in which data moves, and how fast it moves there; where no matrix tells of
+    single links, by what the collectives of each rank have moved (`told`)."""
     time = _time_by_transport(links)
+    for one in told:
+        for transport, (us, _) in one.moved.items():
+            time[transport] += us
     whole = sum(time.values())
     if not whole > 0:
         return
     name = max(time, key=lambda one: time[one])
     mine = [link for link in links.values() if link.transport == name]
-    sources = mine[0].sources
-    yield from fact("communication.main_transport", RUN, name or None, *sources)
-    yield from fact("communication.main_transport_share", RUN, time[name] / whole, *sources, samples=len(mine))
-    yield from fact("communication.main_transport_limit_bytes_per_s", RUN, link_limit(name), *sources)
+    moved = [one for one in told if name in one.moved]
     sizes, times = _large_messages(mine)
-    if sizes.size:
-        rate = float(np.median(sizes / times)) * 1e6
-        yield from fact("communication.main_transport_bytes_per_s", RUN, rate, *sources, samples=sizes.size)
+    rates = sizes / times if mine else np.array([rate for one in moved if (rate := one.moved[name][1]) is not None])
+    sources = (mine or moved)[0].sources
+    yield from fact("communication.main_transport", RUN, name or None, *sources)
+    yield from fact("communication.main_transport_share", RUN, time[name] / whole, *sources, samples=len(mine or moved))
+    yield from fact("communication.main_transport_limit_bytes_per_s", RUN, link_limit(name), *sources)
+    if rates.size:
+        rate = float(np.median(rates)) * 1e6
+        yield from fact("communication.main_transport_bytes_per_s", RUN, rate, *sources, samples=rates.size)
 
 
 def _time_by_transport(links: Mapping[Key, Link]) -> dict[str, float]:
@@ -383,7 +392,7 @@ FAMILIES = (
         measure,
         LINKS.by(reduce_links),
         ("links",),
-        uses=(EXCHANGES, COURSE, STEPS),
+        uses=(EXCHANGES, COURSE, STEPS, TRANSFERS),
         after=("parallelism",),
     ),
 )

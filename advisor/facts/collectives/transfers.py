@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.basics.intervals import Intervals
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.collectives.exchanges import Exchanges, hash_small, reduce_exchanges
+from advisor.facts.collectives.inherent import large_message
 from advisor.facts.device.kernel_time import busy, timeline_of
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
@@ -92,6 +93,8 @@ class Transfers:
     rdma_us: float | None = None
     rdma_name: str = ""
     reduce_share: float | None = None
+    moved: dict[str, tuple[float, float | None]] = field(default_factory=dict)
+    """Transport -> (microseconds, bytes per microsecond of large messages, None where there are none)."""
     sources: tuple[Source, ...] = ()
 
 
@@ -109,7 +112,8 @@ def reduce(rank: Rank) -> Transfers | None:
     longest, name = _longest(frame)
     source = rank.source("transports", "size_bytes", "time_us")
     return Transfers(
-        steps, packet_us, unaligned_us, unaligned_ratio, contended_us, ratio, longest, name, _reducing(rank), (source,)
+        steps, packet_us, unaligned_us, unaligned_ratio, contended_us, ratio, longest, name, _reducing(rank),
+        _moved(frame), (source,),
     )  # fmt: skip
 
 
@@ -158,6 +162,21 @@ def _longest(frame: Any) -> tuple[float | None, str]:
         return None, ""
     row = rows.loc[rows["time_us"].astype(float).idxmax()]
     return float(row["time_us"]), str(row["name"])
+
+
+def _moved(frame: Any) -> dict[str, tuple[float, float | None]]:
+    """How long data moves over each transport and how fast; SDMA is the sum of those of the node, where these are
+    told."""
+    size, lasts = (frame[column].to_numpy(float) for column in ("size_bytes", "time_us"))
+    over, used = frame["transport"].fillna("").to_numpy(str), (size > 0) & (lasts > 0)
+    names = set(over[used].tolist())
+    found = {}
+    for name in sorted(names - {"SDMA"} if names & {"HCCS", "PCIE", "SIO"} else names):
+        mine = used & (over == name)
+        large = mine & (size >= large_message())
+        rate = float(np.median(size[large] / lasts[large])) if large.any() else None
+        found[name] = float(lasts[mine].sum()), rate
+    return found
 
 
 def _contention(rank: Rank) -> tuple[float, float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -121,3 +122,36 @@ def test_longest_rdma_transfer_names_its_operation(tmp_path):
     write_profile(simulate(Scenario(data=4, ranks_per_host=2, seed=1)), tmp_path)
     longest = facts_of(tmp_path).of("link.rdma_longest_us")
     assert longest and all(subject.id.endswith("-*") for subject in longest)
+
+
+def test_how_fast_data_moves_is_told_without_a_matrix(profile):
+    """Nearly every recording has communication.json, and few a matrix: both tell the same transport and its speed."""
+    whole = facts_of(profile)
+    for file in profile.rglob("communication_matrix*.json"):
+        file.unlink()
+    less = facts_of(profile)
+    assert less.value("communication.main_transport", RUN) == whole.value("communication.main_transport", RUN) == "HCCS"
+    speeds = [facts.number("communication.main_transport_bytes_per_s", RUN) for facts in (whole, less)]
+    assert speeds[1] == pytest.approx(speeds[0], rel=0.5)
+
+
+def test_links_that_have_no_other_beside_them_are_held_against_what_such_links_carry(tmp_path):
+    """One rank of two hosts records a single link: nothing to compare it with, and a twelfth of what such a link
+    carries is told."""
+    write_profile(simulate(Scenario(data=2, seed=1)), tmp_path)
+    for file in tmp_path.rglob("communication_matrix*.json"):
+        told = json.loads(file.read_text())
+        _slow(told, 12.0)
+        file.write_text(json.dumps(told))
+    for folder in [one for one in sorted(tmp_path.iterdir()) if one.is_dir()][1:]:
+        shutil.rmtree(folder)
+    facts = facts_of(tmp_path)
+    assert any((facts.number("link.limit_ratio", subject) or 1) < 0.25 for subject in facts.subjects("link"))
+
+
+def _slow(told, times):
+    for one in told.values() if isinstance(told, dict) else ():
+        if isinstance(one, dict):
+            if "Transit Time(ms)" in one:
+                one["Transit Time(ms)"] *= times
+            _slow(one, times)
