@@ -35,6 +35,9 @@ _INSTANTS = ("start_us", "end_us")
 """Columns of instants: counted from 1970 they have a digit more than any duration."""
 _MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations", "share")
 
+_COUNTED = ("count", "packets", "operations")
+"""Whole numbers, which no subtraction leaves below nothing."""
+
 _REASONS = {
     "text": "not numbers",
     "not finite": "NaN or infinite",
@@ -266,7 +269,7 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
             value = to_float(cell)
             if value is None:
                 continue
-            if measure and -_REMAINDER < value < 0:
+            if measure and -_REMAINDER < value < 0 and not column.name.endswith(_COUNTED):
                 value = 0.0
             if measure and value < 0:
                 raise Unusable("negative")

@@ -74,3 +74,11 @@ def test_what_a_subtraction_leaves_below_nothing_is_nothing(parts: list[float], 
     frame = build_frame(TABLES["steps"], data, None, lambda file, problem, *_: notes.append(problem), "steps.csv")
     assert frame["free_us"][0] == 0.0 and np.isnan(frame["free_us"][1])
     assert len(notes) == 1 and notes[0].startswith("1 of 2")
+
+
+def test_a_count_below_nothing_is_no_count() -> None:
+    """A sum may leave a trace below nothing where it should leave nothing; a number of calls is no such sum."""
+    notes: list[str] = []
+    data = {"level": ["acl"], "name": ["aclnnMm"], "count": ["-1e-300"], "total_us": ["85.58"]}
+    frame = build_frame(TABLES["host_api"], data, None, lambda file, problem, *_: notes.append(problem), "api.csv")
+    assert frame["count"].isna().all() and len(notes) == 1

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from advisor.basics.units import rank_list, show
+from advisor.basics.units import MEASURED, rank_list, show
+from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
@@ -49,6 +50,8 @@ class Loss:
     """The finding that shows it, as somebody's symptom or unexplained."""
     tells: Text | None = None
     """The evidence that would show its cause, where it was not collected."""
+    mostly: Text | None = None
+    """What takes most of it, where that has one name."""
 
 
 def losses(facts: FactSet) -> list[Loss]:
@@ -68,8 +71,26 @@ def losses(facts: FactSet) -> list[Loss]:
             tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
             beyond = unknown or _is_without_bubble(known[0].name, facts)
             lost = f"{direction}_beyond_bubble" if beyond else direction
-            found.append(Loss(direction, shares[0], both(f"lost.{lost}"), entry["verdict"], tells))
+            found.append(
+                Loss(
+                    direction,
+                    shares[0],
+                    both(f"lost.{lost}"),
+                    entry["verdict"],
+                    tells,
+                    _mostly(entry, shares[0], facts),
+                )
+            )
     return sorted(found, key=lambda loss: -loss.share)
+
+
+def _mostly(entry: Mapping[str, Any], share: float, facts: FactSet) -> Text | None:
+    if (most := entry.get("mostly")) is None or (step := step_time(facts)) is None:
+        return None
+    us = facts.number(most["us"], RUN)
+    if us is None or us < most["value"] * share * step:
+        return None
+    return both("summary.mostly", kind=str(facts.value(most["kind"], RUN)), time=show(us, "us", MEASURED))
 
 
 def _is_without_bubble(name: str, facts: FactSet) -> bool:

@@ -59,7 +59,9 @@ def _is_part(part: Mapping[str, Any], subject: Subject, facts: FactSet) -> bool:
     value = _amount(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return bool(value < part["below"]["value"]) if "below" in part else bool(value > part["above"]["value"])
+    if "below" in part and value >= part["below"]["value"]:
+        return False
+    return "above" not in part or bool(value > part["above"]["value"])
 
 
 def _amount(value: Value | None) -> Value | None:

@@ -81,6 +81,7 @@ def _of_the_step(
     defects = facts.value("collection.problem_count", COLLECTION)
     if loss is not None and step_us is not None:
         said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
+        said = _sentences(said, *([loss.mostly] if loss.mostly else []))
         said = _sentences(said, both("summary.step", time=show(step_us, "us", MEASURED)))
         return summary(loss.direction, _with_wanted(said, loss.tells))
     doubt = objection(facts, findings, ranks)

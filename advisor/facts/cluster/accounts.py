@@ -38,6 +38,8 @@ class Accounts:
     sources: dict[int, tuple[Source, ...]] = field(default_factory=dict)
     left_out: tuple[int, ...] = ()
     """Ranks with steps that were measured in another way than those of most."""
+    prepared: Floats | None = None
+    """From the step's beginning on the host to its first kernel; NaN where not told."""
 
     def synchronous(self, rows: list[int]) -> bool:
         """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared."""
@@ -97,7 +99,10 @@ def accounts(run: Run) -> Accounts | None:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
     known = bool(np.isfinite(data).any())
     sources = {rank: times[rank].sources for rank in ranks}
-    return Accounts(ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out)
+    return Accounts(
+        ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out,
+        table("preparing"),
+    )  # fmt: skip
 
 
 def beyond_work(fused: Floats, ranks: list[int], speeds: Mapping[int, float]) -> Floats:

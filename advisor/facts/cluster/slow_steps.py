@@ -54,6 +54,8 @@ class SlowSteps:
     """rank -> its own growth in the slow steps it caused, per step of the run."""
     parts: dict[int, str] = field(default_factory=dict)
     kernel_ratio: float | None = None
+    behind: bool = False
+    """Those who caused them waited behind the last kernels of the steps named, before the next began on the host."""
 
     @property
     def cost_us(self) -> float:
@@ -168,18 +170,48 @@ def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int,
     by_part: dict[str, float] = {}
     for i, part in parts.items():
         by_part[part] = by_part.get(part, 0.0) + float(own[i][chosen[i]].sum())
-    part = max(by_part, key=lambda p: by_part[p], default="communication" if origin == "communication" else "unknown")
-    if by_part and by_part[part] < MOST * sum(by_part.values()):
+    part = max(by_part, key=lambda p: by_part[p], default="unknown")
+    if origin == "communication":
+        part = "work" if _exchanges_more(balance, slow, courses) else "communication"
+    elif by_part and by_part[part] < MOST * sum(by_part.values()):
         part = "mixed"
     known = [r for r in ratios.values() if r is not None]
     listed = [i for i in parts if origin in ("rank", "ranks")]
     shared = np.minimum(own, found.extra) * chosen
+    before = _before_the_mark(balance, grown["data"], booked, chosen)
+    behind = part == "start" and float(found.extra[before > 0].sum()) >= MOST * total
+    places = np.where(behind & (before > 0), before - 1, np.flatnonzero(slow))
     return SlowSteps(
-        found.names, found.total, found.mean_us, found.usual_us, found.extra, found.pattern, found.since, found.period,
+        tuple(balance.steps[place] for place in places), found.total, found.mean_us, found.usual_us, found.extra,
+        found.pattern, found.since, found.period,
         origin, part, tuple(balance.ranks[i] for i in listed),
         {balance.ranks[i]: float(shared[i].sum()) / found.total for i in listed},
         {balance.ranks[i]: parts[i] for i in listed}, float(np.median(known)) if known else None,
+        behind,
     )  # fmt: skip
+
+
+def _exchanges_more(balance: Accounts, slow: Mask, courses: dict[int, Course]) -> bool:
+    """Whether in each slow step every rank whose kernels tell meets others more often than in any usual step, as for an
+    update that comes after several accumulated micro-batches."""
+    told = [
+        dict(zip(course.steps, map(len, course.exposed_by_name), strict=True))
+        for rank in balance.ranks
+        if (course := courses.get(rank)) is not None and course.exposed_by_name
+    ]
+    counts = np.array([[calls.get(step, 0) for step in balance.steps] for calls in told]).reshape(len(told), len(slow))
+    return bool(told) and bool((counts[:, slow].min(axis=1) > counts[:, ~slow].max(axis=1)).all())
+
+
+def _before_the_mark(balance: Accounts, waited: Floats, booked: Ints, chosen: Mask) -> Ints:
+    """For each slow step: the row in which its ranks waited before the first kernel, where most of what they waited
+    beyond the usual lies before that step began on the host, which was still busy with the step before; else 0."""
+    if balance.prepared is None:
+        return np.zeros(booked.shape[1], int)
+    before = np.nan_to_num(np.take_along_axis(balance.data - balance.prepared, booked, axis=1))
+    late = chosen & (waited > 0) & (before >= MOST * waited) & (booked > 0)
+    same = chosen.any(axis=0) & (late | ~chosen).all(axis=0)
+    return np.where(same, np.where(chosen, booked, 0).max(axis=0), 0)
 
 
 def _booked(balance: Accounts, slow: Mask, extra: Floats) -> Ints:
@@ -257,6 +289,9 @@ KINDS = (
          needs=_NEEDS),
     kind("step.slow_owner", "text", "run",
          "what the hosts of the ranks that cause them do in their longest idle stretches", needs="trace"),
+    kind("step.slow_behind", "bool", "run",
+         "who causes them waits behind the last kernels of these steps, until the next step begins on the host",
+         formula="of the wait before the next step's first kernel, all but Preparing", needs="steps"),
     kind("step.slow_ranks", "text", "run", "ranks that cause most of the slow steps", needs=_NEEDS),
     kind("step.slow_kernel_ratio", "number", "run", "the same kernels take this many times as long in slow steps",
          formula="Σ measured ÷ Σ at the median of type and shapes, slow steps against usual ones", needs="kernels"),
@@ -298,6 +333,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         "step.slow_steps": listing(found.names), "step.slow_pattern": found.pattern, "step.slow_since": found.since,
         "step.slow_period": found.period, "step.slow_origin": found.origin, "step.slow_part": found.part,
         "step.slow_ranks": ", ".join(map(str, found.ranks)) or None, "step.slow_kernel_ratio": found.kernel_ratio,
+        "step.slow_behind": found.behind or None,
     }  # fmt: skip
     late = balance.ranks if found.origin == "all" or len(balance.ranks) == 1 else found.ranks
     values["step.slow_owner"] = owner_of(facts, late, float(found.extra.mean()))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
-from advisor.facts.collectives.exposure import exposed_of, exposures, joints, longest_exposed, step_names
+from advisor.facts.collectives.exposure import exposed_of, exposures, joints, longest_exposed, main_kind, step_names
 from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
@@ -69,6 +69,9 @@ KINDS = (
     kind("communication.longest_us", "us", "run", "exposed time of the collective that takes most of it, per step",
          formula="largest over ranks and collectives", needs="kernels"),
     kind("communication.longest_name", "text", "run", "that collective", needs="kernels"),
+    kind("communication.main_kind_us", "us", "run", "exposed time per step of the kind of collectives that takes "
+         "most of it", formula="median over ranks of Σ exposed; without send and receive", needs="kernels"),
+    kind("communication.main_kind", "text", "run", "that kind", needs="kernels"),
     kind("communication.edge_us", "us", "run", "transfer that no overlap can hide, per step: weights that the first "
          "layer needs, and the gradients that are ready last",
          formula="first AllGather and last gradient collective of a step, of data-parallel groups, the longest",
@@ -181,6 +184,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         own = steady(run)[rank].sources if rank in steady(run) else ()
         yield from fact("communication.longest_us", RUN, us, *own)
         yield from fact("communication.longest_name", RUN, name, *own)
+    if (main := main_kind(run)) is not None:
+        yield from fact("communication.main_kind", RUN, main[0])
+        yield from fact("communication.main_kind_us", RUN, main[1])
     if not together:
         return
     sums = _sum(run, together)

@@ -97,6 +97,27 @@ def longest_exposed(run: Run) -> tuple[str, float, int] | None:
     return (name, us, rank) if us > 0 else None
 
 
+def main_kind(run: Run) -> tuple[str, float] | None:
+    """(kind, microseconds a step) of the collectives that take most of the exposed time of the middle rank, by the
+    names of its kernels alone; None where no kernels tell. Stages that wait for each other have findings of their own.
+    """
+    sums: dict[str, list[float]] = defaultdict(list)
+    told = _exposed(run)
+    for names in told.values():
+        of_rank: dict[str, float] = defaultdict(float)
+        for name, us in names.items():
+            of_rank[kind_of(_label(name))] += us
+        for kind, us in of_rank.items():
+            sums[kind].append(us)
+    usual = {
+        kind: float(np.median([*us, *[0.0] * (len(told) - len(us))]))
+        for kind, us in sums.items()
+        if kind not in POINT_TO_POINT and kind != "other"
+    }
+    most = max(usual.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
+    return most if most[1] > 0 else None
+
+
 @computed
 def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of."""

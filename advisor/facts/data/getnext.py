@@ -13,6 +13,7 @@ from advisor.basics.arrays import Floats
 from advisor.basics.intervals import intersect, measure, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.sums import aicpu_of
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -82,7 +83,7 @@ def _from_kernels(rank: Rank) -> GetNext | None:
 
 
 def _from_aicpu(rank: Rank) -> GetNext | None:
-    frame = rank.read("aicpu")
+    frame = aicpu_of(rank)
     if frame is None or frame.empty:
         return None
     times = frame.loc[_is_getnext(frame["name"]).to_numpy(bool), "total_us"].dropna()

@@ -142,19 +142,26 @@ def _waits_of(rank: Rank, stages: Mapping[str, tuple[float, float]]) -> tuple[fl
 
 
 def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float, longest: float) -> float:
-    """By how much the clock of dataset.csv is off. A clock is off for all of its rows: where the `longest` stage would
-    then last longer than any number of threads has time for, only some of them are."""
+    """By how much the clock of dataset.csv is off. A clock is off for all of its rows: where an operation, or the
+    `longest` stage of all, would then last longer than its threads have time for, only some of them are."""
     if times is None or times.mode != "iterator" or not wait_total or times.total_wait_us < CLOCK_MINIMUM_US:
         return 1.0
     ratio = (times.total_wait_us + 500.0 * times.batches) / wait_total
     if 1.0 / CLOCK_TOLERANCE <= ratio <= CLOCK_TOLERANCE:
         return 1.0
     file, table = rank.relative(rank.tables[stages_table(rank)].paths[0]), stages_table(rank)
-    if times.wall_us and ratio * longest > MOST_THREADS * times.wall_us:
+    lasts = [(ratio * longest, MOST_THREADS)]
+    lasts += [(op.work_us or 0.0, _threads(op)) for op in read_tree(rank, scale=ratio).values()]
+    if times.wall_us and any(us > threads * times.wall_us for us, threads in lasts):
         rank.note(file, "contradicts itself: its waits disagree with the iterator's, its other times do not", (table,))
         return 1.0
     rank.note(file, f"its clock disagrees with the iterator's by a factor of {1 / ratio:.3g}; times were rescaled")
     return ratio
+
+
+def _threads(operation: Operation) -> float:
+    """How many may be at work in it at once: those that the list of operations tells, which may have grown since."""
+    return CLOCK_TOLERANCE * operation.workers if operation.workers else MOST_THREADS
 
 
 def _tell_missing(

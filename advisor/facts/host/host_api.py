@@ -13,7 +13,6 @@ from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
-from advisor.facts.host.synchronised import SYNCHRONISES
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
@@ -22,7 +21,7 @@ from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
-from advisor.sources.streams.trace import Trace
+from advisor.sources.streams.trace import SYNCHRONISES, Trace
 
 if TYPE_CHECKING:
     import pandas as pd

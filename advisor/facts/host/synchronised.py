@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.device.kernel_time import sums
-from advisor.sources.streams.trace import Trace
-
-SYNCHRONISES = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
-"""Calls of the host that return once the device has done what was queued."""
+from advisor.sources.streams.trace import SYNCHRONISES, Trace
 
 
 def synchronised_us(
     trace: Trace, start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int, most_us: float
 ) -> Floats:
-    """Microseconds of each step's idle stretches up to `most_us` that open while such a call waits and hold its end.
+    """Microseconds of each step's idle stretches up to `most_us` that hold the end of such a call.
 
-    The host was ahead of the device then, and what it needs to launch again the device idles; a host that launches too
-    slowly finds the device idle already. In a longer stretch it does something else, which has owners of its own.
+    The host was ahead of the device until it asked for a result, and what it needs to launch again the device idles.
+    Where it asks again at once, the next stretch opens before the call. A host that launches too slowly finds the
+    device idle as well; then most launches are late. In a longer stretch it does something else, which has owners of
+    its own.
     """
     host = trace.host
     waits = np.array([bool(SYNCHRONISES.search(name)) for name in host.names], bool)[host.name]
-    order = np.argsort(host.start[waits], kind="stable")
-    begun, ended = host.start[waits][order], host.end[waits][order]
-    if not len(begun):
-        return np.zeros(steps)
-    last = np.searchsorted(begun, start, side="left") - 1
-    until = ended[np.maximum(last, 0)]
+    ended = np.sort(host.end[waits])
     length = (end - start) / 1000
-    opened = (last >= 0) & (until >= start) & (until <= end) & (length <= most_us)
+    opened = (np.searchsorted(ended, end, "right") > np.searchsorted(ended, start, "left")) & (length <= most_us)
     return sums(step[opened], length[opened], steps)

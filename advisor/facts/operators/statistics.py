@@ -19,7 +19,7 @@ from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, c
 from advisor.facts.operators.work import FULL as FLOAT32
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import whole_time
+from advisor.facts.recording.sums import aicpu_of, whole_time
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Signature, operator_name
 
@@ -96,7 +96,7 @@ def _tell_apart(rank: Rank, of_types: float) -> None:
 
 def _aicpu_rows(rank: Rank) -> dict[str, tuple[float, float]]:
     """AI CPU operator -> (calls, microseconds) per step; empty where the number of steps is not told."""
-    frame = rank.read("aicpu") if rank.has("aicpu") else None
+    frame = aicpu_of(rank)
     phases = rank.read("step_phases") if rank.has("step_phases") else None
     if frame is None or phases is None or not len(phases):
         return {}

@@ -1,5 +1,5 @@
 """Durations against starts, and starts against starts: a recording ends soon after its last event begins, a device runs
-few things at once, and its table and its timeline are of one time."""
+few things at once, waits for no longer than it is recorded, and its table and its timeline are of one time."""
 
 from __future__ import annotations
 
@@ -107,4 +107,21 @@ def tell_crowd(rank: Rank, kernels: Kernels, communication: Mask) -> None:
     at_once = float(length.sum()) / max(float(np.ptp(start) + length.max()), 1.0)
     if at_once > section("contradiction")["at_once"]:
         text = f"contradicts itself: by their starts and durations {at_once:.0f} kernels ran at once, on average"
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))
+
+
+def tell_waits(rank: Rank, kernels: Kernels, communication: Mask) -> None:
+    """Notes waits that do not fit into the recording: those before the kernels of one stream follow each other, and
+    only the first one's can lie before it. Of collectives the profiler notes none."""
+    known = np.flatnonzero((kernels.start >= 0) & ~communication)
+    wait, stream = np.nan_to_num(kernels.wait[known]).astype(float), kernels.stream[known]
+    if not wait.any():
+        return
+    wait[np.unique(stream, return_index=True)[1]] = 0.0
+    noted, length = float(np.bincount(stream, wait).max()), float(np.ptp(kernels.start[known])) / 1000
+    if noted > (1 + section("contradiction")["part_share"]) * length + section("witness")["noted_slack_us"]:
+        text = (
+            f"contradicts itself: the waits before its kernels are {show(noted, 'us')} long, and its kernels start "
+            f"within {show(length, 'us')}"
+        )
         rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))

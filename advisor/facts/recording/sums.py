@@ -83,6 +83,23 @@ def tell_totals(rank: Rank, frame: Any, table: str) -> None:
         rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
 
 
+def aicpu_of(rank: Rank) -> Any:
+    """The operators of the AI CPU, None where nothing tells of them. Handing one over and carrying it out are parts of
+    its whole time: a table in which they are longer is told."""
+    return rank.once(aicpu_of, lambda: _aicpu(rank))
+
+
+def _aicpu(rank: Rank) -> Any:
+    frame = rank.read("aicpu")
+    if frame is not None and {"total_us", "dispatch_us", "compute_us"} <= set(frame):
+        parts = frame[["dispatch_us", "compute_us"]].sum(axis=1)
+        wrong = int((parts > (1 + section("contradiction")["part_share"]) * frame["total_us"]).sum())
+        if wrong:
+            text = f"{wrong} of {len(frame)} operators take less time than their parts: cells were moved"
+            rank.note(rank.relative(rank.tables["aicpu"].paths[0]), text, ("aicpu",))
+    return frame
+
+
 def whole_time(frame: Any) -> float | None:
     """All kernel time as the shares in a statistic imply it, microseconds: rows that were cut off count in them."""
     if "share" not in frame:

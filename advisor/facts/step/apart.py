@@ -13,7 +13,9 @@ from advisor.knowledge.measuring import limit
 FEWEST = int(limit("slow_steps", "fewest"))
 """Fewer steps do not show which of them are usual, unless the slow ones are far off."""
 FEW = int(limit("slow_steps", "few"))
-"""Fewer than these show nothing at all."""
+"""Fewer than these show nothing at all, unless it is seen what makes one of them slow."""
+FEW_SEEN = int(limit("slow_steps", "few_seen"))
+"""Then so many do."""
 FAR = limit("slow_steps", "far")
 """How many times as long as the usual ones the slow steps of a short recording take."""
 APART = limit("slow_steps", "apart")
@@ -36,7 +38,7 @@ def split(times: Floats, *, seen: bool = False) -> Mask | None:
     """Which steps are slow; None where they form one group. Where what makes them slow is `seen`, a few steps may show
     it, more than half of them may be slow, and by different amounts: the widest gap parts them."""
     n = len(times)
-    if n < FEW or not np.isfinite(times).all():
+    if n < (FEW_SEEN if seen else FEW) or not np.isfinite(times).all():
         return None
     order = np.sort(times)
     sums, squares = np.cumsum(order), np.cumsum(order**2)
@@ -51,7 +53,7 @@ def split(times: Floats, *, seen: bool = False) -> Mask | None:
     if near or (n < FEWEST and not seen and slow[0] < FAR * middle):
         return None
     mask: Mask = times > order[at - 1]
-    most = MOST_SLOW if seen or pattern_of(mask)[0] in ("since", "until") else MOST_SCATTERED
+    most = MOST_SLOW if (seen and n >= FEW) or pattern_of(mask)[0] in ("since", "until") else MOST_SCATTERED
     return None if len(slow) > most * n else mask
 
 

@@ -93,17 +93,19 @@ def _on_most(times: dict[int, StepTimes], counts: Mapping[int, int], reason: str
 
 
 def without_cut_end(times: StepTimes) -> StepTimes:
-    """Without a last step that the end of the collection cut: it is shorter than half of the others, and computes less
-    than half, where that is known. Behind slow steps a usual one is short, and whole."""
+    """Without a last step that the end of the collection cut: it computes less than half of what the others do, and is
+    shorter than all of them; where nothing tells what is computed, shorter than half. Behind slow steps a usual one is
+    short, and whole."""
     ends = section("odd_ends")
-    cut = all(
-        values[-1] < ends["shorter_factor"] * np.nanmedian(values[:-1])
-        for values in (times.time, times.phases.get("computing", times.time))
-        if len(times.steps) >= ends["steps"]
-    )
-    if len(times.steps) < ends["steps"] or not cut:
+    if len(times.steps) < ends["steps"]:
         return times
-    return times.without(times.steps[-1:], "incomplete: the collection ended in it")
+    computing = times.phases.get("computing")
+    if computing is None:
+        cut = times.time[-1] < ends["shorter_factor"] * np.median(times.time[:-1])
+    else:
+        less = computing[-1] < ends["shorter_factor"] * np.nanmedian(computing[:-1])
+        cut = less and times.time[-1] < ends["cut_factor"] * times.time[:-1].min()
+    return times.without(times.steps[-1:], "incomplete: the collection ended in it") if cut else times
 
 
 def without_drain(times: StepTimes, course: Course | None, framework: str) -> StepTimes:

@@ -126,12 +126,12 @@ def read_host_api(reference: TableRef, columns: Sequence[str] | None, note: Note
     with open_database(reference.paths[0]) as database:
         if lacks(database, "CANN_API", ("startNs", "endNs", "type", "name"), note):
             return None
-        rows = host_sums(database)
+        rows, calls = host_sums(database)
         levels = database.names_of("ENUM_API_TYPE")
         names = texts(database, [row[1] for row in rows])
-        lost = not rows and database.holds_rows("cann_api")
-    if lost:
-        note(str(reference.paths[0]), "no call in CANN_API has usable times")
+    if lost := calls - sum(row[2] for row in rows):
+        text = f"{lost} of {calls} calls in CANN_API have no usable times"
+        note(str(reference.paths[0]), text, ("host_api",))
     data = {
         "level": [levels.get(row[0], str(row[0])) for row in rows],
         "name": names,

@@ -37,16 +37,17 @@ def operator_sums(database: Database) -> list[Row]:
         )
 
 
-def host_sums(database: Database) -> list[Row]:
-    """CANN_API by level and name."""
+def host_sums(database: Database) -> tuple[list[Row], int]:
+    """(CANN_API by level and name, how many calls there are: those without usable times are in none of the sums)."""
     try:
         calls = database.columns("CANN_API", dict.fromkeys(("type", "name", "startNs", "endNs"), Cells.WHOLE))
-        return _sums(calls["type"], calls["name"], calls["startNs"], calls["endNs"])
+        return _sums(calls["type"], calls["name"], calls["startNs"], calls["endNs"]), len(calls["type"])
     except Unfit:
+        ((count,),) = database.rows(f"SELECT COUNT(*) FROM {database.name('CANN_API')}")
         return database.rows(
             "SELECT type, name, COUNT(*), SUM(endNs - startNs), MIN(endNs - startNs), MAX(endNs - startNs)"
             f" FROM {database.name('CANN_API')} WHERE endNs >= startNs GROUP BY 1, 2 ORDER BY 4 DESC"
-        )
+        ), count
 
 
 def described(ids: Ints, tasks: Ints) -> tuple[Ints, Ints]:

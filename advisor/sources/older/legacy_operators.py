@@ -80,15 +80,17 @@ def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
     if names is None or types is None or info is None:
         note(str(path), "lacks names, types or op_info; shapes are unknown")
         return {}
-    known, unreadable = {}, 0
+    known: dict[str, tuple[str, str, str]] = {}
+    unreadable = 0
     for name, kind, cell in zip(names, types, info, strict=True):
         try:
             described = json.loads(cell or "")
         except (ValueError, RecursionError):
-            described, unreadable = {}, unreadable + 1
+            described = None
+        unreadable += not isinstance(described, dict)
         known[name] = (kind, *describe_inputs(described if isinstance(described, dict) else {}))
     if unreadable:
-        note(str(path), f"{unreadable} of {len(names)} op_info cells are no valid JSON; those shapes are unknown")
+        note(str(path), f"{unreadable} of {len(names)} op_info cells are no JSON objects; those shapes are unknown")
     return known
 
 

@@ -335,7 +335,7 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
         return None
     if kernels is not None and (moved := _shapeless(kernels)):
-        text = f"{moved} kernels have something else than a shape in a column of shapes: cells were moved"
+        text = f"{moved} kernels have something else in a column of shapes, types of data or cores: cells were moved"
         note(str(reference.paths[0]), text)
     if kernels is not None and kernels.repeated:
         used = "each was used once" if once else "all of them count"
@@ -348,10 +348,23 @@ _LETTERS = re.compile(r"[A-Za-z_]{3,}")
 """A word, as the names of types and formats are: no shape holds one, save N/A."""
 
 
+_FORMAT = re.compile(r"[\s\";]*(FORMAT_|FRACTAL_|N[CDHWL0-9]+\b|[0-9])")
+"""How a list of formats or of sizes begins; no type of data does."""
+
+
+_NO_WORD = re.compile(r"[^A-Za-z]")
+
+
 def _shapeless(kernels: Kernels) -> int:
-    """Kernels whose shapes hold words: the cells of their rows stand in the wrong columns. Exporters that do not quote
+    """Kernels whose shapes hold words, whose types of data are formats, or whose core is no word: the cells of their
+    rows stand in the wrong columns. Exporters that do not quote
     the commas of a shape write such rows themselves: what stands before them in the row is right."""
-    odd = [bool(_LETTERS.search(s.input_shapes + s.output_shapes)) for s in kernels.signatures]
+    odd = [
+        bool(_LETTERS.search(s.input_shapes + s.output_shapes))
+        or any(map(_FORMAT.match, (s.input_dtypes, s.output_dtypes)))
+        or _NO_WORD.match(s.core) is not None
+        for s in kernels.signatures
+    ]
     return int(np.array(odd, bool)[kernels.signature].sum())
 
 

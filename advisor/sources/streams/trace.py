@@ -42,6 +42,8 @@ LONG_US = 100.0
 
 COPY = "MEMCPY"
 """How the names of the device's copies between memories begin."""
+SYNCHRONISES = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
+"""Calls of the host that return once the device has done what was queued."""
 _RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute|getnextasvector")
 
 DATA_PIPELINE = "Dataset::"
@@ -404,8 +406,8 @@ _DEVICE = frozenset((
 
 def is_rare(name: str) -> bool:
     """Whether calls of this name are kept one by one however short they are: whether they lie between kernels or before
-    them decides, or, of the loop's calls for a batch, when they come."""
-    return _RARE.search(name.lower()) is not None
+    them decides, or, of waits for the device and of the loop's calls for a batch, when they come."""
+    return _RARE.search(name.lower()) is not None or SYNCHRONISES.search(name) is not None
 
 
 def short_name(name: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.sources.frames import LONGEST_STEP, build_frame, to_step, wanted_columns
+from advisor.sources.frames import ABSENT, LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import ends_inside_character, lines_of, open_text
@@ -314,6 +314,10 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
     for name, cells in data.items():
         if name.endswith("_us") and count and not any(cell is not None and cell.strip() for cell in cells):
             note(file, f"has nothing in the column {matches[name].heading}")
+    if table.name == "operator_types" and "core" in data:
+        lost = sum((cell or "").strip().lower() in ABSENT for cell in data["core"])
+        if lost:
+            note(file, f"{lost} of {count} operator types name no core: what ran on the AI CPU is known of the others")
     return build_frame(
         table, data, columns, note, file,
         headings={name: match.heading for name, match in matches.items()},

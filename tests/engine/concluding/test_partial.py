@@ -137,6 +137,24 @@ def test_a_rank_that_waits_for_nobody_is_the_last_of_the_absent_ones_as_well(is_
     assert is_partial(load_rules(strict=False).by_id["CLUS010"], rank, facts) is rests
 
 
+@pytest.mark.parametrize(
+    ("waits", "rests"),
+    [
+        ({}, True),
+        ({"communication.exposed_wait_share": 0.01}, False), ({"communication.exposed_wait_share": 0.05}, True),
+        ({"step.exposed_communication_share": 0.02}, False), ({"step.exposed_communication_share": 0.2}, True),
+        ({"step.exposed_communication_share": 0.0}, True),
+    ],
+)  # fmt: skip
+def test_what_a_rank_waits_for_its_loader_is_of_weight_where_it_waits_for_nobody_else(
+    waits: dict[str, Value], rests: bool
+) -> None:
+    """The usual recording is one rank of many: if it hardly waits in collectives, none of the absent came later. Where
+    no communication was recorded nobody knows."""
+    facts = FactSet([Fact(name, RUN, value) for name, value in {"run.missing_ranks": 7, **waits}.items()])
+    assert is_partial(load_rules(strict=False).by_id["DATA023"], RUN, facts) is rests
+
+
 @pytest.mark.parametrize(("kernels", "rests"), [({}, True), ({"recording.kernels": 400}, False)])
 def test_a_table_without_steps_tells_of_one_stretch(kernels: dict[str, Value], rests: bool) -> None:
     """Which stage waits in it may be chance, as in a single step; kernels are seen again and again."""

@@ -246,3 +246,43 @@ def test_a_rank_that_computes_longer_from_a_step_on_is_told_of_few_steps(slow: s
     assert (found is not None) == told
     if found is not None:
         assert (found.origin, found.ranks, found.part) == ("rank", (0,), "compute")
+
+
+@pytest.mark.parametrize(
+    ("prepared_us", "named", "behind"), [(900.0, "1", True), (400e3, "2", False), (None, "2", False)]
+)
+def test_a_wait_is_named_after_the_step_in_which_the_host_was_busy(prepared_us, named, behind) -> None:
+    """A checkpoint written after the update keeps the host in that step, and the device waits before the first kernel
+    of the next one. What the host takes after it has begun the step is the step's own."""
+    steps = [str(i) for i in range(6)]
+    start = np.full((1, 6), 900.0)
+    start[0, 2] = 400e3
+    computing, zeros = np.full((1, 6), 65e3), np.zeros((1, 6))
+    balance = Accounts([0], steps, computing + start, computing, start, zeros, zeros, start, True)
+    if prepared_us is not None:
+        balance.prepared = np.minimum(start, prepared_us)
+    found = _find(balance, {})
+    assert (found.names, found.behind, found.part) == ((named,), behind, "start")
+
+
+@pytest.mark.parametrize(("idle", "named"), [([1, 616, 1], ("1",)), ([1, 616, 620], None), ([1, 3, 1], None)])
+def test_one_stall_in_three_steps_is_no_part_of_each(idle, named) -> None:
+    """The device stands still in one of three steps and not in two that are alike: that one is the exception. Of two
+    that stand still nobody knows whether the third is."""
+    start, computing, zeros = 1000.0 * np.array([idle]), np.full((1, 3), 199e3), np.zeros((1, 3))
+    found = _find(Accounts([0], ["0", "1", "2"], computing + start, computing, start, zeros, zeros, start, True), {})
+    assert (found and found.names) == named
+
+
+@pytest.mark.parametrize(("calls", "part"), [((1, 2), "work"), ((1, 1), "communication")])
+def test_collectives_that_only_slow_steps_hold_are_more_work(calls, part) -> None:
+    """Gradients that are accumulated are reduced and applied in every fourth micro-step: nothing there is slower."""
+    steps, late = [str(i) for i in range(8)], mask("...#...#")
+    computing = np.tile(np.where(late, 61e3, 42e3), (2, 1))
+    exposed, zeros = np.tile(np.where(late, 31e3, 0.0), (2, 1)), np.zeros((2, 8))
+    flat = np.zeros(8)
+    names = tuple({f"hcom_allReduce__{i}": 15e3 for i in range(calls[slow])} for slow in late.astype(int).tolist())
+    course = Course(tuple(steps), computing[0], flat, flat, flat, exposed[0], np.full(8, 60), {}, names)
+    balance = Accounts([0, 1], steps, computing + exposed, computing, zeros, zeros, exposed, zeros, True)
+    found = _find(balance, {0: course, 1: course})
+    assert (found.origin, found.part) == ("communication", part)

@@ -58,3 +58,14 @@ def test_one_collective_that_takes_most_is_named(tmp_path):
     assert longest is not None and 0 < longest <= max(share for share in shares if share is not None) * 1.01
     names = [subject.id for subject in facts.subjects("collective")]
     assert isinstance(name, str) and any(name.split("__")[0] == other.split("__")[0] for other in names)
+
+
+def test_the_kind_that_takes_most_is_named_without_the_table_of_collectives(tmp_path):
+    """At the lowest level there are kernels and no communication.json: names alone tell what is waited for."""
+    facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),)), tmp_path)
+    for file in tmp_path.rglob("communication*.json"):
+        file.unlink()
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    exposed = max(facts.number("step.exposed_communication_us", subject) or 0.0 for subject in facts.subjects("rank"))
+    kind, us = facts.value("communication.main_kind", RUN), facts.number("communication.main_kind_us", RUN)
+    assert kind == "allreduce" and 0 < us <= exposed * 1.01

@@ -117,6 +117,22 @@ def test_a_wrong_clock_is_noticed_and_corrected(tmp_path: Path) -> None:
     assert any("clock" in problem.problem for problem in rank.problems)
 
 
+def test_a_clock_is_off_for_all_rows_or_for_none(tmp_path: Path) -> None:
+    """Waits in another unit than the other rows are no clock: rescaled by them, one thread would work for 25 times as
+    long as the loop ran, and be blamed with certainty."""
+    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
+    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
+        "GeneratorOp(ID:1),__next__,400,156,\r\nPipeline,GetNext,100,20.5,{}\r\n"
+    )
+    (tmp_path / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"sampling_interval": 10, "op_info": [
+        {"op_id": 1, "op_type": "GeneratorOp", "num_workers": 1,
+         "metrics": {"output_queue": {"length": 16, "size": [0] * 50}}}]}))  # fmt: skip
+    _, _, rank = facts_of(tmp_path)
+    assert any("waits disagree with the iterator's" in problem.problem for problem in rank.problems)
+
+
 @pytest.mark.parametrize(("outer", "told"), [(20_100, False), (30_000, False), (20_000_000, True), (20, True)])
 def test_two_times_of_the_same_calls_agree(tmp_path: Path, outer: int, told: bool) -> None:
     """The iterator's call holds the pipeline's: one that is a thousand times the other is told, and scales nothing."""

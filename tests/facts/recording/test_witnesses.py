@@ -309,6 +309,25 @@ def test_kernels_alone_cannot_run_hundreds_at_once(
     assert report.summary.direction != "healthy"
 
 
+def test_waits_that_do_not_fit_into_the_recording_are_told(slow_rank: Path, tmp_path: Path) -> None:
+    """They tell whether kernels are missing between the rows: in another unit they hide that any are."""
+    table = sorted(slow_rank.rglob(KERNELS))[0]
+    (tmp_path / "run").mkdir()
+    shutil.copy(table, tmp_path / "run" / KERNELS)
+    rows = load(tmp_path / "run" / KERNELS)
+    assert rows is not None
+    at, start, lasts = (rows[0].index(heading) for heading in ("Wait Time(us)", "Start Time(us)", "Duration(us)"))
+    ends = [float(row[start]) + float(row[lasts]) for row in rows[1:]]
+    for row, end in zip(rows[2:], ends, strict=False):
+        row[at] = f"{max(float(row[start]) - end, 0.0):.3f}"
+    store(tmp_path / "run" / KERNELS, rows)
+    assert not any("waits before" in p.problem for p in _report(tmp_path / "run").problems)
+    _scale(tmp_path / "run", KERNELS, "Wait Time(us)", 1000)
+    report = _report(tmp_path / "run")
+    assert any("waits before its kernels" in p.problem for p in report.problems)
+    assert all(f.confidence == Confidence.LOW for f in report.findings if f.direction.value != "evidence")
+
+
 def test_steps_longer_than_their_kernels_are_apart_are_told(slow_rank: Path, tmp_path: Path) -> None:
     """A step table of a run three times as slow: its steps would overlap those of the kernels beside it."""
     shutil.copytree(slow_rank, tmp_path / "run")

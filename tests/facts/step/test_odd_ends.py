@@ -136,3 +136,7 @@ def test_a_usual_step_behind_slow_ones_is_whole() -> None:
     assert without_cut_end(burst).steps == burst.steps
     cut = _rows([117.0, 115, 116, 117, 40], [60.0] * 4 + [20.0])
     assert without_cut_end(cut).steps == cut.steps[:-1]
+    waits_first = _rows([95.0, 95, 95, 50], [63.0] * 3 + [20.0])
+    assert without_cut_end(waits_first).steps == waits_first.steps[:-1], "cut in its middle, behind its wait for data"
+    waits_longer = _rows([95.0, 95, 95, 90], [63.0] * 3 + [20.0])
+    assert without_cut_end(waits_longer).steps == waits_longer.steps, "as long as any"

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.config import load_config
+from advisor.facts.recording.sums import aicpu_of
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.layouts.legacy import find_ranks
@@ -137,6 +138,7 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
     )
     (tmp_path / "framework_raw_0.csv").write_text(
         f'task_id,full_kernel_name,kernel_type,op_info\n1,Default/net/MatMul-op3,MatMulV2,"{cell}"\n2,Default/a,A,"{{"\n'
+        "3,Default/b,B,11\n"
     )
     (rank,) = find_ranks(tmp_path, tmp_path)
     frame = rank.read("operators")
@@ -152,6 +154,7 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
     ]
     assert len(frame) == 1
     assert {problem.file for problem in rank.problems} == {"aicore_intermediate_0_detail.csv", "framework_raw_0.csv"}
+    assert any(problem.problem.startswith("2 of 3 op_info cells") for problem in rank.problems)  # 11 describes nothing
 
 
 def test_aicpu_operators_without_a_name_are_told(tmp_path: Path) -> None:
@@ -159,6 +162,23 @@ def test_aicpu_operators_without_a_name_are_told(tmp_path: Path) -> None:
     table = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end\n"
     _, notes = read("aicpu", tmp_path / "a.csv", f"{table}1,GetNext,1,2,3,4,5\nGetNext,1,2,3,4,5,\n")
     assert any("1 of 2 operators have no name" in note for note in map(str, notes))
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [("0.9,0.1,0.7,1000,1700", False), ("0.282,0.078,0.22,1000,1220", False), ("0.1,0.7,1000,1700,", True)],
+)
+def test_an_operator_of_the_ai_cpu_takes_no_less_than_its_parts(tmp_path: Path, cells: str, told: bool) -> None:
+    """Where a cell was lost and the others moved up, one part stands in the place of the whole: nothing that rests on
+    the table is certain then."""
+    table = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end\n"
+    (tmp_path / "aicpu_intermediate_0.csv").write_text(f"{table}1,GetNext,{cells}\n2,GetNext,0.9,0.1,0.7,2000,2700\n")
+    (rank,) = find_ranks(tmp_path, tmp_path)
+    assert len(aicpu_of(rank)) == 2
+    found = [
+        problem for problem in rank.problems if "1 of 2 operators take less time than their parts" in problem.problem
+    ]
+    assert bool(found) is told
 
 
 def test_aicpu_text_and_csv_say_the_same(tmp_path: Path) -> None:

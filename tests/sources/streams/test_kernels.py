@@ -78,8 +78,22 @@ def test_rows_whose_cells_were_moved_are_told(tmp_path: Path) -> None:
     moved = row().replace('"""32,64;64,128""",', "")
     _, rank = load(tmp_path, row(us="12.5"), moved + ",")
     assert [p.problem for p in rank.problems] == [
-        "1 kernels have something else than a shape in a column of shapes: cells were moved"
+        "1 kernels have something else in a column of shapes, types of data or cores: cells were moved"
     ]
+
+
+@pytest.mark.parametrize(("types", "told"), [("FLOAT16", 0), ("N/A", 0), ("", 0), ("ND", 1), ("FORMAT_ND;NCHW", 1)])
+def test_formats_in_the_place_of_types_are_told(tmp_path: Path, types: str, told: int) -> None:
+    """What a kernel computes is judged by the types of its data; a format there shows that cells were moved."""
+    _, rank = load(tmp_path, row(us="12.5"), row().replace(",FLOAT16,ND,0.61", f",{types},ND,0.61"))
+    assert sum("types of data or cores: cells were moved" in p.problem for p in rank.problems) == told
+
+
+@pytest.mark.parametrize(("core", "told"), [("MIX_AIC", 0), ("N/A", 0), ("", 0), ('"1,2,3"', 1), ("--", 1)])
+def test_a_core_that_is_no_word_is_told(tmp_path: Path, core: str, told: int) -> None:
+    """Kernels are told apart by the core they ran on: half of them on another one make other repetitions."""
+    _, rank = load(tmp_path, row(us="12.5"), row().replace(",AI_CORE,", f",{core},"))
+    assert sum("types of data or cores: cells were moved" in p.problem for p in rank.problems) == told
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

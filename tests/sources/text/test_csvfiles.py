@@ -235,3 +235,12 @@ def test_numbers_of_every_spreadsheet_are_the_same_numbers(tmp_path, notes, deli
     assert frame["duration_us"].tolist() == values
     assert frame["start_ns"].tolist() == [round((1e6 + value) * 1000) for value in values]
     assert set(frame["input_shapes"]) == {shape} and notes == []
+
+
+@pytest.mark.parametrize(("core", "told"), [("AI_CORE", ""), ("--", "1 of 2"), ("", "1 of 2")])
+def test_a_type_of_operator_without_its_core_is_told(tmp_path, notes, core, told):
+    """What runs on AI CPUs is a finding; where the core of some types is not told, more may."""
+    rows = f"0,Sort,AI_CPU,2,80,40\n0,IndexPut,{core},2,10,5\n"
+    heading = "Device_id,OP Type,Core Type,Count,Total Time(us),Avg Time(us)"
+    read(tmp_path, f"{heading}\n{rows}", notes, TABLES["operator_types"])
+    assert notes.text.count("operator types name no core") == bool(told) and told in notes.text
