@@ -92,7 +92,7 @@ def opened(paths: Sequence[str | Path]) -> Iterator[Opened]:
                 continue
             archive = _spooled(folder) if str(path) == STANDARD_INPUT else Path(path).expanduser()
             size = _size_of(archive, _place(str(path)))
-            target = _unpack(archive, folder, _place(str(path)), result.problems, _Budget(folder, _allowed(size)))
+            target = _unpack(archive, folder, _place(str(path)), result.problems, _Budget(folder, allowed_bytes(size)))
             result.paths.append(target)
         yield result
 
@@ -115,7 +115,7 @@ def _archives_in(folder: Path) -> list[Path]:
 
 def _unpack_each(archives: Sequence[Path], folder: Path, place: str, problems: list[Problem]) -> Path:
     """Unpacks archives that lie side by side, as one: what they hold together is limited as for one of their size."""
-    budget, given = _Budget(folder, _allowed(sum(_size_of(path, place) for path in archives))), 0
+    budget, given = _Budget(folder, allowed_bytes(sum(_size_of(path, place) for path in archives))), 0
     for path in archives:
         shown = f"{place.rstrip('/')}/{path.name}"
         try:
@@ -132,9 +132,9 @@ def _place(shown: str) -> str:
     return _SAID_INPUT if shown == STANDARD_INPUT else shown
 
 
-def _allowed(size: int) -> int:
-    """Bytes that an archive of this size may hold."""
-    return max(ALWAYS_BYTES, MOST_GROWTH * size)
+def allowed_bytes(size: int) -> int:
+    """Bytes that an archive or packed file of this size may hold."""
+    return min(max(ALWAYS_BYTES, MOST_GROWTH * size), MOST_BYTES)
 
 
 def _spooled(folder: Path) -> Path:
@@ -316,7 +316,7 @@ class _Budget:
     """How many bytes may still be written or skipped."""
 
     def __init__(self, folder: Path, limit: int) -> None:
-        self.limit = min(limit, MOST_BYTES)
+        self.limit = limit
         self.room = shutil.disk_usage(folder).free - SPARE_BYTES
         self.taken = self.entries = self.folders = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
@@ -14,11 +15,14 @@ import msgspec
 import numpy as np
 
 from advisor.basics.arrays import Ints
+from advisor.sources.archives import allowed_bytes
 from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import detect_encoding, require_file
 
 BLOCK = 1 << 19
 """Bytes decoded at once; larger blocks leave the processor's caches and are slower."""
+_PACKED_BLOCK = 1 << 14
+"""Bytes unpacked at once: behind the end of each part of a packed file the rest of the block is copied."""
 LARGEST_EVENT = 1 << 26
 
 BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -138,6 +142,10 @@ def _exact(text: bytes) -> int:
     return value if 0 <= value < 1 << 63 else -1
 
 
+class _TooMuch(Exception):
+    """A packed file that holds more than it should."""
+
+
 class Cut(Exception):
     """The file ended before its array did; everything before was handed on."""
 
@@ -149,8 +157,17 @@ def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
     rest = b""
     started = False
     ended = False
-    for data in _bytes(path, note):
-        rest += data
+    waiting: list[bytes] = []
+    size = wanted = 0
+    for data in itertools.chain(_bytes(path, note), (b"",)):
+        waiting.append(data)
+        size += len(data)
+        if size < wanted and data:
+            continue
+        rest = b"".join((rest, *waiting))
+        waiting.clear()
+        # what holds no whole event is looked at again when it has doubled: each byte a few times, not a hundred
+        size, wanted = 0, min(max(len(rest), BLOCK // 4), LARGEST_EVENT)
         if not started:
             start = _first_event(rest)
             if start is None:
@@ -162,6 +179,8 @@ def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
             continue
         block = rest
         events, rest, bad = _decode_most(block)
+        if len(rest) < len(block):
+            wanted = 0
         lost += bad
         total += len(events)
         if events:
@@ -204,7 +223,9 @@ def _bytes(path: Path, note: Note) -> Iterator[bytes]:
             return
         stream.seek(0)
         try:
-            whole = yield from _unzipped(stream)
+            whole = yield from _unzipped(stream, allowed_bytes(path.stat().st_size))
+        except _TooMuch:
+            note(str(path), "holds far more than its own size; the rest was not read")
         except zlib.error as error:
             note(str(path), f"its compression is damaged ({error}); what lies before the defect was read")
         else:
@@ -212,18 +233,26 @@ def _bytes(path: Path, note: Note) -> Iterator[bytes]:
                 note(str(path), "its compression is damaged (it ends in the middle); what lies before was read")
 
 
-def _unzipped(stream: BinaryIO) -> Generator[bytes, None, bool]:
-    """The contents in blocks; whether they were complete. gzip's own reader gives nothing of a broken block."""
+def _unzipped(stream: BinaryIO, most: int) -> Generator[bytes, None, bool]:
+    """The contents in blocks; whether they were complete. gzip's own reader gives nothing of a broken block. Raises
+    _TooMuch behind so many bytes."""
     unzip = zlib.decompressobj(31)
-    while data := stream.read(BLOCK):
+    while data := stream.read(_PACKED_BLOCK):
         while data:
             if unzip.eof:
+                data += stream.read(1) if len(data) == 1 else b""
                 if not data.startswith(b"\x1f\x8b"):
                     return True
                 unzip = zlib.decompressobj(31)
-            yield unzip.decompress(data, BLOCK)
+            block = unzip.decompress(data, BLOCK)
+            most -= len(block)
+            if most < 0:
+                raise _TooMuch
+            if block:
+                yield block
             data = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
-    yield unzip.flush()
+    if block := unzip.flush():
+        yield block
     return unzip.eof
 
 

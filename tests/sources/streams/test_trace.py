@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.sources import archives
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
 from advisor.sources.streams import trace as trace_module
@@ -151,6 +152,44 @@ def test_a_cut_gzip_gives_what_can_be_decompressed(tmp_path: Path) -> None:
     trace, problems = load(tmp_path / "trace_view.json.gz", data[: len(data) // 2])
     assert trace is not None and trace.cut and trace.events > len(EVENTS) // 3
     assert any("compression is damaged" in problem for problem in problems)
+
+
+def test_a_packed_timeline_that_holds_far_more_than_its_size_ends(tmp_path: Path, monkeypatch) -> None:
+    """Kilobytes that become gigabytes: what comes before the limit of archives is read, and the rest is told."""
+    monkeypatch.setattr(archives, "ALWAYS_BYTES", 1_000_000)
+    data = gzip.compress(json.dumps(EVENTS).encode()[:-1] + b"," + b" " * 50_000_000)
+    trace, problems = load(tmp_path / "trace_view.json.gz", data)
+    assert trace is not None and trace.cut and trace.events > len(EVENTS) // 3
+    assert any("holds far more than its own size" in problem for problem in problems)
+
+
+def test_a_timeline_packed_in_many_parts_is_read_whole(tmp_path: Path, monkeypatch) -> None:
+    """Parts that end anywhere in a block, one byte before its end among them."""
+    monkeypatch.setattr(trace_events, "_PACKED_BLOCK", 64)
+    text = json.dumps(EVENTS).encode()
+    parts = b"".join(gzip.compress(text[at : at + 10], mtime=0) for at in range(0, len(text), 10))
+    trace, problems = load(tmp_path / "trace_view.json.gz", parts)
+    assert trace is not None and trace.events == len(EVENTS) and not trace.cut and not problems
+
+
+@pytest.mark.parametrize(
+    ("head", "filling"),
+    [(b'[{"name":"', b"a"), (b"[", b" "), (b"[", b"} "), (b"", b"a")],
+    ids=["name", "gap", "ends", "text"],
+)
+def test_a_timeline_without_an_event_costs_each_byte_a_few_times(tmp_path: Path, monkeypatch, head, filling) -> None:
+    """Megabytes in which no event ends are not searched anew with each block."""
+    monkeypatch.setattr(trace_events, "BLOCK", 1024)
+    looked_at = []
+    for name in ("_first_event", "_decode_most"):
+        function = getattr(trace_events, name)
+        monkeypatch.setattr(
+            trace_events, name, lambda data, function=function: looked_at.append(len(data)) or function(data)
+        )
+    path = tmp_path / "trace_view.json"
+    path.write_bytes(head + filling * 300_000)
+    _, problems = load(path, path.read_bytes())
+    assert problems and sum(looked_at) < 6 * path.stat().st_size
 
 
 def test_a_defect_inside_costs_the_events_around_it_only(tmp_path: Path) -> None:
