@@ -50,7 +50,7 @@ def split(times: Floats, *, seen: bool = False) -> Mask | None:
     noise = max(1.4826 * float(np.median(np.abs(usual - middle))), FLOOR * middle)
     alone = max(LONELY / len(slow), 1.0) * (1 + LONELY / len(usual))
     near = slow[0] - middle < APART * noise or slow[0] - usual[-1] < alone * (usual[-1] - usual[0])
-    if near or (n < FEWEST and not seen and slow[0] < FAR * middle):
+    if near or (n < (FEW if seen else FEWEST) and slow[0] < FAR * middle):
         return None
     mask: Mask = times > order[at - 1]
     most = MOST_SLOW if (seen and n >= FEW) or pattern_of(mask)[0] in ("since", "until") else MOST_SCATTERED

@@ -155,6 +155,20 @@ def test_what_a_rank_waits_for_its_loader_is_of_weight_where_it_waits_for_nobody
     assert is_partial(load_rules(strict=False).by_id["DATA023"], RUN, facts) is rests
 
 
+@pytest.mark.parametrize(
+    ("facts", "rests"),
+    [
+        ({"recording.has_steps": False}, True), ({"recording.has_steps": False, "recording.repeats": True}, False),
+        ({"recording.has_steps": True}, False),
+    ],
+)  # fmt: skip
+def test_one_call_of_what_ran_once_is_no_part_of_a_step(facts: dict[str, Value], rests: bool) -> None:
+    """A single long call in a stretch that never comes again may be of set-up, or the only one of its kind."""
+    known = FactSet([Fact(name, RUN, value) for name, value in facts.items()])
+    operator = Subject("operator", "MatMul-op19")
+    assert is_partial(load_rules(strict=False).by_id["COMP084"], operator, known) is rests
+
+
 @pytest.mark.parametrize(("kernels", "rests"), [({}, True), ({"recording.kernels": 400}, False)])
 def test_a_table_without_steps_tells_of_one_stretch(kernels: dict[str, Value], rests: bool) -> None:
     """Which stage waits in it may be chance, as in a single step; kernels are seen again and again."""

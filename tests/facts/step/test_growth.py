@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.step.growth import rises
+from advisor.facts.device.course import Course
+from advisor.facts.step.growth import rises, same_kernels_slow_down
 
 
 @given(st.integers(8, 40), st.floats(0.005, 0.1), st.floats(1.0, 1e6))
@@ -25,3 +27,23 @@ def test_steps_that_vary_or_change_once_do_not_grow() -> None:
     assert not rises(np.where(np.arange(20) < 10, noisy, noisy + 40))
     assert not rises(np.full(20, 100.0))
     assert not rises(np.arange(7.0) + 100)  # too few to tell
+
+
+@pytest.mark.parametrize(
+    ("pace", "told"),
+    [
+        ([1.0, 1.12, 1.25, 1.4, 1.53], True), ([1.0, 1.12, 1.12, 1.4, 1.53], False), ([1.0, 1.0, 1.0, 1.0, 1.0], False),
+        ([1.0, 1.02, 1.04, 1.06, 1.08], False), ([1.0, 1.2, 1.4, 1.53], False),
+    ],
+)  # fmt: skip
+def test_five_steps_grow_where_the_same_kernels_take_longer_in_each(pace: list[float], told: bool) -> None:
+    """A card that heats up is seen in a short recording by its kernels; steps that grow by what they compute are not,
+    nor four of them."""
+    lengths = 1e5 * np.array([1.0, 1.12, 1.25, 1.4, 1.53])[: len(pace)]
+    steps, flat = tuple(map(str, range(len(pace)))), np.zeros(len(pace))
+    course = Course(
+        steps, lengths, flat, flat, flat, flat, np.full(len(pace), 500), {},
+        expected_us=flat + 1e5, measured_us=1e5 * np.array(pace),
+    )  # fmt: skip
+    assert same_kernels_slow_down([course], steps, lengths) == told
+    assert not same_kernels_slow_down([], steps, lengths)
