@@ -33,6 +33,11 @@ def cut(text: str, most: int = LONGEST_TEXT) -> str:
     return text if len(text) <= most else f"{text[:most]}\n…\n({len(text)} characters in all)\n"
 
 
+def sendable(text: str) -> str:
+    """A text that can be sent: bytes of a file's name that are no UTF-8 would end the connection."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def start_of(cursor: str | None) -> int | None:
     """Where the page of a list begins that a cursor names; None for a cursor that was never handed out."""
     text = cursor or "0"

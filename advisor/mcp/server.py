@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.basics.errors import AdvisorError, UsageError
 from advisor.knowledge.words import word
 from advisor.mcp import schemas
-from advisor.mcp.pages import LONGEST_REFUSAL, cut, start_of, whole
+from advisor.mcp.pages import LONGEST_REFUSAL, cut, sendable, start_of, whole
 from advisor.mcp.pending import Patient
 from advisor.mcp.tools import SCHEME, Tools
 
@@ -79,13 +79,13 @@ def build_server(tools: Tools, one_at_a_time: CapacityLimiter) -> Any:
         except Exception as error:
             log.debug("tool %s", name, exc_info=True)
             return refused(f"a defect of the advisor itself: {type(error).__name__}: {error}")
-        text = json.dumps(answer, ensure_ascii=False)
+        text = sendable(json.dumps(answer, ensure_ascii=False))
         return protocol.CallToolResult(
             content=[protocol.TextContent(type="text", text=text)], structured_content=json.loads(text)
         )
 
     def refused(reason: str) -> Any:
-        told = protocol.TextContent(type="text", text=cut(reason, LONGEST_REFUSAL))
+        told = protocol.TextContent(type="text", text=cut(sendable(reason), LONGEST_REFUSAL))
         return protocol.CallToolResult(content=[told], is_error=True)
 
     async def list_resources(context: Any, asked: Any) -> Any:
@@ -94,7 +94,10 @@ def build_server(tools: Tools, one_at_a_time: CapacityLimiter) -> Any:
         if start is None:
             raise MCPError(code=protocol.INVALID_PARAMS, message="no such page")
         end = start + _RESOURCES_A_PAGE
-        found = [protocol.Resource(uri=uri, name=name, mime_type=media) for uri, name, media in known[start:end]]
+        found = [
+            protocol.Resource(uri=sendable(uri), name=sendable(name), mime_type=media)
+            for uri, name, media in known[start:end]
+        ]
         return protocol.ListResourcesResult(resources=found, next_cursor=str(end) if end < len(known) else None)
 
     async def list_templates(context: Any, asked: Any) -> Any:
@@ -115,9 +118,9 @@ def build_server(tools: Tools, one_at_a_time: CapacityLimiter) -> Any:
             uri = unquote(str(asked.uri))
             text, media = await anyio.to_thread.run_sync(lambda: tools.resource(uri), limiter=one_at_a_time)
         except AdvisorError as error:
-            raise MCPError(code=protocol.INVALID_PARAMS, message=cut(str(error), LONGEST_REFUSAL)) from None
+            raise MCPError(code=protocol.INVALID_PARAMS, message=cut(sendable(str(error)), LONGEST_REFUSAL)) from None
         return protocol.ReadResourceResult(
-            contents=[protocol.TextResourceContents(uri=str(asked.uri), text=text, mime_type=media)]
+            contents=[protocol.TextResourceContents(uri=str(asked.uri), text=sendable(text), mime_type=media)]
         )
 
     return Server(

@@ -281,6 +281,20 @@ def test_questions_that_were_piped_in_are_answered(place):
     assert json.loads(answers[10]["result"]["content"][0]["text"])["schema_version"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are any bytes there")
+def test_names_that_are_no_text_end_no_conversation(tmp_path):
+    """A rank folder whose name is no UTF-8: every tool answers, and the server goes on."""
+    shutil.copytree(EXAMPLE, tmp_path / "run")
+    first = min((tmp_path / "run").glob("*_ascend_ms"))
+    first.rename(os.fsdecode(os.fsencode(first.parent) + b"/no\xffde_4009_20240101000000000_ascend_ms"))
+
+    async def ask(client):
+        for name in ("doctor", "advise", "facts"):
+            assert not (await client.call_tool(name, {"path": "run"})).is_error
+
+    with_client(tmp_path, ask)
+
+
 def test_a_missing_root_is_told(capsys):
     """Before a client is kept waiting."""
     assert main(["mcp", "--root", "/nowhere"]) == 2
