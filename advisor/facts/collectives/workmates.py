@@ -30,6 +30,9 @@ ARRIVALS = (
     kind("rank.awaited_us", "us", "rank",
          "how long each of the others waits in collectives in which this rank comes last, per step; computation may "
          "run beside a part of it", formula="Σ mean over the others of (their elapsed − its elapsed)", needs=_NEEDS),
+    kind("rank.moving_excess_us", "us", "rank",
+         "how much longer data moves in its collectives than in those of the others, per step: its links are slow",
+         formula="Σ transit − median of the same over the other ranks", needs=_NEEDS),
     kind("rank.awaited_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("communication.behind_absent_us", "us", "run",
          "what runs behind the last wait for ranks without a profile, per step; only where these waits are long: what "
@@ -142,7 +145,10 @@ def behind_absent(run: Run, step_us: float) -> float | None:
 def measure_arrivals(together: Sequence[Joint], step_us: float | None, samples: int) -> Iterator[Fact]:
     """Of each rank what the others wait for it."""
     awaited: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    moving: dict[int, float] = defaultdict(float)
     for joint in together:
+        for rank, us in zip(joint.ranks, np.nansum(joint.transit_us, axis=0).tolist(), strict=True):
+            moving[rank] += us * joint.per_step
         if len(joint.ranks) < 2:
             continue
         others = joint.wait_us.sum(axis=1) / (len(joint.ranks) - 1)
@@ -155,6 +161,9 @@ def measure_arrivals(together: Sequence[Joint], step_us: float | None, samples: 
         subject, sources = Subject("rank", str(rank), (rank,)), together[0].sources
         us = sum(waits.values()) / len(steps)
         yield from fact("rank.awaited_us", subject, us, *sources, samples=samples)
+        others_us = [us for other, us in moving.items() if other != rank]
+        excess = moving[rank] - float(np.median(others_us)) if others_us else None
+        yield from fact("rank.moving_excess_us", subject, excess, *sources, samples=samples)
         yield from fact("rank.awaited_share", subject, us / step_us if step_us else None, *sources, samples=samples)
         part = longest.count(rank) / len(longest)
         yield from fact("rank.awaited_in_steps", subject, part, *sources, samples=samples)
