@@ -22,11 +22,13 @@ def group_lines(report: Report, lang: str) -> list[str]:
     named = {f"step.{name}_share": name for name in _OF_RANKS} | {"step.time_us": "step.time_us"}
     told: dict[str, dict[int, float]] = {}
     for fact in report.facts:
-        if fact.name in named and fact.subject.kind == "rank" and isinstance(fact.value, int | float):
+        one_rank = fact.subject.kind == "rank" and fact.subject.ranks
+        if fact.name in named and one_rank and isinstance(fact.value, int | float):
             told.setdefault(named[fact.name], {})[fact.subject.ranks[0]] = float(fact.value)
     lengths = told.pop("step.time_us", {})
     lines = []
-    for group in sorted((sorted(lengths.keys() - some), sorted(lengths.keys() & some))):
+    groups = sorted((sorted(lengths.keys() - some), sorted(lengths.keys() & some)))
+    for group in groups if all(groups) else ():
         ranks = word(lang, "kinds.rank" if len(group) == 1 else "report.ranks") + f" {rank_list(tuple(group))}"
         parts = [f"{label} {show(median(lengths[rank] for rank in group), 'us', MEASURED)}"]
         for name in _OF_RANKS:

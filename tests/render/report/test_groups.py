@@ -24,3 +24,6 @@ def test_each_group_is_told_with_its_own_step_in_both_languages() -> None:
     ]
     assert all("计算" in line for line in group_lines(report, "zh"))
     assert group_lines(replace(report, facts=tuple(facts[1:])), "en") == []
+    for ranks in ((7,), (0, 1, 2, 3)):  # a report that somebody changed
+        changed = (Fact("run.unlike_ranks", RUN, ranks, 4, ()), *facts[1:])
+        assert group_lines(replace(report, facts=changed), "en") == []
