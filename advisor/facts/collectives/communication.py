@@ -22,7 +22,7 @@ from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larger
-from advisor.facts.collectives.workmates import ARRIVALS, AWAITED, behind_absent, measure_arrivals
+from advisor.facts.collectives.workmates import ARRIVALS, AWAITED, behind_absent, late_wait, measure_arrivals
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -40,6 +40,9 @@ class _Sum:
     pure: float = 0.0
     wait: float = 0.0
     absent: float = 0.0
+    waited: float = 0.0
+    """`absent` with what computation hides; `late`: of it, what only a late rank explains."""
+    late: float = 0.0
     latency: float = 0.0
     size: float = 0.0
     ranks: set[int] = field(default_factory=set)
@@ -134,6 +137,11 @@ KINDS = (
          "waiting in them that no rank at hand accounts for, no more than is exposed of them, per step: what the step "
          "gains at most where no absent rank is late, for their transfer may then be overlapped", needs=_COLLECTIVE),
     kind("collective.absent_wait_share", "ratio", "collective", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("collective.late_wait_share", "ratio", "collective",
+         "part of that wait which only a late rank explains: it keeps all from beginning, whatever is to be moved; "
+         "slow links of absent ranks make all wait between transfers, the longer the more is moved",
+         formula="Σ wait × synchronization ÷ wait as booked, or where little is booked Σ max(wait − transit × mean "
+                 "ratio of wait and transit, 0); ÷ Σ wait", needs=_COLLECTIVE),
     kind("collective.latency_us", "us", "collective",
          "their transfer in which no link moved data: start-up of each one, per step",
          formula="Σ (shortest elapsed − longest transit of any member)", needs="transports"),
@@ -225,7 +233,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.wait_us", subject, wait, *sources, samples=n)
         if totals[rank] > 0:
             yield from fact("rank.last_arrival_share", subject, caused[rank] / totals[rank], *sources, samples=n)
-    yield from measure_arrivals(together, step, n)
+    yield from measure_arrivals(together, step, max((len(rank.steps) for rank in steady(run).values()), default=0))
     yield from _sizes(run)
 
 
@@ -351,6 +359,8 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
         else:
             total.pure += float(joint.transfer_us.sum()) * part
             total.absent += float(missing.sum()) * part
+            total.waited += float(missing.sum()) * part
+            total.late += late_wait(joint, missing, transit) * part
             total.waits_told |= bool(known.any())
             total.complete = False
         sizes = joint.size_bytes[np.isfinite(joint.size_bytes)]
@@ -421,6 +431,8 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
                 yield from fact("collective.latency_share", subject, total.latency / total.pure, *sources, samples=n)
     if total.waits_told:
         yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
+        if total.waited > 0:
+            yield from fact("collective.late_wait_share", subject, total.late / total.waited, *sources, samples=n)
     yield from _rates(run, subject, role, kind_, n)
     exposed = exposed_of(run, role, kind_)
     yield from fact("collective.exposed_us", subject, exposed, *sources, samples=n)

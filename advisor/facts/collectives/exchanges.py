@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
+from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
 
@@ -23,6 +24,7 @@ MOST_OPERATIONS = 4096
 
 POINT_TO_POINT = ("send", "receive", "batchsendrecv")
 REDUCTIONS = ("allreduce", "reducescatter", "reduce")
+_BOOKED = limit("meetings", "booked")
 _KINDS = (
     ("batchsendrecv", "batchsendrecv"), ("allreduce", "allreduce"), ("reducescatter", "reducescatter"),
     ("allgather", "allgather"), ("alltoall", "alltoall"), ("neighborexchange", "alltoall"),
@@ -71,6 +73,8 @@ class Exchanges:
     """What moved most of each operation's bytes: HCCS, RDMA, …; empty where it is not told."""
     packet_bytes: Floats = field(default_factory=lambda: np.empty(0))
     """Mean size of each operation's packets; NaN where it is not told."""
+    early: Floats = field(default_factory=lambda: np.empty(0))
+    """Share of each operation's wait that came before its first transfer; NaN where most is not booked."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As another process sent it."""
@@ -157,8 +161,16 @@ def _reduce(rank: Rank) -> Exchanges | None:
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
         float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
         (rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
-        _shared(transport[keep].tolist()), packet[keep],
+        _shared(transport[keep].tolist()), packet[keep], _early(frame)[keep],
     )  # fmt: skip
+
+
+def _early(frame: Any) -> Floats:
+    early, wait = _floats(frame, "sync_us"), _floats(frame, "wait_us")
+    beyond = _floats(frame, "elapsed_us") - _floats(frame, "transit_us")
+    told = np.isfinite(early) & (wait > 0) & (wait >= _BOOKED * beyond)
+    shares: Floats = np.divide(early, wait, out=np.full(len(frame), np.nan), where=told)
+    return shares
 
 
 def hash_small(text: str) -> int:

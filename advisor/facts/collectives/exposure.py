@@ -49,7 +49,7 @@ def _steady_part(joint: Joint, run: Run) -> Joint | None:
         [s for s, k in zip(joint.steps, keep, strict=True) if k],
         [n for n, k in zip(joint.names, keep, strict=True) if k],
         joint.ordinal[keep], joint.elapsed_us[keep], joint.transit_us[keep], joint.booked_us[keep],
-        joint.start_ns[keep], joint.size_bytes[keep], joint.scale, joint.sources,
+        joint.start_ns[keep], joint.size_bytes[keep], joint.early[keep], joint.scale, joint.sources,
     )  # fmt: skip
 
 

@@ -38,6 +38,8 @@ class Joint:
     booked_us: Floats
     start_ns: Ints
     size_bytes: Floats
+    early: Floats
+    """Share of the booked wait that came before the first transfer."""
     scale: int = 1
     sources: tuple[Source, ...] = field(default=())
 
@@ -151,7 +153,7 @@ def _side_by_side(group: str, kind: str, ranks: tuple[int, ...], exchanges: dict
     chosen, order = places[first][inside], np.argsort(keys[first][inside], kind="stable")
     sought = keys[first][inside][order]
     shape = (len(chosen), len(ranks))
-    data = {field: np.full(shape, np.nan) for field in ("elapsed_us", "transit_us", "booked_us", "size_bytes")}
+    data = {field: np.full(shape, np.nan) for field in ("elapsed_us", "transit_us", "booked_us", "size_bytes", "early")}
     start = np.zeros(shape, np.int64)
     for column, rank in enumerate(ranks):
         ex = exchanges[rank]
@@ -166,6 +168,7 @@ def _side_by_side(group: str, kind: str, ranks: tuple[int, ...], exchanges: dict
         group, kind, ranks, ranks, False,
         [ex.steps[i] for i in ex.step[chosen]], [ex.names[i] for i in ex.name[chosen]],
         ex.ordinal[chosen], data["elapsed_us"], data["transit_us"], data["booked_us"], start, data["size_bytes"],
+        data["early"],
         max(exchanges[r].scale for r in ranks), ex.sources,
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed, fact, kind
 from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.joints import Joint
@@ -22,6 +23,7 @@ from advisor.sources.folders import natural
 from advisor.sources.topology import joined
 
 AWAITED = limit("meetings", "awaited")
+_STEPS_TOLD = limit("meetings", "steps_told")
 CAME_LAST = limit("peers", "came_last")
 """Part of the waiting in shared collectives in which a rank came last: then it is seen to be later than the others."""
 
@@ -41,7 +43,7 @@ ARRIVALS = (
                  "the step together, from the end of the step, are none", needs="collectives kernels"),
     kind("rank.awaited_in_steps", "ratio", "rank",
          "share of the steps in which the others wait for it longest; without the first recorded one, which may live "
-         "on what was prepared before it", needs=_NEEDS),
+         "on what was prepared before it; only where half of the recorded steps have collectives", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -117,6 +119,16 @@ def _seen_before(run: Run, rank: int) -> set[int]:
     return {other for other, us in total.items() if us > 0 and caused[other] >= CAME_LAST * us}
 
 
+def late_wait(joint: Joint, waited_us: Floats, transit_us: Floats) -> float:
+    """Microseconds of the waits for absent ranks (one an operation) that only a late one explains: those before the
+    first transfer, where the profiler books waits, else those beyond what all of them are to their transfers."""
+    ratio = float(waited_us.sum()) / max(float(np.maximum(transit_us, 0.0).sum()), 1e-9)
+    told = np.isfinite(joint.early)
+    early = np.nansum(joint.early, axis=1) / np.maximum(told.sum(axis=1), 1) * waited_us
+    beyond = np.maximum(waited_us - ratio * transit_us, 0.0)
+    return float(np.where(told.any(axis=1), early, np.where(transit_us > 0, beyond, 0.0)).sum())
+
+
 def behind_absent(run: Run, step_us: float) -> float | None:
     """Microseconds of a step behind the last wait for ranks without files; None where they are not waited for long, or
     no kernels tell when."""
@@ -142,8 +154,8 @@ def behind_absent(run: Run, step_us: float) -> float | None:
     return max(found, default=None)
 
 
-def measure_arrivals(together: Sequence[Joint], step_us: float | None, samples: int) -> Iterator[Fact]:
-    """Of each rank what the others wait for it."""
+def measure_arrivals(together: Sequence[Joint], step_us: float | None, recorded: int) -> Iterator[Fact]:
+    """Of each rank what the others wait for it; `recorded` is the number of steps, with collectives or without."""
     awaited: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     moving: dict[int, float] = defaultdict(float)
     for joint in together:
@@ -155,15 +167,16 @@ def measure_arrivals(together: Sequence[Joint], step_us: float | None, samples: 
         for step, column, us in zip(joint.steps, np.argmin(joint.elapsed_us, axis=1), others, strict=True):
             awaited[joint.ranks[int(column)]][step] += float(us) * joint.scale
     steps = sorted({step for joint in together for step in joint.steps}, key=natural)
-    told = steps[1:] if len(steps) > 2 else steps
+    samples = len(steps)
+    told = steps[1:] if samples > 2 else steps
     longest = [max(awaited, key=lambda rank: awaited[rank].get(step, 0.0)) for step in told if awaited]
     for rank, waits in sorted(awaited.items()):
         subject, sources = Subject("rank", str(rank), (rank,)), together[0].sources
-        us = sum(waits.values()) / len(steps)
+        us = sum(waits.values()) / samples
         yield from fact("rank.awaited_us", subject, us, *sources, samples=samples)
         others_us = [us for other, us in moving.items() if other != rank]
         excess = moving[rank] - float(np.median(others_us)) if others_us else None
         yield from fact("rank.moving_excess_us", subject, excess, *sources, samples=samples)
         yield from fact("rank.awaited_share", subject, us / step_us if step_us else None, *sources, samples=samples)
-        part = longest.count(rank) / len(longest)
+        part = longest.count(rank) / len(longest) if samples >= _STEPS_TOLD * recorded else None
         yield from fact("rank.awaited_in_steps", subject, part, *sources, samples=samples)

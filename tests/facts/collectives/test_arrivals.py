@@ -47,6 +47,18 @@ def test_collectives_of_one_step_tell_no_length(tmp_path: Path) -> None:
     assert report.summary.step_time_us is None and not any(f.rule == "CLUS042" for f in report.findings)
 
 
+@pytest.mark.parametrize(("recorded", "told"), [(4, {1.0}), (5, set())])
+def test_who_came_last_in_few_of_the_steps_is_not_always_late(recorded: int, told: set[float]) -> None:
+    """The other ranks may take turns in the steps whose collectives are lost."""
+    elapsed = np.array([[4.0, 1.0], [4.0, 1.0]])
+    nothing = np.full(elapsed.shape, np.nan)
+    joint = Joint(
+        "g", "allreduce", (0, 1), (0, 1), True, ["1", "2"], ["a"] * 2, np.zeros(2, np.int64), elapsed, nothing,
+        nothing, np.zeros(elapsed.shape, np.int64), nothing, nothing, sources=(Source("communication.json"),),
+    )  # fmt: skip
+    assert {f.value for f in measure_arrivals([joint], None, recorded) if f.name == "rank.awaited_in_steps"} == told
+
+
 @pytest.mark.parametrize("steps", [("9", "10", "11"), ("11", "9", "10"), ("10", "11", "9")])
 def test_the_first_step_is_the_one_of_the_least_number(steps: tuple[str, ...]) -> None:
     """Files list steps in any order; the first of a recording, which is left out, is told by its name."""
@@ -55,7 +67,7 @@ def test_the_first_step_is_the_one_of_the_least_number(steps: tuple[str, ...]) -
     nothing = np.full(elapsed.shape, np.nan)
     joint = Joint(
         "g", "allreduce", (0, 1), (0, 1), True, list(steps), ["a"] * 3, np.zeros(3, np.int64), elapsed, nothing,
-        nothing, np.zeros(elapsed.shape, np.int64), nothing, sources=(Source("communication.json"),),
+        nothing, np.zeros(elapsed.shape, np.int64), nothing, nothing, sources=(Source("communication.json"),),
     )  # fmt: skip
     told = {f.subject.id: f.value for f in measure_arrivals([joint], None, 3) if f.name == "rank.awaited_in_steps"}
     assert told == {"0": 1.0, "1": 0.0}
