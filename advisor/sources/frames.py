@@ -49,6 +49,15 @@ _REASONS = {
 _DAMAGE = ("text", "not finite", "negative", "too large")
 """Reasons no profiler gives: something damaged such a file, and its other rows may be damaged as well."""
 
+_BLANKS = "'\u00a0\u2009\u202f "
+GROUPED = f"^-?[0-9]{{1,3}}(?:(?:,[0-9]{{3}})+[.][0-9]+|(?:[{_BLANKS}][0-9]{{3}})+(?:[.][0-9]+)?)$"
+"""A number whose digits stand in groups of three, as spreadsheets show them. 12,345 is none: its comma may stand for a
+decimal point."""
+GROUPING = f"[,{_BLANKS}]"
+"""What stands between the groups."""
+_GROUPED = re.compile(GROUPED)
+_GROUPING = re.compile(GROUPING)
+
 LONGEST_STEP = 64
 """Characters of a step's name at most: what is longer is damage."""
 
@@ -65,6 +74,11 @@ def wanted_columns(table: Table, columns: Iterable[str] | None) -> list[Column]:
     return [column for column in table.columns if column.name in names]
 
 
+def ungrouped(text: str) -> str:
+    """The digits of a number in groups of three without what stands between them; any other text as it is."""
+    return _GROUPING.sub("", text) if _GROUPED.match(text.strip()) else text
+
+
 def to_float(cell: Any) -> float | None:
     """A finite number, None where the cell is empty; raises `Unusable`."""
     if cell is None:
@@ -72,7 +86,9 @@ def to_float(cell: Any) -> float | None:
     if isinstance(cell, (bool, list, tuple, dict)):
         raise Unusable("text")
     if isinstance(cell, str) and ("_" in cell or not cell.isascii()) and cell.strip():
-        raise Unusable("text")  # float() reads 1_000 and digits of other scripts; no profiler writes them
+        if not _GROUPED.match(cell.strip()):
+            raise Unusable("text")  # float() reads 1_000 and digits of other scripts; no profiler writes them
+        cell = ungrouped(cell)
     try:
         value = float(cell)
     except OverflowError:
@@ -81,7 +97,7 @@ def to_float(cell: Any) -> float | None:
         if isinstance(cell, str) and cell.strip().strip('"').strip().lower() in ABSENT:
             return None
         try:
-            value = float(str(cell).strip().strip('"'))
+            value = float(ungrouped(str(cell).strip().strip('"')))
         except ValueError:
             raise Unusable("text") from None
     if not math.isfinite(value):
@@ -107,7 +123,7 @@ def to_ns(cell: Any, scale: int) -> int | None:
     if text.lower() in ABSENT:
         return None
     try:
-        number = Decimal(text)
+        number = Decimal(ungrouped(text))
     except (InvalidOperation, ValueError):
         raise Unusable("text") from None
     if not number.is_finite():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.sources import frames
-from advisor.sources.frames import build_frame
+from advisor.sources.frames import Unusable, build_frame, to_float, to_ns
 from advisor.tables import TABLES, Column, Table
 
 TABLE = Table(
@@ -82,3 +83,17 @@ def test_a_count_below_nothing_is_no_count() -> None:
     data = {"level": ["acl"], "name": ["aclnnMm"], "count": ["-1e-300"], "total_us": ["85.58"]}
     frame = build_frame(TABLES["host_api"], data, None, lambda file, problem, *_: notes.append(problem), "api.csv")
     assert frame["count"].isna().all() and len(notes) == 1
+
+
+@given(st.decimals(min_value=1000, max_value=10**12, places=3), st.sampled_from(",' \u00a0\u2009\u202f"))
+def test_digits_in_groups_of_three_are_the_number(value: Decimal, mark: str) -> None:
+    """As spreadsheets show them."""
+    shown = f"{value:,}".replace(",", mark)
+    assert to_float(shown) == float(value) and to_ns(shown, 1000) == to_ns(str(value), 1000)
+
+
+@pytest.mark.parametrize("cell", ["12,345", "1,23.5", "1,234,56.7", "1 23", "12\u202f34.5"])
+def test_other_commas_and_blanks_make_no_number(cell: str) -> None:
+    """The comma of 12,345 may stand for a decimal point."""
+    with pytest.raises(Unusable):
+        to_float(cell)

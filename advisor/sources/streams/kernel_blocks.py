@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.sources.frames import ABSENT
+from advisor.sources.frames import ABSENT, GROUPED, GROUPING
 from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import detect_encoding, ends_inside_character
 from advisor.tables import MOST_COLUMNS, TABLES
@@ -290,7 +290,7 @@ def _parse(data: bytes, positions: Mapping[str, int], width: int) -> pl.DataFram
         frame = _read(data, {name: positions[name] for name in order}, width, numbers)
         if frame["duration_us"].null_count():  # blanks, tabs or quotes around numbers, or no numbers
             frame = _read(data, {name: positions[name] for name in order}, width).with_columns(
-                pl.col(name).str.strip_chars(' \t"').cast(pl.Float64, strict=False) for name in numbers
+                _plain(pl.col(name)).cast(pl.Float64, strict=False) for name in numbers
             )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
@@ -314,6 +314,14 @@ def _read(data: bytes, positions: Mapping[str, int], width: int, floats: Sequenc
     return frame
 
 
+def _plain(cells: pl.Expr) -> pl.Expr:
+    """Texts without blanks, tabs and quotes around them, and numbers without what groups their digits."""
+    import polars as pl
+
+    bare = cells.str.strip_chars(' \t"')
+    return pl.when(bare.str.contains(GROUPED)).then(bare.str.replace_all(GROUPING, "")).otherwise(bare)
+
+
 def _odd_cells(data: bytes, frame: pl.DataFrame, positions: Mapping[str, int], width: int) -> dict[str, int]:
     """Column of numbers -> how many of its cells hold neither a number nor a word for nothing."""
     import polars as pl
@@ -321,7 +329,7 @@ def _odd_cells(data: bytes, frame: pl.DataFrame, positions: Mapping[str, int], w
     lacking = {name: positions[name] for name in frame.columns if name in _NUMBERS and frame[name].null_count()}
     if not lacking:
         return {}
-    cells = pl.all().str.strip_chars(' \t"')
+    cells = _plain(pl.all())
     odd = cells.cast(pl.Float64, strict=False).is_null() & ~cells.str.to_lowercase().is_in([*ABSENT])
     ordered = dict(sorted(lacking.items(), key=lambda item: item[1]))
     found = _read(data, ordered, width).select(odd.sum()).row(0, named=True)

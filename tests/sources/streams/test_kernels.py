@@ -64,6 +64,13 @@ def test_unusable_durations_are_left_out_and_told(tmp_path: Path, bad: str) -> N
     assert any("1 kernels without a usable duration" in p.problem for p in rank.problems)
 
 
+@pytest.mark.parametrize("shown", ['"2,300.5"', "2\u202f300.5", "2'300.5"])
+def test_durations_in_groups_of_three_digits_count(tmp_path: Path, shown: str) -> None:
+    """Spreadsheets show long kernels so; without these what is left would be short ones."""
+    found, rank = load(tmp_path, row(), row(us=shown))
+    assert found.duration.sum() == 300.5 + 2300.5 and rank.problems == []
+
+
 @pytest.mark.parametrize(("cell", "told"), [("N/A", False), ("", False), ("-", False), ("1,5", True), ("12ms", True)])
 def test_cells_of_numbers_that_hold_something_else_are_told(tmp_path: Path, cell: str, told: bool) -> None:
     """Commas lose half of a column, and the rest would pass for all of it. A word for nothing is no loss."""
