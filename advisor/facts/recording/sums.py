@@ -24,13 +24,14 @@ _FULL = 1.02
 """Shares are rounded to a hundredth of a per cent; more than this is no sum of shares."""
 
 
-def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
-    """Tells a step table whose columns contradict each other. `time` is each step's length, microseconds."""
+def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:
+    """Tells a step table whose columns contradict each other. `time` is each step's length, microseconds. False where
+    they make two sums wrong in every row: they are not what their headings say."""
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
-    _tell(rank, frame, time, "steps", equal)
+    moved = _tell(rank, frame, time, "steps", equal) > 1
     _tell_computing(rank, frame, float(np.nansum(time)))
     if "preparing_us" not in frame:
-        return
+        return not moved
     preparing = frame["preparing_us"].to_numpy(float, na_value=np.nan)
     far = preparing > section("contradiction")["ahead_factor"] * time
     # a host that runs ahead began no step before the first: it leads by what was recorded since, at most
@@ -42,6 +43,7 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> None:
     if wrong:
         text = f"Preparing is many times the step in {wrong} of {len(frame)} rows: another unit, or another run"
         rank.note(rank.relative(rank.tables["steps"].paths[0]), f"contradicts itself: {text}", ("steps",))
+    return not moved
 
 
 def _is_marked_so_long(rank: Rank, preparing_us: float) -> bool:
@@ -122,8 +124,9 @@ def tell_overlap(rank: Rank, overlapped: Floats, computing: Floats, time: Floats
         rank.note(rank.relative(rank.tables["steps"].paths[0]), text, ("steps",))
 
 
-def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...]) -> None:
-    share = section("contradiction")["sum_share"]
+def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...]) -> int:
+    """How many of the sums are wrong in every row."""
+    share, always = section("contradiction")["sum_share"], 0
     for left, right in equal:
         one, other = _sum(frame, left), _sum(frame, right)
         if one is None or other is None or not np.nan_to_num(one).any():
@@ -134,6 +137,8 @@ def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...])
             place = rank.relative(rank.tables[table].paths[0])
             text = f"{headings[0]} is not {headings[1]} in {wrong} of {len(frame)} rows"
             rank.note(place, f"contradicts itself: {text}", (table,))
+            always += wrong == len(frame)
+    return always
 
 
 def _sum(frame: Any, columns: tuple[str, ...]) -> Any:

@@ -53,7 +53,8 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
     if not len(time):
         rank.note(rank.relative(rank.tables["steps"].paths[0]), "no step with usable times; step facts are absent")
         return None
-    tell_sums(rank, frame, time)
+    if not tell_sums(rank, frame, time) and rank.has("kernels"):
+        return None
     if "overlapped" in phases:
         phases["overlapped"] = _settled(phases["overlapped"])
     names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)

@@ -357,3 +357,17 @@ def test_kernel_tables_of_two_ranks_exchanged_begin_when_no_launch_did(tmp_path:
     assert sum("another rank's" in problem.problem for problem in report.problems) == 2
     assert report.summary.direction == "undetermined"
     assert {finding.confidence for finding in report.findings} <= {Confidence.LOW}
+
+
+def test_steps_whose_cells_moved_are_those_of_the_kernels(tmp_path: Path) -> None:
+    """Both of a table's own sums are wrong in every row: its numbers stand under other headings."""
+    write_profile(simulate(Scenario(data=2, steps=4, layers=2, framework="pytorch")), tmp_path)
+    intact = _report(tmp_path)
+    path = sorted(tmp_path.rglob(STEPS))[0]
+    rows = load(path)
+    lost = rows[0].index("Overlapped")
+    store(path, [rows[0], *([*row[:lost], *row[lost + 1 :], ""] for row in rows[1:])])
+    moved = _report(tmp_path)
+    assert intact.summary.step_time_us is not None and moved.summary.step_time_us is not None
+    assert moved.summary.step_time_us == pytest.approx(intact.summary.step_time_us, rel=0.02)
+    assert any("contradicts itself" in problem.problem for problem in moved.problems)
