@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources.reference import Note
 from advisor.sources.text.csvfiles import Once, is_too_wide, read_rows
+from advisor.tables import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ def to_numbers(value: object) -> tuple[float, ...]:
 
 def to_whole(value: object) -> int | None:
     number = to_number(value)
-    return None if number is None else int(number)
+    return None if number is None or abs(number) > LARGEST else int(number)
 
 
 _NOTHING = frozenset(("nan", "none", "null"))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.sources.frames import ABSENT
 from advisor.sources.older.legacy_files import assemble, numbers, read_sheet, texts
 from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import TooLarge
@@ -61,6 +62,9 @@ def read_operator_file(
     return operators
 
 
+_NOTHING = ABSENT | {"nan"}
+
+
 def type_of(name: str) -> str:
     """The operator type in a full name: `Default/net/MatMul-op12` -> `MatMul`."""
     return re.sub(r"-op[0-9]+.*$", "", name.rsplit("/", 1)[-1])
@@ -80,6 +84,8 @@ def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
     if names is None or types is None or info is None:
         note(str(path), "lacks names, types or op_info; shapes are unknown")
         return {}
+    if typeless := sum(kind.strip().lower() in _NOTHING for kind in types):
+        note(str(path), f"{typeless} of {len(names)} operators have no type: cells were moved or lost", ("operators",))
     known: dict[str, tuple[str, str, str]] = {}
     unreadable = 0
     for name, kind, cell in zip(names, types, info, strict=True):

@@ -174,7 +174,7 @@ def read_step_sheet(path: Path, note: Note, average: bool = False) -> StepSheet 
     if average:
         rows = frame[is_average].tail(1)
         return StepSheet(path, rows.reset_index(drop=True), True) if len(rows) else None
-    is_step = names.str.fullmatch(r"[0-9]+") & ~is_average
+    is_step = names.str.fullmatch(r"[0-9]{1,18}") & ~is_average
     odd = ~is_step & ~is_average
     if odd.any():
         note(

@@ -53,6 +53,13 @@ def test_every_spelling_of_the_average_is_left_out(tmp_path: Path, name: str) ->
     assert list(frame["step"]) == ["1"]
 
 
+def test_a_number_that_no_training_counts_to_is_no_step(tmp_path: Path) -> None:
+    """An average whose mark was spoilt would be a further step."""
+    text = f"{STEPS}\n1,0,10,10,0,5,0,5,5\n99999999999999999999999,0,10,10,0,5,0,5,5\n"
+    frame, notes = read("step_phases", tmp_path / "t.csv", text)
+    assert list(frame["step"]) == ["1"] and any("rows have no step number" in note for note in notes)
+
+
 def test_gap_of_a_lone_first_step_is_unknown_not_zero(tmp_path: Path) -> None:
     """One step has no measured iteration gap: zero would read as a healthy data pipeline."""
     frame, notes = read("step_phases", tmp_path / "t.csv", f"{STEPS}\n1,0,1000,1000,0,900,0,900,100\n")
@@ -126,6 +133,20 @@ def test_percent_of_types_is_a_share_in_either_unit(
     assert frame["share"].tolist() == shares
     assert frame["total_us"].tolist() == [500.0, 1000.0]
     assert frame["avg_us"].tolist() == [100.0, 500.0]
+
+
+@pytest.mark.parametrize("kind", ["NaN", "", "-"])
+def test_operators_without_a_type_are_told(tmp_path: Path, kind: str) -> None:
+    """Every operator has one; a word for nothing would be the type of all of them."""
+    (tmp_path / "aicore_intermediate_0_detail.csv").write_text(
+        "full_kernel_time,execution_time,execution_frequency\nDefault/net/MatMul-op3,0.25,4\n"
+    )
+    (tmp_path / "framework_raw_0.csv").write_text(
+        f"task_id,full_kernel_name,kernel_type,op_info\n1,Default/net/MatMul-op3,{kind},{{}}\n"
+    )
+    (rank,) = find_ranks(tmp_path, tmp_path)
+    rank.read("operators")
+    assert any("1 of 1 operators have no type" in problem.problem for problem in rank.problems)
 
 
 def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
