@@ -8,12 +8,13 @@ call in the same profile: what the hardware did once with this kind of work.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Ints
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
@@ -34,7 +35,7 @@ from advisor.sources.base import Rank
 
 @dataclass(frozen=True)
 class Work:
-    """One operator type on one rank, over the profile: operations and microseconds of the calls whose shapes tell."""
+    """One operator type on one rank, over some steps: operations and microseconds of the calls whose shapes tell."""
 
     flop: float
     us: float
@@ -47,24 +48,60 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Use:
-    """What one rank computes in its recording."""
+class Done:
+    """What some steps of one rank compute."""
 
-    card: str
-    peaks: Mapping[str, float]
     types: Mapping[str, Work]
     by_precision: Mapping[str, float]
     """half, single, int8 -> operations."""
     counted_us: float
     cube_us: float
     """All multiplications, convolutions and attention, those whose shapes do not tell as well."""
-    by_step: Mapping[str, float]
-    """Step -> operations."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one rank computes in its recording: a row for each step and each shape of its multiplications,
+    convolutions and attention."""
+
+    card: str
+    peaks: Mapping[str, float]
+    steps: tuple[str, ...]
+    shapes: tuple[tuple[str, str, float], ...]
+    """(type, precision, operations of a call), 0 operations where the shape does not tell them."""
+    step: Ints
+    shape: Ints
+    calls: Floats
+    us: Floats
     sources: tuple[Source, ...]
 
-    @property
-    def steps(self) -> int:
-        return max(len(self.by_step), 1)
+    @cached_property
+    def by_step(self) -> Mapping[str, float]:
+        """Step -> operations."""
+        each = np.array([shape[2] for shape in self.shapes])
+        done = np.bincount(self.step, self.calls * each[self.shape], len(self.steps))
+        return dict(zip(self.steps, done.tolist(), strict=True))
+
+    def judged(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """Those of the steps that kernels tell of; all of the recording where they know none of them."""
+        return tuple(step for step in steps if step in self.by_step) or self.steps
+
+    def over(self, steps: Iterable[str]) -> Done:
+        """The work of these steps alone: a warm-up or an evaluation computes something else."""
+        chosen = set(steps)
+        inside = np.array([name in chosen for name in self.steps])[self.step]
+        calls = np.bincount(self.shape[inside], self.calls[inside], len(self.shapes))
+        lasts = np.bincount(self.shape[inside], self.us[inside], len(self.shapes))
+        of_type: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+        by_precision: dict[str, float] = defaultdict(float)
+        counted = 0.0
+        for (type_, precision, each), n, us in zip(self.shapes, calls.tolist(), lasts.tolist(), strict=True):
+            if each > 0 and us > 0:
+                counted += us
+                of_type[type_].append((each * n, us, us / n))
+                by_precision[precision] += each * n
+        types = {type_: _work(rows) for type_, rows in of_type.items()}
+        return Done(types, dict(by_precision), counted, float(lasts.sum()))
 
 
 USE = Reduction("utilisation", Use)
@@ -76,39 +113,33 @@ def reduce(rank: Rank) -> Use | None:
     if timeline is None or is_cut(rank, timeline.kernels):
         return None
     kernels = timeline.kernels
-    size = len(kernels.signatures)
-    own = ~timeline.communication
-    calls = np.bincount(kernels.signature[own], minlength=size)
-    lasts = np.bincount(kernels.signature[own], kernels.duration[own], size)
-    of_type: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    by_precision: dict[str, float] = defaultdict(float)
-    each = np.zeros(size)
-    cube = counted = 0.0
+    counts = [is_cube(signature) or is_attention(signature.type) for signature in kernels.signatures]
+    own = ~timeline.communication & np.array(counts, bool)[kernels.signature]
+    rows, row = np.unique(
+        np.stack((timeline.windows.of[own], kernels.signature[own])).astype(np.int64), axis=1, return_inverse=True
+    )
+    row = row.reshape(-1)
+    calls = np.bincount(row, minlength=rows.shape[1]).astype(float)
+    lasts = np.bincount(row, kernels.duration[own], rows.shape[1]).astype(float)
+    used, shape = np.unique(rows[1], return_inverse=True)
+    times, numbers = np.bincount(shape, lasts, len(used)), np.bincount(shape, calls, len(used))
     most = bounds_of("operator_type.flop_per_s", "flop_per_s").most or np.inf
-    for index in np.flatnonzero(calls).tolist():
-        signature, n, us = kernels.signatures[index], int(calls[index]), float(lasts[index])
-        if not (is_cube(signature) or is_attention(signature.type)):
-            continue
-        cube += us
-        done = float(flop(signature)) * n
+    told = []
+    for index, us, n in zip(used.tolist(), times.tolist(), numbers.tolist(), strict=True):
+        signature = kernels.signatures[index]
+        each = float(flop(signature))
         # more than any card computes: these shapes mean something else
-        if done > 0 and us > 0 and done / us * 1e6 <= most:
-            counted += us
-            each[index] = done / n
-            of_type[signature.type].append((done, us, us / n))
-            precision = PRECISIONS.get((dtypes(signature.input_dtypes) or ("",))[0])
-            by_precision[precision or "unknown"] += done
-    if not of_type:
+        known_work = each > 0 and us > 0 and each * n / us * 1e6 <= most
+        precision = PRECISIONS.get((dtypes(signature.input_dtypes) or ("",))[0])
+        told.append((signature.type, precision or "unknown", each if known_work else 0.0))
+    if not any(each for _, _, each in told):
         return None
     cores, mhz = core_clock(rank)
     name = str(rank.info.get("npu") or "")
     known = peaks(name)
-    names = timeline.windows.names
-    by_step = np.bincount(timeline.windows.of[own], each[kernels.signature[own]], len(names))
-    types = {type_: _work(rows) for type_, rows in of_type.items()}
     return Use(
-        name if known or not cores else "", known or peaks_of_cores(cores, mhz), types, dict(by_precision), counted,
-        cube, dict(zip(names, by_step.tolist(), strict=True)), (rank.source("kernels", "input_shapes", "duration_us"),),
+        name if known or not cores else "", known or peaks_of_cores(cores, mhz), timeline.windows.names, tuple(told),
+        rows[0], shape.reshape(-1), calls, lasts, (rank.source("kernels", "input_shapes", "duration_us"),),
     )  # fmt: skip
 
 
@@ -138,7 +169,8 @@ def at_mean_work(lengths: Floats, work: Floats) -> Floats:
 _NEEDS = "kernels"
 KINDS = (
     kind("utilisation.flop", "flop", "run", "operations of multiplications, convolutions and attention, per step",
-         formula="from the shapes of tensors; attention without a mask, its backward twice its forward", needs=_NEEDS),
+         formula="from the shapes of tensors, in the steps judged; attention without a mask, its backward twice its "
+                 "forward", needs=_NEEDS),
     kind("utilisation.flop_per_s", "flop_per_s", "run", "the same per second of the step",
          formula="utilisation.flop ÷ step.time_us", needs=_NEEDS),
     kind("utilisation.counted_share", "ratio", "run", "part of the time of such kernels whose shapes tell their work",
@@ -177,15 +209,18 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     row_us, step_us = facts.number("step.time_us", RUN), step_time(facts)
     rows = row_us / step_us if row_us and step_us else 1.0  # a recording of several steps may stand in one row
-    covers = {rank: times.covers for rank, times in steady(run).items()}
+    times = steady(run)
+    covers = {rank: one.covers for rank, one in times.items()}
     yield from fact("utilisation.steps_ratio", RUN, _steps_ratio(run, found), *next(iter(found.values())).sources)
-    per_step = {rank: use.steps * covers.get(rank, 1) * rows for rank, use in found.items()}
+    judged = {rank: use.judged(times[rank].steps if rank in times else ()) for rank, use in found.items()}
+    done = {rank: use.over(judged[rank]) for rank, use in found.items()}
+    per_step = {rank: len(steps) * covers.get(rank, 1) * rows for rank, steps in judged.items()}
     sources = next(iter(found.values())).sources
-    yield from _type_facts(found, sources)
-    work = [sum(use.by_precision.values()) / per_step[rank] for rank, use in found.items()]
-    cube = sum(use.cube_us for use in found.values())
+    yield from _type_facts(done, sources)
+    work = [sum(one.by_precision.values()) / per_step[rank] for rank, one in done.items()]
+    cube = sum(one.cube_us for one in done.values())
     yield from fact("utilisation.flop", RUN, float(np.median(work)), *sources)
-    counted = sum(use.counted_us for use in found.values()) / cube if cube > 0 else 1.0
+    counted = sum(one.counted_us for one in done.values()) / cube if cube > 0 else 1.0
     if cube > 0:
         yield from fact("utilisation.counted_share", RUN, counted, *sources)
     named = {use.card for use in found.values() if use.card}
@@ -195,12 +230,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("utilisation.flop_per_s", RUN, float(np.median(work)) / step_us * 1e6, *sources)
     for name, best in (("best", True), ("usual", False)):
         saved = [
-            sum(w.us - (w.best_us if best else w.usual_us) for w in use.types.values()) / per_step[rank]
-            for rank, use in found.items()
+            sum(w.us - (w.best_us if best else w.usual_us) for w in one.types.values()) / per_step[rank]
+            for rank, one in done.items()
         ]
         computing = facts.number("step.computing_us", RUN) or step_us
         yield from fact(f"utilisation.{name}_step_us", RUN, step_us - min(float(np.median(saved)), computing), *sources)
-    shares = [share / per_step[rank] / step_us * 1e6 for rank, use in found.items() if (share := _peak_seconds(use))]
+    seconds = [_peak_seconds(found[rank], one) for rank, one in done.items()]
+    shares = [share / n / step_us * 1e6 for share, n in zip(seconds, per_step.values(), strict=True) if share]
     if len(shares) == len(found):
         yield from fact("utilisation.model_flops_share", RUN, float(np.median(shares)), *sources)
         half = [use.peaks["half"] for use in found.values() if "half" in use.peaks]
@@ -218,16 +254,16 @@ def _steps_ratio(run: Run, found: Mapping[int, Use]) -> float | None:
     return float(np.median(ratios)) if ratios else None
 
 
-def _peak_seconds(use: Use) -> float | None:
+def _peak_seconds(use: Use, done: Done) -> float | None:
     """Seconds that this work takes at the card's peak; None where the peak of one of its data types is not known."""
-    if not set(use.by_precision) <= set(use.peaks):
+    if not set(done.by_precision) <= set(use.peaks):
         return None
-    return sum(done / use.peaks[precision] for precision, done in use.by_precision.items())
+    return sum(flops / use.peaks[precision] for precision, flops in done.by_precision.items())
 
 
-def _type_facts(found: Mapping[int, Use], sources: tuple[Source, ...]) -> Iterator[Fact]:
-    for name in dict.fromkeys(name for use in found.values() for name in use.types):
-        rows = [use.types[name] for use in found.values() if name in use.types]
+def _type_facts(found: Mapping[int, Done], sources: tuple[Source, ...]) -> Iterator[Fact]:
+    for name in dict.fromkeys(name for one in found.values() for name in one.types):
+        rows = [one.types[name] for one in found.values() if name in one.types]
         subject = Subject("operator_type", name)
         done, us = sum(row.flop for row in rows), sum(row.us for row in rows)
         yield from fact("operator_type.flop_per_s", subject, done / us * 1e6, *sources)

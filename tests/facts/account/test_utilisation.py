@@ -60,7 +60,7 @@ def test_the_yardstick_is_the_type_s_own_best_speed(tmp_path):
     product = Subject("operator_type", "MatMulV2")
     reached, top = (facts.number(f"operator_type.{name}flop_per_s", product) for name in ("", "best_"))
     assert reached and top and reached <= top
-    assert all(work.best_us <= work.us for use in run.each(USE).values() for work in use.types.values())
+    assert all(work.best_us <= work.us for use in run.each(USE).values() for work in use.over(use.steps).types.values())
 
 
 def test_no_rate_where_shapes_tell_little(tmp_path: Path) -> None:
@@ -77,6 +77,34 @@ def test_no_rate_where_shapes_tell_little(tmp_path: Path) -> None:
     facts = measure([tmp_path], names, Options(jobs=1)).facts
     assert facts.number("utilisation.counted_share", RUN) == pytest.approx(100 / 9100)
     assert facts.value("utilisation.flop_per_s", RUN) is None and facts.value("utilisation.best_step_us", RUN) is None
+
+
+@pytest.mark.parametrize("rows", [512, 4096])
+def test_a_first_step_of_other_work_changes_nothing(tmp_path: Path, rows: int) -> None:
+    """A prompt before the tokens multiplies large matrices fast; the steps judged are those of the tokens."""
+    heading = (
+        "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,Output Shapes"
+    )
+    tokens = [
+        f'{step},mm,MatMulV2,AI_CORE,{1_000_000 + 4_000 * step}.000,{3800 + step},"16,4096;4096,4096",'
+        'FLOAT16;FLOAT16,"16,4096"'
+        for step in range(1, 7)
+    ]
+    prompt = [
+        f'0,mm,MatMulV2,AI_CORE,{at}.000,1000,"{rows},4096;4096,4096",FLOAT16;FLOAT16,"{rows},4096"'
+        for at in range(980_000, 1_004_000, 1_000)
+    ]
+    found = []
+    for name, lines in (("tokens", tokens), ("prompt", prompt + tokens)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kernel_details.csv").write_text("\n".join([heading, *lines]) + "\n", encoding="utf-8")
+        facts = measure([tmp_path / name], None, Options(jobs=1)).facts
+        product = Subject("operator_type", "MatMulV2")
+        names = ("flop", "flop_per_s", "best_step_us", "usual_step_us", "counted_share")
+        told = [facts.number(f"utilisation.{one}", RUN) for one in names]
+        found.append([*told, *(facts.number(f"operator_type.{one}flop_per_s", product) for one in ("", "best_"))])
+    assert found[0][0] == pytest.approx(2 * 16 * 4096**2)
+    assert found[1] == pytest.approx(found[0], rel=0.01)
 
 
 @given(
