@@ -80,6 +80,14 @@ def test_the_law_can_be_broken() -> None:
     assert list(violations(whole, Answer("undetermined", frozenset(), frozenset()))) == []
 
 
+@pytest.mark.parametrize(("at_hand", "breaches"), [({0, 1}, 0), ({0, 3}, 1)])
+def test_somebody_absent_may_be_named_late_where_the_blamed_are_absent(at_hand: set[int], breaches: int) -> None:
+    """Ranks whose links are slow come late to the collectives of the others."""
+    whole = Answer("communication", frozenset({"slow-link"}), frozenset({"slow-link"}), frozenset({2, 3}))
+    late = frozenset({"waiting-on-slow-rank"})
+    assert len(list(violations(whole, Answer("communication", late, late, at_hand=frozenset(at_hand))))) == breaches
+
+
 @pytest.mark.parametrize(
     ("fault", "verdict"),
     [(Fault("slow_link", (1, 2), 4.0), "slow-link"), (Fault("slow_compute", 2, 0.5), "slow-compute-rank")],
