@@ -1,4 +1,4 @@
-"""What cards can compute at most (knowledge_base/cards.yaml)."""
+"""What cards can compute and move at most (knowledge_base/cards.yaml)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ def _known() -> dict[str, Any]:
 def peaks(card: str) -> Mapping[str, float]:
     """half, single, int8 -> operations per second of the card of this name; empty where its variant is not known."""
     found = {name.lower(): entry for name, entry in _known()["cards"].items()}.get(card.replace(" ", "").lower(), {})
-    return {kind: float(value) for kind, value in found.items() if kind != "origin"}
+    return {kind: float(found[kind]) for kind in sorted({*KINDS.values()} & {*found})}
+
+
+def bandwidth(card: str) -> float:
+    """Bytes per second of the device memory of the card of this name; those of the slowest that trains where its
+    variant is not known, so that nobody is told to be faster than his card may be."""
+    known = _known()
+    found = {name.lower(): entry for name, entry in known["cards"].items()}.get(card.replace(" ", "").lower(), {})
+    return float(found.get("bytes_per_s", known["memory"]["value"]))
 
 
 def peaks_of_cores(cores: int, mhz: float) -> Mapping[str, float]:

@@ -226,7 +226,7 @@ def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:
 
 def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     lost = {loss.direction: loss.share for loss in losses(facts)}
-    device = any(facts.value(name, RUN) is not None for name in ("step.idle_share", "step.exposed_communication_share"))
+    device = any(facts.value(name, RUN) is not None for name in terms()["device"])
     state = {
         "always": True,
         "together": (facts.number("run.world_size", RUN) or 1) > 1,

@@ -256,7 +256,16 @@ KINDS = (
         "ratio",
         _TYPE,
         "part of its time in which multiplications that memory limits keep not even their busiest unit busy",
-        formula="Σ time × (1 − busiest unit's ratio) over these shapes ÷ the type's time",
+        formula="Σ time × (1 − busiest unit's ratio) over these shapes ÷ the type's time; 0 for those in "
+        "operator_type.at_memory_share",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.at_memory_share",
+        "ratio",
+        _TYPE,
+        "part of its time in calls whose bytes come at half of the card's memory bandwidth or more",
+        formula="bytes of inputs and outputs ÷ time ≥ half of the bandwidth in knowledge_base/cards.yaml",
         needs="kernels",
     ),
     kind(

@@ -38,6 +38,7 @@ from advisor.facts.operators.patterns import (
 from advisor.facts.operators.updates import find_updates, passes
 from advisor.facts.operators.work import (
     FULL,
+    REACH,
     MatMul,
     UnalignedRows,
     float32_ratio,
@@ -46,6 +47,7 @@ from advisor.facts.operators.work import (
 )
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.limits import section
+from advisor.knowledge.cards import bandwidth
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import PIPES
@@ -96,7 +98,9 @@ class TypeRow:
     memory_us: float = 0.0
     """Time of multiplications whose shapes move more bytes than the cube unit could work on meanwhile."""
     memory_idle_us: float = 0.0
-    """The part of that time in which not even the busiest unit works."""
+    """The part of that time in which not even the busiest unit works, but for calls that the card's memory limits."""
+    at_memory_us: float = 0.0
+    """Time of calls whose bytes come at half of the card's memory bandwidth or more."""
     rest_mac_ratio: float | None = None
     """Busy part of the cube unit in the other multiplications."""
     rest_shape: str = ""
@@ -202,11 +206,12 @@ def reduce(rank: Rank) -> Operators | None:
     between = between_products(timeline)
     attending = np.zeros(len(kernels), bool) if between is None else between
     attended = sums(type_of[attending], kernels.duration[attending], len(types))
+    reach = REACH * bandwidth(str(rank.info.get("npu") or ""))
     rows = {
         types[t]: replace(
             _row(
                 types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
-                neighbours.get(t),
+                neighbours.get(t), reach,
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]),
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
@@ -259,19 +264,19 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
 
 def _row(
     name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
-    by_signature: tuple[Floats, Floats], communication: bool, neighbours: tuple[str, str] | None,
+    by_signature: tuple[Floats, Floats], communication: bool, neighbours: tuple[str, str] | None, reach: float,
 ) -> TypeRow:  # fmt: skip
     signatures = [s if s.type else replace(s, type=name) for s in map(kernels.signatures.__getitem__, members)]
     times = [float(by_signature[1][s]) for s in members]
     calls = [int(by_signature[0][s]) for s in members]
     first = signatures[int(np.argmax(times))]
     core_us: Counter[str] = Counter()
-    float32 = known = aicpu = padding = memory = memory_idle = 0.0
+    float32 = known = aicpu = padding = memory = memory_idle = at_memory = 0.0
     limited: set[int] = set()
     worst_padding, padded = 0.0, None
     worst_float32, full = 0.0, None
     aicpu_dtypes: Counter[str] = Counter()
-    for member, s, us in zip(members, signatures, times, strict=True):
+    for member, s, us, n in zip(members, signatures, times, calls, strict=True):
         core_us[s.core] += us  # type: ignore[assignment]
         kinds = dtypes(s.input_dtypes)
         if kinds:
@@ -282,15 +287,19 @@ def _row(
         if is_aicpu(s):
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
-        product = matmul(s)
+        product, moved = matmul(s), moved_bytes(s)
+        reaches = us > 0 and moved * n / us * 1e6 >= reach
+        if reaches:
+            at_memory += us
         if product is None and not is_cube(s):
             continue
         _, busiest, own_mac = _pipes(kernels, [member])
-        moved = moved_bytes(s)
         if _is_limited(product, moved, busiest, own_mac):
             limited.add(member)
             memory += us
-            memory_idle += us * (1 - (busiest or 1.0))
+            # experts at once: nobody knows of how many the weights are read
+            if product is None or not reaches:
+                memory_idle += us * (1 - (busiest or 1.0))
         if product is not None:
             lost = us * _padding(product, moved, busiest, own_mac)
             padding += lost
@@ -321,7 +330,7 @@ def _row(
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
         float32_call="" if full is None else _call(kernels, full),
         float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
-        memory_us=memory, memory_idle_us=memory_idle,
+        memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
         rest_mac_ratio=_pipes(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip

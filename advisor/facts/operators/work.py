@@ -19,6 +19,8 @@ LAUNCH_US = limit("kernels", "launch_us")
 BALANCE = limit("kernels", "balance")
 """Floating-point operations a device does in the time in which it moves a byte (half precision, about 320 TFLOP/s
 against 1.6 TB/s): which of the two a call's time goes with."""
+REACH = limit("kernels", "memory_reach")
+"""Part of a card's memory bandwidth from which on memory limits a call, whatever the counters of its units say."""
 SIZE_CLASS = limit("kernels", "size_class")
 """Time per unit of work is compared between calls whose work differs by no more than this factor."""
 

@@ -115,6 +115,20 @@ def test_absent_ranks_and_steps_are_not_cleared(changed, told):
     assert found.direction == "undetermined" and told in found.headline.en
 
 
+def test_a_device_that_told_its_own_times_is_cleared_by_its_kernels():
+    """Old step traces time forward, backward and what lies between steps on the device: no lock of the host hides."""
+    old = facts(
+        step__idle_share=None, step__exposed_communication_share=None, timeline__idle_share=None, run__world_size=1,
+        step__interval_share=0.03, step__fp_bp_share=0.9,
+    )  # fmt: skip
+    assert "kernel_details.csv" in objection(old, (), (0,)).tells.en
+    host_alone = facts(
+        step__idle_share=None, step__exposed_communication_share=None, timeline__idle_share=None, run__world_size=1,
+        step__interval_share=0.03,
+    )  # fmt: skip
+    assert "dataset.csv" in objection(host_alone, (), ()).tells.en
+
+
 def test_every_rank_must_have_been_measured():
     """The run's share rests on the ranks whose tables are there; of the others nothing is known."""
     known = facts()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.account.utilisation import USE, at_mean_work
-from advisor.knowledge.cards import peaks, peaks_of_cores
+from advisor.knowledge.cards import bandwidth, peaks, peaks_of_cores
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import simulate, write_profile
@@ -23,6 +23,12 @@ def test_a_card_without_its_variant_has_no_peak():
     """ "Ascend910B" is four cards of different speed; nobody is told a share of a guessed one."""
     assert peaks("Ascend910B") == {}
     assert peaks("ascend910b3")["half"] == pytest.approx(295e12, rel=0.01)
+
+
+def test_a_card_without_its_variant_is_as_slow_as_any():
+    """Nobody is told to read memory faster than the card he may have."""
+    assert bandwidth("Ascend910B") == bandwidth("") == bandwidth("Ascend910A") < bandwidth("Ascend910B3")
+    assert set(peaks("Ascend910B3")) == {"half"}
 
 
 def test_cores_and_clock_agree_with_the_data_sheets():

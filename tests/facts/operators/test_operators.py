@@ -502,6 +502,20 @@ def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str
     assert facts.value("operator_type.memory_bound_share", Subject("operator_type", "MatMulV2")) == share
 
 
+@pytest.mark.parametrize(("us", "idle"), [(40, 0.0), (100, 0.55)])
+def test_what_comes_at_the_speed_of_memory_is_no_idle_unit(tmp_path: Path, us: int, idle: float) -> None:
+    """34 MB in 40 us are 840 GB/s, which nobody reads much faster; in 100 us the counter of the unit decides."""
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
+            "Output Shapes,Output Data Types,aic_mac_ratio,aic_mte2_ratio"]  # fmt: skip
+    for number in range(10):
+        shapes = '"1,4096;4096,4096",FLOAT16;FLOAT16,"1,4096",FLOAT16,0.17,0.45'
+        rows.append(f"{number // 5},mm{number},MatMulV2,AI_CORE,{1_000_000 + 110 * number}.000,{us},{shapes}")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], ["operator_type.memory_idle_share"], Options(jobs=1)).facts
+    found = facts.number("operator_type.memory_idle_share", Subject("operator_type", "MatMulV2"))
+    assert found == pytest.approx(idle)
+
+
 @pytest.mark.parametrize("typed", [True, False])
 def test_kernels_of_unknown_types_have_no_slow_shape(tmp_path: Path, typed: bool) -> None:
     """A long product beside short sums, of which the table lost names and types, is no operator with a slow shape."""
