@@ -73,16 +73,18 @@ def late_steps(waits: Sequence[float]) -> int:
 
 
 def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str) -> float:
-    """What the mean step gains where no rank has more of the cause than is usual in its stage; of waits for data, none.
-    A stage lasts as long as the work of the rank that has most of it, and a step is longer by what the stage loses that
-    loses most."""
+    """What the mean step gains where no rank has more of the cause than is usual in its stage: of waits for data none,
+    of computation an equal part of the step's, for work that one rank is spared is another's. A stage lasts as long as
+    the work of the rank that has most of it, and a step is longer by what the stage loses that loses most."""
     gains = [np.zeros(len(balance.steps))]
     for members in peers.values():
         rows = [balance.ranks.index(r) for r in members if r in balance.ranks]
         if len(rows) > 1 and balance.synchronous(rows):
             own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
             part = balance.part(cause)[rows]
-            usual = 0.0 if cause == "data" else float(np.nanmedian(part))
+            usual = np.full(part.shape[1], 0.0 if cause == "data" else float(np.nanmedian(part)))
+            if cause == "compute":
+                usual = np.fmax(usual, part.mean(axis=0))
             mended = own - np.maximum(part - usual, 0.0)
             known = np.isfinite(own).any(axis=0)
             gain = np.zeros(len(balance.steps))
@@ -117,7 +119,7 @@ KINDS = (
          formula="mean over steps of the largest own work now and without it", needs=_NEEDS),
     kind("lateness.saving_us", "us", "run", "what the mean step gains where nobody has more of the cause than usual",
          formula="mean over steps of the largest own work now and with the cause at the median of all ranks and steps, "
-                 "waits for data at 0",
+                 "waits for data at 0, computation at no less than the step's mean over ranks",
          needs=_NEEDS),
 )  # fmt: skip
 

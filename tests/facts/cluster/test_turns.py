@@ -104,13 +104,18 @@ def test_two_that_stall_together_are_not_ended_by_one(tmp_path):
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("kind", CAUSES)
 def test_stalls_in_turn(tmp_path, kind, kernels):
-    """No rank is accused, the cause is told, and the saving is what the mean step gains without the stalls."""
+    """No rank is accused, the cause is told, and the saving is what the mean step gains without the stalls, or with the
+    work of each step dealt evenly."""
     scenario = replace(SMALL, data=8, steps=10, kernels=kernels, faults=(Fault(kind, 0, 0.5),))
     facts, _ = facts_of(scenario, tmp_path)
     assert facts.value("lateness.cause", RUN) == CAUSES[kind]
     assert facts.value("lateness.one_rank_share", RUN) < 0.5
     gained = _mean_step(scenario) - _mean_step(replace(scenario, faults=()))
-    assert facts.value("lateness.saving_us", RUN) == pytest.approx(gained, rel=0.2)
+    told = facts.number("lateness.saving_us", RUN) or 0.0
+    if kind == "uneven_work":  # dealt evenly it is still there
+        assert 0.6 * gained < told < gained
+    else:
+        assert told == pytest.approx(gained, rel=0.2)
     roots = [f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.role == "root_cause"]
     assert [(f.verdict, f.subject.kind) for f in roots] == [(VERDICTS[kind], "run")]
 
@@ -178,3 +183,11 @@ def test_a_stage_without_comparable_ranks_ends_no_comparison_of_the_others(tmp_p
         store(file, [row[:at] + row[at + 1 :] for row in rows])
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert facts.value("rank.lateness_us", Subject("rank", "1", (1,))) > 0
+
+
+@given(st.lists(st.lists(st.floats(10, 100), min_size=4, max_size=4), min_size=1, max_size=6))
+def test_work_that_is_dealt_evenly_is_not_gone(steps):
+    """No step gets shorter than what its ranks compute on average."""
+    balance = accounts(np.array(steps).T, "compute")
+    longest = np.array(steps).max(axis=1) - np.array(steps).mean(axis=1)
+    assert _gain(balance, {0: [0, 1, 2, 3]}, "compute") <= longest.mean() + 1e-6
