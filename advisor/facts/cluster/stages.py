@@ -180,13 +180,14 @@ KINDS = (
          needs=_NEEDS),
     kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work",
-         formula="replay of the step with every stage at the mean; without kernels (m−1) × largest + Σ of all stages' "
-                 "work per micro-batch, now against balanced; the difference of largest and mean where m is unknown",
+         formula="replay of the step with every stage at the mean, no more than to the schedule's own length with such "
+                 "stages, (m+p−1) ÷ m × mean; without kernels the schedule now against balanced; the difference of "
+                 "largest and mean where m is unknown",
          needs=_NEEDS),
     kind("stage.most_us", "us", "stage", "what the step gains at most: where stages hold several chunks of layers, the "
          "replay does not know which chunk has too many",
-         formula="gain of the replay; for interleaved stages at least that of the schedule: (m−1) × largest + Σ of all "
-                 "stages' work per micro-batch, now against balanced", needs=_NEEDS),
+         formula="gain of the replay; for interleaved stages at least that of the schedule, now against balanced",
+         needs=_NEEDS),
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.after_late_us", "us", "stage",
          "what the step gains by even stages once no rank is late: while all wait for a rank, nobody waits for a stage",
@@ -257,7 +258,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     evened = _replayed(run)
     if evened is None:
         evened = _balanced(found, mean, micro)
-    most = max(evened, _balanced(found, mean, micro)) if is_interleaved(run) else evened
+    most = evened
+    if is_interleaved(run):
+        most = max(evened, _balanced(found, mean, micro))
+    elif micro and len(found) == p:  # a replay cannot know what fills and drains the stages that get more to do
+        most = evened = min(evened, max(step - pipeline_us([mean] * p, micro), 0.0))
     behind = _behind_late(run)
     for stage in found:
         subject = Subject("stage", str(stage.index), stage.ranks)
@@ -354,8 +359,8 @@ def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:
     largest = max(s.work for s in found)
     if micro is None:
         return largest - mean
-    now = (micro - 1) * largest + sum(s.work for s in found)
-    return max((now - (micro - 1 + len(found)) * mean) / micro, 0.0)
+    now = pipeline_us([stage.work for stage in found], micro)
+    return max(now - pipeline_us([mean] * len(found), micro), 0.0)
 
 
 FAMILIES = (

@@ -175,3 +175,13 @@ def test_idling_until_its_turn_comes_is_not_late(tmp_path, monkeypatch):
     assert not [f for f in report.findings if f.subject.ranks == (3,) and f.direction == "scheduling"]
     cause = next(f.value for f in report.facts if f.name == "rank.late_cause" and f.subject.ranks == (3,))
     assert cause == "none"
+
+
+def test_even_stages_fill_and_drain_as_their_schedule_does(tmp_path):
+    """What a heavy first stage is spared the others get, and with it longer ways of the first and the last micro-batch:
+    no step gets shorter than (m+p−1) ÷ m of the mean work."""
+    scenario = replace(PIPELINE, pipeline=4, layers=4, micro_batches=8, faults=(Fault("stage_imbalance", 0, 0.5),))
+    facts, _ = facts_of(scenario, tmp_path)
+    step, works = facts.number("step.time_us", RUN), [float(fact.value) for fact in facts.of("stage.work_us").values()]
+    saved = [float(fact.value) for fact in facts.of("stage.saving_us").values()]
+    assert len(works) == 4 and saved and max(saved) <= step - 11 / 8 * sum(works) / 4 + 1
