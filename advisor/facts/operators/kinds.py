@@ -22,6 +22,11 @@ _ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|Pro
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
 _BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*|(Inplace)?Masked_?Fill\w*)$", re.IGNORECASE)
+_RANDOM = re.compile(
+    r"^(aclnn)?(Inplace)?(Stateless)?(Drop_?Out_?Gen_?Mask|Bernoulli|Random_?(Normal|Uniform|Choice)|Truncated_?Normal|"
+    r"Multinomial|Normal_?(Tensor|Float)\w*)(V\d+|Int)?$",
+    re.IGNORECASE,
+)
 _GATE = re.compile(r"^(aclnn)?(SiLU|Swish|Sigmoid|(Fast)?Gelu)(V\d+)?$", re.IGNORECASE)
 _FUSED_GATE = re.compile(r"SwiGlu|GeGlu|ReGlu|SwigluQuant|GluJvp", re.IGNORECASE)
 _HALVING = re.compile(r"^(aclnn)?(Split(V|D|VD|WithSize)?|Chunk|(Strided)?Slice(D|V\d+)?)$", re.IGNORECASE)
@@ -117,6 +122,11 @@ def is_softmax(kind: str) -> bool:
 def is_between_products(kind: str) -> bool:
     """Whether a fused attention does the type's work on the way: mask, softmax and dropout, forward and backward."""
     return bool(_BESIDE.search(kind)) and not _NO_ATTENTION.search(kind)
+
+
+def is_random(kind: str) -> bool:
+    """Whether the type draws random numbers: masks of dropout, noise, samples."""
+    return bool(_RANDOM.search(kind))
 
 
 def is_gate(kind: str) -> bool:
