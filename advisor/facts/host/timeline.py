@@ -80,6 +80,7 @@ KINDS = (
         "the events of one name that do so together, weighted by length",
         needs="trace",
     ),
+    kind("timeline.gap_loader", "text", _BOTH, "the same, where it is a data loader's call", needs="trace"),
     kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
     kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
     kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
@@ -461,6 +462,7 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
         share = covered / sum(gap.length_us for gap in gaps)
         if share >= COVERS:
             yield from fact("timeline.gap_owner", subject, name[:200], *sources)
+            yield from fact("timeline.gap_loader", subject, name[:200] if LOADER.search(name) else None, *sources)
         yield from fact("timeline.gap_owner_share", subject, share, *sources)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 from advisor.facts.operators.kinds import is_attention, is_cube, moved_bytes, shapes
 from advisor.facts.operators.work import BALANCE, LAUNCH_US, SIZE_CLASS, matmul
@@ -86,10 +86,13 @@ class SlowCase:
     reference: str
 
 
-def slow_case(signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float]) -> SlowCase | None:
+def slow_case(
+    signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float], reach: float = inf
+) -> SlowCase | None:
     """The case that costs most among the signatures of one type, with what all slow ones of it cost; times are
-    microseconds over the profile. Two that read the same are one case: what makes them differ is not told by their
-    inputs, nor is how much there is to do."""
+    microseconds over the profile. What moves `reach` bytes a second is at the speed of memory and not slow, however
+    fast smaller tensors come out of a cache. Two that read the same are one case: what makes them differ is not told by
+    their inputs, nor is how much there is to do."""
     rows = [
         (s, n, t, t / n / w, w)
         for s, n, t in zip(signatures, counts, totals, strict=True)
@@ -104,6 +107,8 @@ def slow_case(signatures: Sequence[Signature], counts: Sequence[float], totals: 
             if (other.input_shapes, other.input_dtypes) != (s.input_shapes, s.input_dtypes)
             and 1 / SIZE_CLASS <= other_size / size <= SIZE_CLASS
         ]
+        if moved_bytes(s) * n / t * 1e6 >= reach:
+            continue
         best, reference = min(peers, key=lambda peer: peer[0], default=(rate, s))
         if rate >= limit * best:
             other_text = f"{reference.input_shapes} {reference.input_dtypes}"

@@ -324,7 +324,7 @@ def _row(
         name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members),
         communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
-        slow_case(signatures, calls, times) if alike else None,
+        slow_case(signatures, calls, times, reach) if alike else None,
         pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),

@@ -94,6 +94,16 @@ def test_a_slow_shape_is_found_per_unit_of_work_only() -> None:
     assert found.excess_us == pytest.approx(2000.0, rel=0.01)
 
 
+@pytest.mark.parametrize(("us", "slow"), [(470.0, False), (1500.0, True)])
+def test_what_comes_at_the_speed_of_memory_is_no_slow_shape(us: float, slow: bool) -> None:
+    """A tensor beside it came out of a cache; one of 300 MB in 470 us has all that memory gives."""
+    cached = Signature("Mul", "AI_VECTOR_CORE", "dynamic", "4,1024,12288;1", "FLOAT16;FLOAT16", "ND;ND",
+                       "4,1024,12288", "FLOAT16")  # fmt: skip
+    large = Signature("Mul", "AI_VECTOR_CORE", "dynamic", "37748736;1", "FLOAT;FLOAT", "ND;ND", "37748736", "FLOAT")
+    found = slow_case([cached, large], [10, 10], [500.0, 10 * us], 6e11)
+    assert (found is not None) is slow
+
+
 def convolution(images: int, channels: int, side: int, kernel: int) -> Signature:
     data, weights = f"{images},{channels},{side},{side}", f"{channels},{channels},{kernel},{kernel}"
     return Signature(
