@@ -12,6 +12,7 @@ from advisor.basics.intervals import Intervals, clip, measure, subtract, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
 from advisor.facts.recording.iterations import iterations_of
+from advisor.facts.recording.limits import section
 from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Fact, Source, Subject
@@ -19,6 +20,7 @@ from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
 from advisor.sources.streams.trace import Trace
 
+_BEHIND = section("set_up")["ahead_share"]
 _ROUNDING_NS = 1000
 """Links and lanes tell one start with their own rounding."""
 
@@ -116,7 +118,10 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
         leads = [wait / 1000 if together else np.nan for wait, together in zip(waits[1:], near, strict=True)]
         source = trace_source(rank) or Source("")
         return KernelSteps(_steps(rows, computing, communication), (source,), (np.nan, *leads))
-    if len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
+    if len(marks) > 1 and _is_behind(marks[-1][2], running):  # each step's share of the work is all that is known
+        cuts = np.linspace(low, high, len(marks) + 1).astype(np.int64).tolist()
+        rows = [(name, start, end, 0) for (name, *_), (start, end) in zip(marks, pairwise(cuts), strict=True)]
+    elif len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
         next_to = follows([name for name, *_ in marks])
         ends = [
             then if near else end for (_, _, end), (_, then, _), near in zip(marks, marks[1:], next_to, strict=False)
@@ -133,6 +138,13 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
         low = low if alone is None else int(alone.start[0])
         rows = [(marks[0][0] if marks else "0", max(marks[0][1], low) if marks else low, high, 0)]
     return KernelSteps(_steps(rows, computing, communication), (trace_source(rank) or Source(""),))
+
+
+def _is_behind(end: int, running: Intervals) -> bool:
+    """Whether most of the device's work runs after the last mark's end: the host had run ahead, and its marks tell how
+    many steps there are, not when they are."""
+    later = np.maximum(running[1] - np.maximum(running[0], end), 0).sum()
+    return bool(later > _BEHIND * (running[1] - running[0]).sum())
 
 
 def _begun(trace: Trace, marks: list[tuple[str, int, int]], running: Intervals) -> list[tuple[str, int, int]] | None:

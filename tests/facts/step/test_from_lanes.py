@@ -25,9 +25,10 @@ def test_a_device_that_is_steps_behind_its_host_has_no_idle_step(tmp_path: Path)
     assert whole is not None and part is not None and part < whole + 0.1
 
 
-def test_a_step_of_a_device_that_is_behind_lasts_as_its_kernels_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_step_of_a_device_that_is_behind_lasts_as_its_kernels_do(tmp_path: Path, linked: bool) -> None:
     """The host marks five steps of 3 ms, and their kernels run for 30 ms each: the links from launch to start tell
-    which belong to which step."""
+    which belong to which step; without these the marks tell how many steps there are."""
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
         for pid, name in ((1, "Python"), (2, "CANN"), (3, "Ascend Hardware"))
@@ -39,9 +40,12 @@ def test_a_step_of_a_device_that_is_behind_lasts_as_its_kernels_do(tmp_path: Pat
             count = 10 * step + number
             launch, start = f"{1_000_100 + 3000 * step + 200 * number}.000", f"{1_000_500 + 3000 * count}.000"
             flow = {"name": f"HostToDevice{count}", "cat": "HostToDevice", "id": str(count)}
-            events += [
+            links = [
                 {"ph": "s", "pid": 2, "tid": 1, "ts": launch, **flow},
                 {"ph": "f", "bp": "e", "pid": 3, "tid": 2, "ts": start, **flow},
+            ]
+            events += [
+                *(links if linked else ()),
                 {"ph": "X", "name": "MatMulV2", "pid": 3, "tid": 2, "ts": start, "dur": 2990,
                  "args": {"Task Type": "AI_CORE"}},
             ]  # fmt: skip
