@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ unless the device hardly runs during the rest of it either."""
 HARDLY = limit("launches", "hardly")
 """Up to this part of how busy the device usually is, it hardly runs."""
 
+_LEFT = limit("launches", "beside_copies")
 _FRAME = re.compile(
     r"^((Python::PythonObserved::)?ProfilerStep|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
 )
@@ -36,7 +38,7 @@ class Owners:
     those in [low, high); nanoseconds all."""
 
     def __init__(self, trace: Trace, running: Intervals, low: int, high: int) -> None:
-        self._host = trace.host
+        self._host, self._copies = trace.host, trace.copies
         self._running = running
         self._usual = measure(running) / max(high - low, 1)
         self._beside: dict[int, float] = {}
@@ -44,10 +46,10 @@ class Owners:
         self._frames = np.array([any(one.search(name) for one in nobodys) for name in trace.host.names], bool)
 
     def of(self, start: int, end: int) -> tuple[str | None, float]:
-        """Who owns a stretch, and how much of it that covers, µs: the most specific event that covers half of the
-        stretch and does little else, for the loop around the work lasts through the stretch, too, and keeps nobody
-        waiting; else the name whose events do so together. Empty where there is none, None where no event at all was
-        recorded."""
+        """Who owns a stretch, and how much of it that covers, µs: the most specific event that covers half of what
+        copies between memories leave of the stretch and does little else, for the loop around the work lasts through
+        the stretch, too, and keeps nobody waiting; else the name whose events do so together. Empty where there is
+        none, None where no event at all was recorded."""
         host = self._host
         if not host.start.size:
             return None, 0.0
@@ -56,17 +58,25 @@ class Owners:
         found = found[~self._frames[host.name[found]]]
         length = host.end[found] - host.start[found]
         found = found[(overlap[found] >= COVERS * length) | self._idles(found, length)]
-        owns = found[overlap[found] >= COVERS * (end - start)]
+        copied = self._copied(start, end)
+        if copied > (1 - _LEFT) * (end - start):  # what copies leave tells little
+            copied = 0
+        needed = COVERS * (end - start - copied)
+        beside = self._copied(np.maximum(host.start, start)[found], np.minimum(host.end, end)[found]) if copied else 0
+        owns = found[overlap[found] - beside >= needed]
         if not owns.size:
-            return self._together(found, start, end)
+            return self._together(found, start, end, needed)
         owner = owns[(host.end - host.start)[owns].argmin()]
         return host.names[int(host.name[owner])], float(overlap[owner]) / 1000
 
-    def _together(self, events: Ints, start: int, end: int) -> tuple[str, float]:
-        """The same of the events of one name, none of which covers half of the stretch: the name with the least time
+    def _copied(self, start: int | Ints, end: int | Ints) -> Any:
+        """How long copies between memories run in each of these times, ns."""
+        return covered(self._copies, np.asarray(end)) - covered(self._copies, np.asarray(start))
+
+    def _together(self, events: Ints, start: int, end: int, needed: float) -> tuple[str, float]:
+        """The same of the events of one name, none of which covers as much as is needed: the name with the least time
         outside it, of those with equally little the one that covers most."""
         host = self._host
-        needed = COVERS * (end - start)
         low, high, name = np.maximum(host.start[events], start), np.minimum(host.end[events], end), host.name[events]
         best: tuple[int, int, str] | None = None
         for one in np.flatnonzero(np.bincount(name, weights=high - low) >= needed).tolist():

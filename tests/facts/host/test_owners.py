@@ -12,12 +12,14 @@ from advisor.sources.streams.trace import Spans, Trace
 NONE = np.zeros(0, np.int64)
 
 
-def owners(*events: tuple[str, int, int], running: Intervals = (NONE, NONE)) -> Owners:
+def owners(
+    *events: tuple[str, int, int], running: Intervals = (NONE, NONE), copies: Intervals = (NONE, NONE)
+) -> Owners:
     """Of host events (name, start, end) in a recording of 10 ms; times in microseconds."""
     start, end = (np.array([event[at] for event in events], np.int64) * 1000 for at in (1, 2))
     names = list(dict.fromkeys(event[0] for event in events))
     spans = Spans(start, end, np.array([names.index(event[0]) for event in events], np.int64), names)
-    trace = Trace([], NONE, NONE, {}, spans, (NONE, NONE), (NONE, NONE), (NONE, np.zeros(0)))
+    trace = Trace([], NONE, NONE, {}, spans, (NONE, NONE), (NONE, NONE), (NONE, np.zeros(0)), copies=copies)
     return Owners(trace, running, 0, 10_000_000)
 
 
@@ -113,3 +115,10 @@ def test_a_thread_that_works_on_either_way_owns_no_stretch() -> None:
 def test_without_host_events_nothing_is_known() -> None:
     """That is not the same as a stretch that none of them owns."""
     assert owners().of(0, 1_000_000)[0] is None
+
+
+@pytest.mark.parametrize(("work_us", "owner"), [(95, "cpu_adam"), (45, "")])
+def test_what_the_host_does_between_copies_owns_what_these_leave(work_us: int, owner: str) -> None:
+    """States go to the host, an optimizer runs there, and they come back: the copies have a finding of their own."""
+    work = (("aten::copy_", 0, 58), ("cpu_adam", 58, 58 + work_us), ("aten::copy_", 153, 207))
+    assert owners(*work, copies=running((0, 58), (153, 207))).of(0, 207_000)[0] == owner
