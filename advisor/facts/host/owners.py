@@ -65,7 +65,7 @@ class Owners:
         beside = self._copied(np.maximum(host.start, start)[found], np.minimum(host.end, end)[found]) if copied else 0
         owns = found[overlap[found] - beside >= needed]
         if not owns.size:
-            return self._together(found, start, end, needed)
+            return self._together(found, start, end, copied)
         owner = owns[(host.end - host.start)[owns].argmin()]
         return host.names[int(host.name[owner])], float(overlap[owner]) / 1000
 
@@ -73,16 +73,20 @@ class Owners:
         """How long copies between memories run in each of these times, ns."""
         return covered(self._copies, np.asarray(end)) - covered(self._copies, np.asarray(start))
 
-    def _together(self, events: Ints, start: int, end: int, needed: float) -> tuple[str, float]:
-        """The same of the events of one name, none of which covers as much as is needed: the name with the least time
-        outside it, of those with equally little the one that covers most."""
+    def _together(self, events: Ints, start: int, end: int, copied: int) -> tuple[str, float]:
+        """The same of the events of one name, none of which covers half of what `copied` leaves: the name with the
+        least time outside it, of those with equally little the one that covers most."""
         host = self._host
+        needed = COVERS * (end - start - copied)
         low, high, name = np.maximum(host.start[events], start), np.minimum(host.end[events], end), host.name[events]
         best: tuple[int, int, str] | None = None
         for one in np.flatnonzero(np.bincount(name, weights=high - low) >= needed).tolist():
             chosen = name == one
-            inside = measure(union(low[chosen], high[chosen]))
-            if inside < needed or self._always(one, inside / (end - start)):
+            own = union(low[chosen], high[chosen])
+            inside = measure(own)
+            if inside - (int(self._copied(*own).sum()) if copied else 0) < needed or self._always(
+                one, inside / (end - start)
+            ):
                 continue
             outside = measure(union(host.start[events[chosen]], host.end[events[chosen]])) - inside
             best = min(best or (outside, -inside, host.names[one]), (outside, -inside, host.names[one]))
