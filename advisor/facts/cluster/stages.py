@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,8 @@ class Work:
 
 
 WORK = Reduction("stages", Work)
+_MOST_MICRO_BATCHES = 1024
+"""Where even so many do not fit, something else is wrong with the numbers."""
 
 
 def reduce_work(rank: Rank) -> Work | None:
@@ -262,7 +264,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if is_interleaved(run):
         most = max(evened, _balanced(found, mean, micro))
     elif micro and len(found) == p:  # a replay cannot know what fills and drains the stages that get more to do
-        most = evened = min(evened, max(step - pipeline_us([mean] * p, micro), 0.0))
+        even = pipeline_us([mean] * p, _fitting(micro, [stage.work for stage in found], step))
+        most = evened = min(evened, max(step - even, 0.0))
     behind = _behind_late(run)
     for stage in found:
         subject = Subject("stage", str(stage.index), stage.ranks)
@@ -353,6 +356,14 @@ def _unavoidable(stages: int, micro: int, bubbles: list[float], step: float) -> 
     formula = (stages - 1) / (micro + stages - 1)
     own = 1 - float(np.mean(bubbles)) / step if bubbles else 1.0
     return min((stages - 1) / micro * max(own, 0.0), formula)
+
+
+def _fitting(micro: int, work_us: Sequence[float], step_us: float) -> int:
+    """As many micro-batches as let the schedule fit into its step: where one operation sends and receives, operations
+    tell only half of them."""
+    while micro < _MOST_MICRO_BATCHES and pipeline_us(work_us, micro) > step_us:
+        micro *= 2
+    return micro
 
 
 def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:

@@ -18,7 +18,10 @@ _FUSED_EXCHANGE = re.compile(
     r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|Moe_?Distribute",
     re.IGNORECASE,
 )
-_ATTENTION = re.compile(r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash", re.IGNORECASE)
+_ATTENTION = re.compile(
+    r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash|Paged_?Attention|Self_?Attention",
+    re.IGNORECASE,
+)
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
 _BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*|(Inplace)?Masked_?Fill\w*)$", re.IGNORECASE)

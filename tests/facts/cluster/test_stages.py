@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from clusters import PIPELINE, facts_of
 
+from advisor.facts.cluster.stages import _fitting
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -185,3 +186,9 @@ def test_even_stages_fill_and_drain_as_their_schedule_does(tmp_path):
     step, works = facts.number("step.time_us", RUN), [float(fact.value) for fact in facts.of("stage.work_us").values()]
     saved = [float(fact.value) for fact in facts.of("stage.saving_us").values()]
     assert len(works) == 4 and saved and max(saved) <= step - 11 / 8 * sum(works) / 4 + 1
+
+
+def test_micro_batches_that_do_not_fit_into_the_step_are_half_of_them():
+    """One operation that sends and receives counts once: four are told of eight."""
+    work = [198.0, 198.0, 198.0, 317.0]
+    assert _fitting(4, work, 393.0) == 8 and _fitting(8, work, 393.0) == 8
