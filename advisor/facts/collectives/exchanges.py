@@ -218,7 +218,8 @@ def _moved(rank: Rank, keys: list[tuple[str, str, str]]) -> Traffic:
     if frame is None or frame.empty:
         return nothing, nothing, np.full(len(keys), "", object), nothing
     places: dict[tuple[str, str, str], int] = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    owners = map(places.get, zip(*(_words(frame, c) for c in ("step", "name", "group")), strict=True), repeat(-1))
+    told_of = (_words(frame, "step", "0"), _words(frame, "name"), _words(frame, "group"))
+    owners = map(places.get, zip(*told_of, strict=True), repeat(-1))
     owner = np.fromiter(owners, np.int64, len(frame))
     transport = np.array(_words(frame, "transport"), object)
     size, lasts, count = (_floats(frame, c) for c in ("size_bytes", "time_us", "packets"))
