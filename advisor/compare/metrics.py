@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import sqrt
+from math import hypot, sqrt
 
 from advisor.compare.facts import FactTable
 from advisor.compare.model import Metric
@@ -20,12 +20,12 @@ def noise_of_step(old: FactTable, new: FactTable) -> float:
     """Relative change of the step below which nothing is claimed: what runs of one program differ by, or twice the
     standard error of the difference of two medians of steps (σ from `step.jitter`), whichever is larger."""
     least = settings().limits["least_change"]
-    variance = 0.0
+    errors = [0.0]
     for table in (old, new):
         jitter, count = table.number("step.jitter"), table.number("step.count")
-        if jitter and count:
-            variance += (_MEDIAN * jitter / _P95) ** 2 / count
-    return max(least, 2 * sqrt(variance))
+        if jitter and count and count > 0:  # reports are edited, and read back without bounds
+            errors.append(_MEDIAN * jitter / _P95 / sqrt(count))
+    return max(least, 2 * hypot(*errors))
 
 
 def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind]) -> Iterator[Metric]:

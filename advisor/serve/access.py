@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from advisor.basics.errors import UsageError
 
@@ -55,7 +55,7 @@ class TokenGuard:
         given = next((value for name, value in query if name == "token"), None)
         if given is not None and self._is_right(given):
             rest = urlencode([(name, value) for name, value in query if name != "token"])
-            await self._welcome(scope["path"] + (f"?{rest}" if rest else ""), send)
+            await self._welcome(scope["path"], rest, send)
         elif any(self._is_right(each) for each in _brought(scope)):
             await self.app(scope, receive, send)
         else:
@@ -64,11 +64,12 @@ class TokenGuard:
     def _is_right(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self.token)
 
-    async def _welcome(self, path: str, send: _Send) -> None:
-        """Puts the token where it does not stand in the history of the browser."""
-        where = "/" + path.lstrip("/\\")
+    async def _welcome(self, path: str, rest: str, send: _Send) -> None:
+        """Puts the token where it does not stand in the history of the browser. The path comes decoded: a browser drops
+        tabs and line breaks, and a letter left out would make two slashes of one, so that it is encoded again."""
+        where = "/" + quote(path.lstrip("/\\"), errors="replace") + (f"?{rest}" if rest else "")
         cookie = f"{COOKIE}={self.token.decode()}; HttpOnly; SameSite=Strict; Path=/"
-        found = [(b"location", where.encode("ascii", "ignore")), (b"set-cookie", cookie.encode("ascii"))]
+        found = [(b"location", where.encode("ascii")), (b"set-cookie", cookie.encode("ascii"))]
         await self._answer(303, found, b"", send)
 
     async def _answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes, send: _Send) -> None:

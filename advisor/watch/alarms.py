@@ -6,7 +6,9 @@ import json
 import logging
 import shlex
 import subprocess
+import threading
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +16,9 @@ from advisor.basics.errors import UsageError
 from advisor.watch.settings import Settings, number
 
 log = logging.getLogger("advisor")
+
+_LONGEST_TOLD = 200
+"""Characters of what an answer was wrong with; it may quote all of it."""
 
 
 def check(settings: Settings) -> None:
@@ -25,8 +30,16 @@ def check(settings: Settings) -> None:
             raise UsageError(f"--exec {settings.command}: {error}") from None
         if not words:
             raise UsageError("--exec: name a command")
-    if settings.webhook is not None and urlsplit(settings.webhook).scheme not in ("http", "https"):
+    if settings.webhook is not None and not _is_address(settings.webhook):
         raise UsageError("--webhook: name an address that begins with http:// or https://")
+
+
+def _is_address(webhook: str) -> bool:
+    try:
+        parts = urlsplit(webhook)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is no number
+        return False
 
 
 def call(settings: Settings, event: dict[str, Any]) -> None:
@@ -59,9 +72,26 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _post(address: str, body: bytes) -> None:
-    request = urllib.request.Request(address, data=body, headers={"Content-Type": "application/json"}, method="POST")
+    """The limit of a socket begins anew with each byte that drips in: what is not done in time is left behind."""
+    longest, faults = number("longest_call"), list[str]()
+
+    def send() -> None:
+        headers = {"Content-Type": "application/json"}
+        try:
+            request = urllib.request.Request(address, data=body, headers=headers, method="POST")
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=longest) as answer:
+                answer.read(1 << 16)
+        except (OSError, ValueError, HTTPException) as error:
+            faults.append(str(error) or type(error).__name__)
+
+    thread = threading.Thread(target=send, name="webhook", daemon=True)
     try:
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=number("longest_call")) as answer:
-            answer.read(1 << 16)
-    except (OSError, ValueError) as error:
-        log.warning("--webhook %s: %s", urlsplit(address).hostname, error)
+        thread.start()
+    except RuntimeError as error:  # no more threads
+        faults.append(str(error))
+    else:
+        thread.join(longest)
+    if thread.is_alive():
+        faults.append(f"was not done after {longest:.0f} s; it was left behind")
+    for fault in faults:
+        log.warning("--webhook %s: %s", urlsplit(address).hostname, fault[:_LONGEST_TOLD])

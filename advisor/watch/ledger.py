@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +53,7 @@ class Ledger:
             ) from None
         try:
             ledger = cls(folder, **_checked(json.loads(text)))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             hint = "remove it to judge everything in the folder again"
             raise UsageError("is no memory of a watcher", place=str(folder / "state.json"), hint=hint) from None
         ledger._catch_up()
@@ -64,10 +64,16 @@ class Ledger:
         return any(name in self.judged for name in names)
 
     def remember(self, names: Sequence[str], outcome: str) -> None:
-        """Never to be judged again, also when it vanishes and comes back. Of the oldest nothing is kept in the end."""
+        """Never to be judged again, also when it vanishes and comes back."""
         self.judged.update(dict.fromkeys(names, outcome))
-        for name in list(self.judged)[: max(0, len(self.judged) - int(number("remembered")))]:
-            del self.judged[name]
+
+    def forget_gone(self, present: Container[str]) -> None:
+        """Of the oldest nothing is kept in the end, but of what is still there: it would be judged again, and push out
+        the next."""
+        surplus = len(self.judged) - int(number("remembered"))
+        if surplus > 0:
+            for name in [name for name in self.judged if name not in present][:surplus]:
+                del self.judged[name]
 
     def save(self) -> None:
         """Puts the memory on disk, whole."""

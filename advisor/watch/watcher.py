@@ -78,6 +78,7 @@ class Watcher:
 
     def _forget_gone(self, captures: list[Capture]) -> None:
         keys = {capture.key for capture in captures}
+        self.ledger.forget_gone({name for capture in captures for name in capture.names})
         for known in (self._seen, self._unusable):
             for key in [key for key in known if key not in keys]:
                 del known[key]

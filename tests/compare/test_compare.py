@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from advisor.compare import compare, read_report
 from advisor.compare.effects import judge_expectation
+from advisor.compare.metrics import noise_of_step
 from advisor.model import (
     COLLECTION,
     RUN,
@@ -455,3 +457,10 @@ def test_recordings_without_steps_are_not_compared_per_step():
     sides = [replace(side, profile=replace(side.profile, has_steps=False)) for side in sides]
     said = compare(*sides).headline.en
     assert "recording 25.2" in said and "step" not in said
+
+
+@pytest.mark.parametrize(("jitter", "count"), [(1e200, 5), (0.1, -3), (-1e200, 1)])
+def test_steps_of_an_edited_report_are_no_defect(jitter: float, count: float) -> None:
+    """Whoever edits a saved report may write anything; more noise claims less."""
+    edited = SimpleNamespace(number=lambda name: {"step.jitter": jitter, "step.count": count}[name])
+    assert noise_of_step(edited, edited) >= 0  # type: ignore[arg-type]

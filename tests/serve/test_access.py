@@ -67,10 +67,11 @@ def test_the_token_opens_and_leaves_the_address(address):
 
 
 def test_the_way_back_leads_nowhere_else(address):
-    """An address that begins with two slashes is no other machine."""
-    for path in ("//evil.example/", "/\\evil.example/"):
+    """An address that begins with two slashes is no other machine, nor one that does once a browser has dropped a tab
+    or a letter was left out; and none carries a line break into the headers."""
+    for path in ("//evil.example/", "/\\evil.example/", "/%C3%A9/evil.example/", "/%09/evil.example/", "/%0D%0AX:y"):
         where = ask(address, f"{path}?token={TOKEN}")[2]["location"]
-        assert not where.startswith(("//", "/\\")), where
+        assert not where.startswith(("//", "/\\")) and where.isascii() and where.isprintable(), where
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "0", "node7.example"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 
 from advisor.basics.errors import UsageError
 from advisor.cli.main import main
+from advisor.watch import alarms
 from advisor.watch.captures import find_captures
 from advisor.watch.ledger import Ledger
 from advisor.watch.settings import Settings
@@ -259,8 +262,39 @@ def test_calls_that_fail_end_nothing(folder, healthy, capsys):
     assert watch(folder, "--exec", "/no/such/command", "--webhook", "http://127.0.0.1:9/x") == 0
     told = capsys.readouterr()
     assert "48.9\xa0ms" in told.out and "--exec" in told.err and "--webhook" in told.err
-    for wrong in (["--exec", "'"], ["--webhook", "file:///etc/passwd"], ["--webhook", "ftp://x"]):
+    addresses = ("file:///etc/passwd", "ftp://x", "http://[", "http://", "http://x:port/")
+    for wrong in (["--exec", "'"], *(["--webhook", each] for each in addresses)):
         assert watch(folder, *wrong) == 2
+
+
+def _answering(answers: list[bytes], pause_s: float) -> socket.socket:
+    """A server for one call that sends these pieces, whatever it is asked."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            connection.recv(1 << 16)
+            for piece in answers:
+                connection.sendall(piece)
+                time.sleep(pause_s)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("answers", "pause_s"),
+    [([b"SSH-2.0-x\r\n"], 0.0), ([b"HTTP/1.1 200 OK\r\nA: ", *[b"a"] * 100], 0.1)],
+)
+def test_a_webhook_that_is_none_ends_and_delays_nothing(tmp_path, monkeypatch, caplog, answers, pause_s):
+    """What answers in another protocol, or byte by byte for longer than a call may take, is told and left."""
+    monkeypatch.setattr("advisor.watch.alarms.number", lambda name: 1.0)
+    with _answering(answers, pause_s) as server:
+        hook = f"http://127.0.0.1:{server.getsockname()[1]}/hook"
+        started = time.monotonic()
+        alarms.call(Settings(tmp_path, tmp_path, webhook=hook), {})
+        assert time.monotonic() - started < 5 and "--webhook 127.0.0.1" in caplog.text
 
 
 def test_a_slower_step_calls_when_it_becomes_slower(folder):
@@ -292,7 +326,12 @@ def test_a_cause_that_flickers_is_one_alarm(folder):
     assert [seen() for _ in range(6)] == [[]] * 6 and seen("high") == ["new_cause"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"version": 2}', '{"version": 1, "judged": 7}', "null"])
+_MEMORY = '{"version": 1, "judged": {}, "steps_us": [%s], "causes": {%s}, "findings": [], "slower": false}'
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"version": 2}', '{"version": 1, "judged": 7}', "null", _MEMORY % ("1" + "0" * 400, ""),
+             _MEMORY % ("", '"a": Infinity')])  # fmt: skip
 def test_a_damaged_memory_is_told(folder, text, capsys):
     """Instead of judging everything again without a word."""
     (folder / "advisor-reports").mkdir()
@@ -325,16 +364,18 @@ def test_reports_stay_inside_whatever_a_profile_is_called(tmp_path):
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch):
-    """Days of recordings: names, step times and reports of the oldest are forgotten."""
+    """Days of recordings: names, step times and reports of the oldest are forgotten, but no name that is still in the
+    folder, for it would be judged again and again."""
     import advisor.watch.ledger as module
 
     monkeypatch.setattr(module, "number", lambda name: 5)
     ledger = Ledger.open(tmp_path)
     for count in range(50):
         ledger.remember([f"run{count}"], "judged")
+        ledger.forget_gone({"run0"})
         ledger.report_path(f"run{count}").write_text("{}")
         ledger.forget_old_reports()
-    assert list(ledger.judged) == [f"run{count}" for count in range(45, 50)]
+    assert list(ledger.judged) == [f"run{count}" for count in (0, 46, 47, 48, 49)]
     assert len(list(tmp_path.glob("run*.json"))) == 5
 
 
