@@ -92,12 +92,18 @@ def _rules():  # type: ignore[no-untyped-def]
     return load_rules(strict=False)
 
 
+ALONE = {"data-starved-rank": "data-processing-bottleneck"}
+"""What a rank lacks against its peers the whole run lacks where its peers are absent."""
+
+
 def violations(whole: Answer, part: Answer) -> Iterator[tuple[str, str]]:
     """(kind, text) of every breach of the law."""
     if part.direction == "healthy" and whole.direction != "healthy":
         yield "healthy", f"was {whole.direction}: {', '.join(sorted(whole.roots)) or 'no cause'}"
     gone = whole.blamed and not whole.blamed & part.at_hand
     allowed = {"waiting-on-slow-rank"} if gone else set()  # whoever is to blame is among the absent, as it says
+    if part.at_hand and part.at_hand <= whole.blamed:
+        allowed |= {ALONE[verdict] for verdict in whole.roots & ALONE.keys()}
     for verdict in sorted(part.roots - whole.reached - allowed):
         yield "accusation", verdict
 

@@ -22,7 +22,14 @@ from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larger
-from advisor.facts.collectives.workmates import ARRIVALS, AWAITED, behind_absent, late_wait, measure_arrivals
+from advisor.facts.collectives.workmates import (
+    ARRIVALS,
+    AWAITED,
+    behind_absent,
+    late_wait,
+    measure_arrivals,
+    received_us,
+)
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -233,7 +240,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.wait_us", subject, wait, *sources, samples=n)
         if totals[rank] > 0:
             yield from fact("rank.last_arrival_share", subject, caused[rank] / totals[rank], *sources, samples=n)
-    yield from measure_arrivals(together, step, max((len(rank.steps) for rank in steady(run).values()), default=0))
+    recorded = max((len(rank.steps) for rank in steady(run).values()), default=0)
+    yield from measure_arrivals(together, step, recorded, received_us(run.each(EXCHANGES)))
     yield from _sizes(run)
 
 

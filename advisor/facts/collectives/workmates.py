@@ -7,12 +7,13 @@ of its own stage is certain without them, and so is who comes last: it waits for
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed, fact, kind
+from advisor.facts.collectives.exchanges import Exchanges
 from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import Partition, partition
@@ -36,6 +37,10 @@ ARRIVALS = (
          "how much longer data moves in its collectives than in those of the others, per step: its links are slow",
          formula="Σ transit − median of the same over the other ranks", needs=_NEEDS),
     kind("rank.awaited_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.awaited_received", "ratio", "rank",
+         "part of what the others wait for it in which it waits for an earlier rank itself: its receives last longer "
+         "than theirs", formula="Σ over steps of min(its receives − median of theirs, what they wait) ÷ Σ what they wait",
+         needs=_NEEDS),
     kind("communication.behind_absent_us", "us", "run",
          "what runs behind the last wait for ranks without a profile, per step; only where these waits are long: what "
          "the ranks at hand do before it makes no step shorter by itself",
@@ -154,8 +159,25 @@ def behind_absent(run: Run, step_us: float) -> float | None:
     return max(found, default=None)
 
 
-def measure_arrivals(together: Sequence[Joint], step_us: float | None, recorded: int) -> Iterator[Fact]:
-    """Of each rank what the others wait for it; `recorded` is the number of steps, with collectives or without."""
+def received_us(exchanges: Mapping[int, Exchanges]) -> dict[int, dict[str, float]]:
+    """rank -> step -> microseconds inside its receives; only ranks that have any."""
+    found: dict[int, dict[str, float]] = {}
+    for rank, ex in exchanges.items():
+        receives = np.isin(ex.kinds(), ("receive", "batchsendrecv"))
+        if receives.any():
+            sums = np.bincount(ex.step[receives], ex.elapsed_us[receives], len(ex.steps)) * ex.scale
+            found[rank] = dict(zip(ex.steps, sums.tolist(), strict=True))
+    return found
+
+
+def measure_arrivals(
+    together: Sequence[Joint],
+    step_us: float | None,
+    recorded: int,
+    receives: Mapping[int, Mapping[str, float]],
+) -> Iterator[Fact]:
+    """Of each rank what the others wait for it; `recorded` is the number of steps, with collectives or without,
+    `receives` what `received_us` tells."""
     awaited: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     moving: dict[int, float] = defaultdict(float)
     for joint in together:
@@ -170,6 +192,10 @@ def measure_arrivals(together: Sequence[Joint], step_us: float | None, recorded:
     samples = len(steps)
     told = steps[1:] if samples > 2 else steps
     longest = [max(awaited, key=lambda rank: awaited[rank].get(step, 0.0)) for step in told if awaited]
+    beside: dict[int, set[int]] = defaultdict(set)
+    for joint in together:
+        for rank in joint.ranks:
+            beside[rank].update(joint.ranks)
     for rank, waits in sorted(awaited.items()):
         subject, sources = Subject("rank", str(rank), (rank,)), together[0].sources
         us = sum(waits.values()) / samples
@@ -178,5 +204,11 @@ def measure_arrivals(together: Sequence[Joint], step_us: float | None, recorded:
         excess = moving[rank] - float(np.median(others_us)) if others_us else None
         yield from fact("rank.moving_excess_us", subject, excess, *sources, samples=samples)
         yield from fact("rank.awaited_share", subject, us / step_us if step_us else None, *sources, samples=samples)
+        if sum(waits.values()) > 0 and rank in receives:
+            handed = 0.0
+            for step, waited in waits.items():
+                theirs = [receives.get(other, {}).get(step, 0.0) for other in sorted(beside[rank] - {rank})]
+                handed += min(max(receives[rank].get(step, 0.0) - float(np.median(theirs)), 0.0), waited)
+            yield from fact("rank.awaited_received", subject, handed / sum(waits.values()), *sources, samples=samples)
         part = longest.count(rank) / len(longest) if samples >= _STEPS_TOLD * recorded else None
         yield from fact("rank.awaited_in_steps", subject, part, *sources, samples=samples)

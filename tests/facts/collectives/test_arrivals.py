@@ -56,7 +56,7 @@ def test_who_came_last_in_few_of_the_steps_is_not_always_late(recorded: int, tol
         "g", "allreduce", (0, 1), (0, 1), True, ["1", "2"], ["a"] * 2, np.zeros(2, np.int64), elapsed, nothing,
         nothing, np.zeros(elapsed.shape, np.int64), nothing, nothing, sources=(Source("communication.json"),),
     )  # fmt: skip
-    assert {f.value for f in measure_arrivals([joint], None, recorded) if f.name == "rank.awaited_in_steps"} == told
+    assert {f.value for f in measure_arrivals([joint], None, recorded, {}) if f.name == "rank.awaited_in_steps"} == told
 
 
 @pytest.mark.parametrize("steps", [("9", "10", "11"), ("11", "9", "10"), ("10", "11", "9")])
@@ -69,5 +69,19 @@ def test_the_first_step_is_the_one_of_the_least_number(steps: tuple[str, ...]) -
         "g", "allreduce", (0, 1), (0, 1), True, list(steps), ["a"] * 3, np.zeros(3, np.int64), elapsed, nothing,
         nothing, np.zeros(elapsed.shape, np.int64), nothing, nothing, sources=(Source("communication.json"),),
     )  # fmt: skip
-    told = {f.subject.id: f.value for f in measure_arrivals([joint], None, 3) if f.name == "rank.awaited_in_steps"}
+    told = {f.subject.id: f.value for f in measure_arrivals([joint], None, 3, {}) if f.name == "rank.awaited_in_steps"}
     assert told == {"0": 1.0, "1": 0.0}
+
+
+@pytest.mark.parametrize(("received", "told"), [(3.0, 1.0), (1.5, 0.5), (0.5, 0.0)])
+def test_who_waits_for_an_earlier_stage_is_told_to_wait(received: float, told: float) -> None:
+    """What its receives last beyond those of the ranks that wait for it is no lateness of its own."""
+    elapsed = np.array([[4.0, 2.0], [4.0, 2.0]])
+    nothing = np.full(elapsed.shape, np.nan)
+    joint = Joint(
+        "g", "allreduce", (0, 1), (0, 1), True, ["1", "2"], ["a"] * 2, np.zeros(2, np.int64), elapsed, nothing,
+        nothing, np.zeros(elapsed.shape, np.int64), nothing, nothing, sources=(Source("communication.json"),),
+    )  # fmt: skip
+    receives = {0: dict.fromkeys("12", 0.5), 1: dict.fromkeys("12", received)}
+    found = {f.subject.id: f.value for f in measure_arrivals([joint], None, 2, receives) if f.name.endswith("received")}
+    assert found == {"1": told}
