@@ -319,7 +319,7 @@ def early_end(root: Path, draw: Random) -> str | None:
         replace_file(path, path.read_bytes())
         with sqlite3.connect(path) as connection:
             names = sorted(name for (name,) in connection.execute(_TABLES))
-            told = told or draw.choice(names)
+            told = told or (draw.choice(names) if names else "")  # another cut may have taken all
             if told in names:
                 (count,) = connection.execute(f'SELECT COUNT(*) FROM "{told}"').fetchone()
                 keep = max(int(part * count), 1)

@@ -183,7 +183,8 @@ KINDS = (
     kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work",
          formula="replay of the step with every stage at the mean, no more than to the schedule's own length with such "
-                 "stages, (m+p−1) ÷ m × mean; without kernels the schedule now against balanced; the difference of "
+                 "stages, (m+p−1) ÷ m × mean; without kernels, or where a rank of a stage is "
+                 "absent, the schedule now against balanced; the difference of "
                  "largest and mean where m is unknown",
          needs=_NEEDS),
     kind("stage.most_us", "us", "stage", "what the step gains at most: where stages hold several chunks of layers, the "
@@ -258,7 +259,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     flops = [s.flop for s in found if s.flop is not None]
     calls = [s.calls for s in found if s.calls]
     evened = _replayed(run)
-    if evened is None:
+    broken = len({len(stage.ranks) for stage in found}) > 1  # whoever waits for an absent rank waits on in a replay
+    if evened is None or broken:
         evened = _balanced(found, mean, micro)
     most = evened
     if is_interleaved(run):

@@ -39,7 +39,7 @@ ARRIVALS = (
     kind("rank.awaited_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.awaited_received", "ratio", "rank",
          "part of what the others wait for it in which it waits for an earlier rank itself: its receives last longer "
-         "than theirs", formula="Σ over steps of min(its receives − median of theirs, what they wait) ÷ Σ what they wait",
+         "than theirs", formula="Σ over steps of min(its receives − median of theirs, their waits) ÷ Σ their waits",
          needs=_NEEDS),
     kind("communication.behind_absent_us", "us", "run",
          "what runs behind the last wait for ranks without a profile, per step; only where these waits are long: what "

@@ -1,5 +1,6 @@
 """Stages are compared by the work they were given; the schedule's own bubble is no fault."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -192,3 +193,14 @@ def test_micro_batches_that_do_not_fit_into_the_step_are_half_of_them():
     """One operation that sends and receives counts once: four are told of eight."""
     work = [198.0, 198.0, 198.0, 317.0]
     assert _fitting(4, work, 393.0) == 8 and _fitting(8, work, 393.0) == 8
+
+
+@pytest.mark.parametrize("gone", [0, 2])
+def test_an_absent_rank_of_another_stage_hides_no_uneven_work(tmp_path, gone):
+    """Whoever waits for the absent rank waits on in a replay; the schedule tells what even stages gain all the same."""
+    heavy, stage = Fault("stage_imbalance", 2, 1.0), Subject("stage", "2", (4, 5))
+    whole, _ = facts_of(replace(PIPELINE, pipeline=4, layers=8, faults=(heavy,)), tmp_path)
+    shutil.rmtree(sorted(tmp_path.iterdir())[gone])
+    part = measure([tmp_path], None, Options(jobs=1)).facts
+    told = [facts.value("stage.saving_share", stage) for facts in (whole, part)]
+    assert told[0] > 0.1 and told[1] == pytest.approx(told[0], rel=0.2)
