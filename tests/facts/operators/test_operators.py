@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -216,6 +217,22 @@ def test_ai_cpu_operators_are_found_with_their_dtypes(tmp_path: Path) -> None:
     types = {s.id: f.value for s, f in found.of("operator.type").items()}
     kinds = {s.id: f.value for s, f in found.of("operator.category").items()}
     assert kinds and all((kinds[o] == "aicpu") == (types[o] == "Index") for o in kinds)
+
+
+def test_an_operator_on_the_ai_cpu_of_one_rank_is_priced_there(tmp_path: Path) -> None:
+    """The others wait for that rank: a mean over all of them would promise half of what the step loses."""
+    everywhere = profile(tmp_path / "all", ranks=2, layer=(*LAYER, *AICPU))
+    both = measured(everywhere).facts
+    plain = profile(tmp_path / "none", ranks=2, layer=LAYER)
+    first = min(each.name for each in everywhere.iterdir())
+    shutil.rmtree(everywhere / first)
+    shutil.copytree(plain / min(each.name for each in plain.iterdir()), everywhere / first)
+    one = measured(everywhere).facts
+    alone, shared = Subject("operator_type", "Index", (1,)), Subject("operator_type", "Index")
+    for name in ("operator_type.aicpu_us", "operator_type.aicpu_alone_us"):
+        assert one.value(name, alone) == pytest.approx(both.value(name, shared), rel=0.01)
+    assert one.value("operator_type.aicpu_ranks", alone) == "1" and one.value("operators.aicpu_us", RUN) > 0
+    assert both.value("operator_type.aicpu_ranks", shared) is None
 
 
 def test_calls_that_read_the_same_are_one_case() -> None:
