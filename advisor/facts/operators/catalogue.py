@@ -267,7 +267,7 @@ KINDS = (
         "ratio",
         _TYPE,
         "part of its time in multiplications that memory limits by their shapes; where these do not tell the work, "
-        "in which another unit is busier",
+        "in which another unit is busier; on the rank on which the type takes longest, as its units' busy parts",
         formula="bytes moved > operations ÷ 200 a byte",
         needs="kernels",
     ),

@@ -162,9 +162,6 @@ def _type_facts(
         )
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
         updated, us = sum(row.update_us for row in rows.values()), sum(float(r.total_us.sum()) for r in rows.values())
-        limited = sum(row.memory_us for row in rows.values())
-        by_memory = limited / us if limited else None
-        yield from fact("operator_type.memory_bound_share", subject, by_memory, *source, samples=samples)
         yield from fact(
             "operator_type.update_share", subject, updated / us if updated else None, *source, samples=samples
         )
@@ -204,6 +201,8 @@ def _type_facts(
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
         of_best = float(top.total_us.sum())
+        by_memory = top.memory_us / of_best if top.memory_us and of_best else None
+        yield from fact("operator_type.memory_bound_share", subject, by_memory, *source, samples=samples)
         idle = top.memory_idle_us / of_best if top.memory_us and of_best else None
         yield from fact("operator_type.memory_idle_share", subject, idle, *source, samples=samples)
         at_memory = top.at_memory_us / of_best if top.at_memory_us and of_best else None

@@ -529,6 +529,24 @@ def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str
     assert facts.value("operator_type.memory_bound_share", Subject("operator_type", "MatMulV2")) == share
 
 
+def test_shapes_and_units_of_a_type_are_those_of_one_rank(tmp_path: Path) -> None:
+    """One rank generates, row by row, the other trains: the cube that idles in the one has none of the other's work."""
+    heading = ("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
+               "Output Shapes,Output Data Types,aic_mac_ratio,aic_mte2_ratio")  # fmt: skip
+    few, many = '"1,4096;4096,4096",FLOAT16;FLOAT16,"1,4096",FLOAT16,0.02,0.9', (
+        '"4096,4096;4096,4096",FLOAT16;FLOAT16,"4096,4096",FLOAT16,0.8,0.4'
+    )  # fmt: skip
+    for rank, (cells, us) in enumerate(((few, 60), (many, 50))):
+        folder = tmp_path / f"rank_{rank}" / "ASCEND_PROFILER_OUTPUT"
+        folder.mkdir(parents=True)
+        rows = [f"{n // 5},mm{n},MatMulV2,AI_CORE,{1_000_000 + 100 * n}.000,{us},{cells}" for n in range(10)]
+        (folder / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    subject = Subject("operator_type", "MatMulV2")
+    assert facts.value("operator_type.mac_ratio", subject) == pytest.approx(0.02)
+    assert facts.value("operator_type.memory_bound_share", subject) == 1.0
+
+
 @pytest.mark.parametrize(("us", "idle"), [(40, 0.0), (100, 0.55)])
 def test_what_comes_at_the_speed_of_memory_is_no_idle_unit(tmp_path: Path, us: int, idle: float) -> None:
     """34 MB in 40 us are 840 GB/s, which nobody reads much faster; in 100 us the counter of the unit decides."""
