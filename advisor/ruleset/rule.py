@@ -67,7 +67,8 @@ class Doubt:
 
 
 class Explains(NamedTuple):
-    """A symptom the finding accounts for: on the same subject, any, or one that shares a rank."""
+    """A symptom the finding accounts for: on the same subject, any, one that shares a rank, or one that
+    shares a rank with a cause that names some."""
 
     verdict: str
     on: str = "any"

@@ -49,9 +49,15 @@ def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) 
 
 
 def _keeps_waiting(finding: Finding, findings: Sequence[Finding]) -> bool:
-    """Whether others wait for what this cause computes: its symptom is communication, and there its time stands."""
-    below = [other for other in findings if other.id in finding.explains]
-    return finding.direction == Direction.COMPUTATION and any(f.direction == Direction.COMMUNICATION for f in below)
+    """Whether others wait for what this cause computes: its symptom, or a symptom of that, is communication, and there
+    its time stands."""
+    below: set[str] = set()
+    fresh = set(finding.explains)
+    while fresh:
+        below |= fresh
+        fresh = {each for f in findings if f.id in fresh for each in f.explains} - below
+    waits = any(f.direction == Direction.COMMUNICATION for f in findings if f.id in below)
+    return finding.direction == Direction.COMPUTATION and waits
 
 
 def _use(facts: FactSet) -> Utilisation | None:

@@ -24,7 +24,7 @@ _Key = tuple[str | int, ...]
 """What findings are looked up by: a relation, a verdict, and what the relation compares."""
 
 Explains = dict[str, tuple[tuple[str, str], ...]]
-"""rule -> (verdict it explains, relation of subjects: same, any or overlapping)"""
+"""rule -> (verdict it explains, relation of subjects: same, any, overlapping or named)"""
 
 
 def merge(
@@ -155,6 +155,8 @@ class _Symptoms:
         """Places, ascending, of the findings of this verdict that stand in the relation to the cause."""
         if relation == "same":
             return self._by.get(("same", verdict, cause.kind, cause.id), ())
+        if relation == "named":
+            return sorted({place for rank in cause.ranks for place in self._by.get(("rank", verdict, rank), ())})
         if relation == "overlapping" and cause.kind != "run" and cause.ranks:
             places = set(self._by.get(("whole", verdict), ()))
             places.update(*(self._by.get(("rank", verdict, rank), ()) for rank in cause.ranks))

@@ -161,7 +161,27 @@ KINDS = (
         needs="kernels",
     ),
     kind("operator_type.mac_ratio", "ratio", _TYPE, "busy part of the cube unit", needs="kernels"),
-    kind("operator_type.aicpu_us", "us", _TYPE, "time per step on the AI CPU, data fetching left out", needs=_NEEDS),
+    kind(
+        "operator_type.aicpu_us",
+        "us",
+        _TYPE,
+        "time per step on the AI CPU, data fetching left out; mean over the ranks on which it runs there",
+        needs=_NEEDS,
+    ),
+    kind(
+        "operator_type.aicpu_alone_us",
+        "us",
+        _TYPE,
+        "time per step in which only AI CPU operators run on these ranks",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.aicpu_ranks",
+        "text",
+        _TYPE,
+        "ranks on which it runs on the AI CPU, where on others it does not",
+        needs="kernels",
+    ),
     kind("operator_type.aicpu_dtypes", "text", _TYPE, "data types that may keep it off the AI Core", needs="kernels"),
     kind("operator_type.aicpu_replacement", "text", _TYPE, "data types to use instead", needs="kernels"),
     kind(
@@ -247,7 +267,7 @@ KINDS = (
         "ratio",
         _TYPE,
         "part of its time in multiplications that memory limits by their shapes; where these do not tell the work, "
-        "in which another unit is busier",
+        "in which another unit is busier; on the rank on which the type takes longest, as its units' busy parts",
         formula="bytes moved > operations ÷ 200 a byte",
         needs="kernels",
     ),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import gates_of, norms_of
@@ -142,7 +143,9 @@ def _type_facts(
         rows = {r: o.types[name] for r, o in found.items() if name in o.types}
         first = next(iter(rows))
         source = found[first].sources
-        subject = Subject("operator_type", name)
+        on_aicpu = {r: row for r, row in rows.items() if row.aicpu_us > 0}
+        named = tuple(sorted(on_aicpu)) if len(on_aicpu) < len(found) else ()
+        subject = Subject("operator_type", name, named)
         samples = int(sum(row.count.sum() for row in rows.values()))
         ranks = len(found)
 
@@ -159,9 +162,6 @@ def _type_facts(
         )
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
         updated, us = sum(row.update_us for row in rows.values()), sum(float(r.total_us.sum()) for r in rows.values())
-        limited = sum(row.memory_us for row in rows.values())
-        by_memory = limited / us if limited else None
-        yield from fact("operator_type.memory_bound_share", subject, by_memory, *source, samples=samples)
         yield from fact(
             "operator_type.update_share", subject, updated / us if updated else None, *source, samples=samples
         )
@@ -201,6 +201,8 @@ def _type_facts(
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
         of_best = float(top.total_us.sum())
+        by_memory = top.memory_us / of_best if top.memory_us and of_best else None
+        yield from fact("operator_type.memory_bound_share", subject, by_memory, *source, samples=samples)
         idle = top.memory_idle_us / of_best if top.memory_us and of_best else None
         yield from fact("operator_type.memory_idle_share", subject, idle, *source, samples=samples)
         at_memory = top.at_memory_us / of_best if top.at_memory_us and of_best else None
@@ -221,6 +223,12 @@ def _type_facts(
             ratio = sum(pair[0] for pair in in_half) / half
             yield from fact("operator_type.float32_ratio", subject, ratio, *source, samples=samples)
         yield from (replace(each, sources=source) for each in _defects(subject, rows, time, whole))
+        if on_aicpu:
+            per_step = [scales[r].per_step(row.total_us) * _aicpu_part(row) for r, row in on_aicpu.items()]
+            beside = [scales[r].per_step(found[r].aicpu_us) for r in on_aicpu]
+            yield from fact("operator_type.aicpu_us", subject, float(np.mean(per_step)), *source)
+            yield from fact("operator_type.aicpu_alone_us", subject, float(np.mean(beside)), *source)
+            yield from fact("operator_type.aicpu_ranks", subject, rank_list(named) if named else None, *source)
 
 
 def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: float) -> Iterator[Fact]:
@@ -247,13 +255,17 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         yield from fact("operator_type.slow_shape", subject, slow.shape)
         yield from fact("operator_type.slow_dtype", subject, slow.dtype)
         yield from fact("operator_type.fast_case", subject, slow.reference)
-    aicpu = sum(row.aicpu_us for row in rows.values())
-    if aicpu and whole:
-        yield from fact("operator_type.aicpu_us", subject, aicpu / whole * time)
+    if any(row.aicpu_us for row in rows.values()):
         kinds = tuple(dict.fromkeys(k for row in rows.values() for k in row.aicpu_dtypes))
         yield from fact("operator_type.aicpu_dtypes", subject, ", ".join(kinds) or None)
         better = ", ".join(f"{k} → {SLOW_DTYPES[k]}" for k in kinds)
         yield from fact("operator_type.aicpu_replacement", subject, better or None)
+
+
+def _aicpu_part(row: TypeRow) -> float:
+    """Part of a type's time that its calls on the AI CPU take."""
+    whole = float(row.total_us.sum())
+    return row.aicpu_us / whole if whole else 0.0
 
 
 def _category(row: TypeRow, found: Operators) -> str:

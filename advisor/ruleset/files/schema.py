@@ -130,7 +130,9 @@ class DoubtModel(Model):
 
 class ExplainsModel(Model):
     verdict: Word
-    on: On = "any"
+    on: Literal["same", "any", "overlapping", "named"] = Field(
+        "any", description="named: only where the cause names ranks, and the symptom one of them"
+    )
     apart: bool = Field(
         False,
         description="the two lose different parts of the step (idle time, and communication that nothing hides): what "

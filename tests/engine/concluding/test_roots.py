@@ -54,6 +54,14 @@ def test_a_cause_that_shows_far_more_lost_is_no_symptom():
         assert found["ABSENT"].role is role
 
 
+def test_what_all_ranks_do_makes_no_rank_slow():
+    """An operator on the AI CPU of one rank is why that rank is late; on all ranks it is not why one of them is."""
+    slow = finding("SLOW", "slow-rank", saving=90, subject=Subject("rank", "5", (5,)))
+    for ranks, role in (((5,), Role.SYMPTOM), ((4,), Role.ROOT_CAUSE), ((), Role.ROOT_CAUSE)):
+        operator = finding("TYPE", "aicpu", subject=Subject("operator_type", "TopK", ranks))
+        assert roles([operator, slow], {"TYPE": (("slow-rank", "named"),)})["SLOW"].role is role
+
+
 def test_two_causes_that_explain_each_other_leave_one_root():
     """Explaining is no circle: the larger saving stands above."""
     found = roles(

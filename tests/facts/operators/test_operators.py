@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -216,6 +217,22 @@ def test_ai_cpu_operators_are_found_with_their_dtypes(tmp_path: Path) -> None:
     types = {s.id: f.value for s, f in found.of("operator.type").items()}
     kinds = {s.id: f.value for s, f in found.of("operator.category").items()}
     assert kinds and all((kinds[o] == "aicpu") == (types[o] == "Index") for o in kinds)
+
+
+def test_an_operator_on_the_ai_cpu_of_one_rank_is_priced_there(tmp_path: Path) -> None:
+    """The others wait for that rank: a mean over all of them would promise half of what the step loses."""
+    everywhere = profile(tmp_path / "all", ranks=2, layer=(*LAYER, *AICPU))
+    both = measured(everywhere).facts
+    plain = profile(tmp_path / "none", ranks=2, layer=LAYER)
+    first = min(each.name for each in everywhere.iterdir())
+    shutil.rmtree(everywhere / first)
+    shutil.copytree(plain / min(each.name for each in plain.iterdir()), everywhere / first)
+    one = measured(everywhere).facts
+    alone, shared = Subject("operator_type", "Index", (1,)), Subject("operator_type", "Index")
+    for name in ("operator_type.aicpu_us", "operator_type.aicpu_alone_us"):
+        assert one.value(name, alone) == pytest.approx(both.value(name, shared), rel=0.01)
+    assert one.value("operator_type.aicpu_ranks", alone) == "1" and one.value("operators.aicpu_us", RUN) > 0
+    assert both.value("operator_type.aicpu_ranks", shared) is None
 
 
 def test_calls_that_read_the_same_are_one_case() -> None:
@@ -510,6 +527,24 @@ def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     facts = measure([tmp_path], ["operator_type.memory_bound_share"], Options(jobs=1)).facts
     assert facts.value("operator_type.memory_bound_share", Subject("operator_type", "MatMulV2")) == share
+
+
+def test_shapes_and_units_of_a_type_are_those_of_one_rank(tmp_path: Path) -> None:
+    """One rank generates, row by row, the other trains: the cube that idles in the one has none of the other's work."""
+    heading = ("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
+               "Output Shapes,Output Data Types,aic_mac_ratio,aic_mte2_ratio")  # fmt: skip
+    few, many = '"1,4096;4096,4096",FLOAT16;FLOAT16,"1,4096",FLOAT16,0.02,0.9', (
+        '"4096,4096;4096,4096",FLOAT16;FLOAT16,"4096,4096",FLOAT16,0.8,0.4'
+    )  # fmt: skip
+    for rank, (cells, us) in enumerate(((few, 60), (many, 50))):
+        folder = tmp_path / f"rank_{rank}" / "ASCEND_PROFILER_OUTPUT"
+        folder.mkdir(parents=True)
+        rows = [f"{n // 5},mm{n},MatMulV2,AI_CORE,{1_000_000 + 100 * n}.000,{us},{cells}" for n in range(10)]
+        (folder / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    subject = Subject("operator_type", "MatMulV2")
+    assert facts.value("operator_type.mac_ratio", subject) == pytest.approx(0.02)
+    assert facts.value("operator_type.memory_bound_share", subject) == 1.0
 
 
 @pytest.mark.parametrize(("us", "idle"), [(40, 0.0), (100, 0.55)])
