@@ -21,11 +21,13 @@ from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import gain, model
+from advisor.facts.cluster.stages import micro_batches, stages_of
 from advisor.facts.collectives.allreduce import GRADIENT_KINDS
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT
 from advisor.facts.collectives.exposure import exposures, joints, purpose
 from advisor.facts.collectives.link_speed import LINKS, Key, Link
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.schedule import pipeline_us
 from advisor.facts.step.steps import steady
 
 Collective = tuple[str, str]
@@ -208,11 +210,34 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
         gone[use] = max(gone[use], of_group[use, group])
         members |= set(layout.groups.get(group, ()))
         left = max(left, last.get(name, 0.0) * (1 - share))  # nothing is left to hide the last one
+    scheduled = _scheduled(run, slow) if between else None
+    between = between if scheduled is None else scheduled
     mine = [found[rank] for rank in sorted(members) if rank in found]
     exposed = max(sum(e.transfer.get(use, 0.0) for use in (*gone, "unknown")) for e in mine)
     return min(sum(gone.values()), max(exposed - left, 0.0)) + min(
         between, max(e.bubble + e.transfer.get("context", 0.0) for e in mine)
     )
+
+
+def _scheduled(run: Run, slow: Iterable[Link]) -> float | None:
+    """What the schedule of the stages gets shorter: each micro-batch passes such a link forward and backward. None
+    where it is not known, or does not fit into the step, as where stages hold several chunks of layers."""
+    layout, micro, balance = partition(run), micro_batches(run), accounts(run)
+    stages = stages_of(run)
+    if not micro or balance is None or len(stages) < 2 or len(stages) != layout.pipeline:
+        return None
+    ratio = {(link.source, link.destination): link.ratio or 1.0 for link in slow}
+    now, then = [0.0] * (len(stages) - 1), [0.0] * (len(stages) - 1)
+    for (_, kind), loads in _network(run).loads.items():
+        for (source, destination, _), us in loads.items() if kind in POINT_TO_POINT else ():
+            ends = sorted((layout.stage.get(source, -1), layout.stage.get(destination, -1)))
+            if ends[0] < 0 or ends[1] - ends[0] != 1:
+                return None
+            now[ends[0]] = max(now[ends[0]], us / micro)
+            then[ends[0]] = max(then[ends[0]], us / micro * ratio.get((source, destination), 1.0))
+    work = [stage.computing for stage in stages]
+    before = pipeline_us(work, micro, now)
+    return before - pipeline_us(work, micro, then) if before <= float(np.nanmedian(balance.time)) else None
 
 
 def _is_told(run: Run, rank: int) -> bool:

@@ -19,8 +19,9 @@ BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "
 """Part of a micro-batch's work that is backward."""
 
 
-def pipeline_us(work_us: Sequence[float], micro_batches: int) -> float:
-    """Duration of a step whose stages compute this long in all, microseconds; transfers take no time."""
+def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[float] = ()) -> float:
+    """Duration of a step whose stages compute this long in all, microseconds; a micro-batch takes so long on its way
+    between each two stages, forward and backward (`hops_us`), or no time."""
     stages, m = len(work_us), max(micro_batches, 1)
     order = [_order(stage, stages, m) for stage in range(stages)]
     cost = {True: 1 - BACKWARD_SHARE, False: BACKWARD_SHARE}
@@ -36,6 +37,8 @@ def pipeline_us(work_us: Sequence[float], micro_batches: int) -> float:
                 ready = done.get((source, forward, micro), 0.0 if not 0 <= source < stages else None)
                 if ready is None:
                     break
+                if hops_us and 0 <= source < stages:
+                    ready += hops_us[min(stage, source)]
                 at[stage] = max(at[stage], ready) + work_us[stage] / m * cost[forward]
                 done[stage, forward, micro] = at[stage]
                 place[stage] += 1

@@ -53,3 +53,17 @@ def test_one_forward_one_backward_has_as_many_on_the_way_as_stages(stages, micro
     chain = Chain("0", tuple(names), starts, zeros + 0.5, zeros, zeros, np.full(len(names), -1))
     assert in_flight(chain) == min(stages, micro)
     assert in_flight(replace(chain, name=(*names[:-1], ""))) is None
+
+
+@pytest.mark.parametrize("micro", [1, 4, 8])
+def test_a_slow_way_between_stages_lies_on_every_micro_batchs_way(micro):
+    """The step gets longer by at least the way there and back of one micro-batch, at most by that of all of them."""
+    usual, slow = pipeline_us([200.0] * 4, micro, [1.0] * 3), pipeline_us([200.0] * 4, micro, [1.0, 15.0, 1.0])
+    assert 2 * 14 <= round(slow - usual, 6) <= 2 * 14 * micro
+    assert pipeline_us([200.0] * 4, micro, [0.0] * 3) == pipeline_us([200.0] * 4, micro)
+
+
+def test_a_slow_way_costs_more_than_its_transfers_where_stages_wait_for_each_round():
+    """Eight micro-batches of 8 + 17 ms over a link of 14 ms each way: the steady rounds wait for it, too."""
+    longer = pipeline_us([200.0] * 4, 8, [0.25, 14.0, 0.25]) - pipeline_us([200.0] * 4, 8, [0.25] * 3)
+    assert longer == pytest.approx(109.5, rel=0.05)
