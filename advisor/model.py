@@ -193,6 +193,10 @@ class Saving:
     """What of it is idle time, where a finding of computation gives some back."""
     most_us: float | None = None
     """More than this it cannot come to, where something bounds it."""
+    lone_step: str = ""
+    """The only step that loses it: what is of each step is that step's loss over all that were recorded."""
+    of_steps: int = 1
+    """How many these are, where one alone loses it."""
     without_absent_us: float | None = None
     """The most that it gives where ranks without a profile, which the step waits for, do not have the same cause."""
 
@@ -200,6 +204,11 @@ class Saving:
     def us(self) -> float:
         """Microseconds, of whichever it is."""
         return self.us_per_step or self.us_of_recording or 0.0
+
+    @property
+    def once_us(self) -> float:
+        """What it is of the one step that loses it; `us` where more do."""
+        return self.us * self.of_steps
 
     @property
     def loses_us(self) -> float:

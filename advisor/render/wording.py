@@ -106,10 +106,12 @@ def gain(saving: Saving | None, lang: str) -> str:
         later = show(saving.after_others_us or 0.0, "us")
         return word(lang, "report.nothing_alone" if saving.after_others_us else "report.nothing", amount=later)
     told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == UPPER_BOUND else amount(saving)]
+    if saving.lone_step:
+        told = [word(lang, "report.in_one_step", amount=told[0], step=saving.lone_step, count=saving.of_steps)]
     if saving.range_us is not None and saving.kind != UPPER_BOUND:
-        low, high = (show(us, "us") for us in saving.range_us)
+        low, high = (show(us * saving.of_steps, "us") for us in saving.range_us)
         told.append(word(lang, "report.between", low=low, high=high))
-    if saving.share is not None:
+    if saving.share is not None and not saving.lone_step:
         whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"
         told.append(word(lang, whole, share=show(saving.share, "ratio")))
     if saving.without_absent_us is not None:
@@ -117,7 +119,7 @@ def gain(saving: Saving | None, lang: str) -> str:
         if saving.without_absent_us < saving.us:
             told.append(word(lang, f"report.{'more_' if saving.without_absent_us else ''}only_if_absent", amount=most))
     elif saving.after_others_us is not None and abs(saving.after_others_us - saving.us) > TELLING * saving.us:
-        told.append(word(lang, "report.after_others", amount=show(saving.after_others_us, "us")))
+        told.append(word(lang, "report.after_others", amount=show(saving.after_others_us * saving.of_steps, "us")))
     if len(told) == 1:
         return told[0]
     return word(lang, "report.gain", amount=told[0], more=word(lang, "report.semicolon").join(told[1:]))
@@ -129,7 +131,9 @@ def brief_gain(saving: Saving, sign: str = "") -> Text:
     if saving.us <= 0:
         return Text(*(gain(saving, lang) for lang in LANGUAGES))
     us = f"{sign}{amount(saving)}"
-    told = us if saving.share is None else both("report.gain", amount=us, more=show(saving.share, "ratio"))
+    told: str | Text = us
+    if saving.share is not None and not saving.lone_step:
+        told = both("report.gain", amount=us, more=show(saving.share, "ratio"))
     if saving.kind == UPPER_BOUND:
         return both("report.up_to", amount=told)
     return told if isinstance(told, Text) else Text(told, told)
@@ -137,7 +141,7 @@ def brief_gain(saving: Saving, sign: str = "") -> Text:
 
 def amount(saving: Saving) -> str:
     """Its time in people's units."""
-    return show(saving.us, "us")
+    return show(saving.once_us, "us")
 
 
 TELLING = 0.1

@@ -94,6 +94,8 @@ class SavingSpec:
     """What of it is idle time, where a finding of computation gives some back."""
     most: Expr | None = None
     """More than this it cannot come to."""
+    once: Expr | None = None
+    """What one step alone loses in this way, per step of the run: an event, told once where it is most of `us`."""
     everyone: bool = False
     """Whole steps are compared: all ranks gain it, whichever is late."""
 
@@ -178,7 +180,9 @@ class Rule:
         yield from (ref for alternatives in self.required for ref in alternatives)
         yield from (step for _, step in self.severity.steps)
         asked = self.saving
-        saving = (asked.us, asked.step, asked.lost, asked.error, asked.idle, asked.most) if asked is not None else ()
+        saving: tuple[Expr | None, ...] = ()
+        if asked is not None:
+            saving = asked.us, asked.step, asked.lost, asked.error, asked.idle, asked.most, asked.once
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()

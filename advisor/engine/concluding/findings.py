@@ -14,6 +14,7 @@ from advisor.engine.concluding.partial import is_partial, reservations
 from advisor.engine.concluding.roots import lower
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet
+from advisor.knowledge.measuring import limit
 from advisor.knowledge.remedy import RemedySpec
 from advisor.knowledge.savings import allowed_by
 from advisor.knowledge.verdicts import verdict_words
@@ -111,6 +112,9 @@ def _number(value: Value | None) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
+MOST = limit("slow_steps", "most")
+"""Part of a loss that one step must have alone for it to be that step's event."""
+
 _EVERYWHERE = ("run", "operator_type")
 """What these lose they lose in each micro-batch of every stage: the bubble shrinks with it, and a bound counts that."""
 
@@ -141,9 +145,13 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     idle = _number(scope.value(rule.saving.idle)) if rule.saving.idle is not None else None
     most = _number(scope.value(rule.saving.most)) if rule.saving.most is not None else None
     share, within = amount / step if step else None, min(idle or 0.0, amount)
+    once = _number(scope.value(rule.saving.once)) if rule.saving.once is not None else None
+    steps = int(facts.number("step.count", RUN) or 1)
+    alone = once is not None and steps > 1 and once >= MOST * amount > 0
     return Saving(
         amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within,
-        most_us=most,
+        most_us=most, lone_step=str(facts.value("step.slow_steps", RUN) or "") if alone else "",
+        of_steps=steps if alone else 1,
     )  # fmt: skip
 
 

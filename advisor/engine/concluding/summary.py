@@ -24,6 +24,7 @@ from advisor.model import (
     MissingEvidence,
     Outcome,
     Role,
+    Saving,
     Severity,
     Subject,
     Summary,
@@ -166,7 +167,9 @@ def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) 
     if step_us is not None:
         said.append(both("summary.step", time=show(step_us, "us", MEASURED)))
     told = top.saving or top.at_stake
-    if told is not None:
+    if top.saving is not None and top.saving.lone_step:
+        said.append(_once(top.saving))
+    elif told is not None:
         key = ("gain" if top.saving else "at_stake") + ("" if told.share is None else "_share")
         amount = both(f"summary.{'up_to' if told.kind == 'upper_bound' else 'around'}", us=show(told.us, "us"))
         told_share = show(told.share or 0.0, "ratio")
@@ -184,6 +187,12 @@ def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) 
         amounts = {"us": show(lost.us, "us"), "share": show(lost.share or 0.0, "ratio")}
         said.append(both("summary.perhaps", id=suspect.id, finding=about, **amounts))
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
+
+
+def _once(saving: Saving) -> Text:
+    """What the one step that loses it would gain: no step of the others does."""
+    amount = both(f"summary.{'up_to' if saving.kind == 'upper_bound' else 'around'}", us=show(saving.once_us, "us"))
+    return both("summary.gain_once", amount=amount, count=saving.of_steps, step=saving.lone_step)
 
 
 def _larger_suspect(top: Finding, findings: Sequence[Finding]) -> Finding | None:

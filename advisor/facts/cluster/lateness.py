@@ -6,7 +6,7 @@ communication than its peers: the others wait for it. What it has more of is why
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -280,23 +280,34 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
 def type_speeds(run: Run, rank: int, others: list[int]) -> tuple[float, float] | None:
     """(least, most): how many times as long as on its peers the operator types of a rank take for the same calls, each
     type weighted by its time, without the twentieth at either end. Alike: the card is slow, not its work."""
-    courses = run.each(COURSE)
-    own = courses.get(rank)
-    peers = [courses[r] for r in others if r in courses and r != rank]
-    if own is None or not peers:
-        return None
-    totals: dict[str, tuple[float, float]] = {}
-    for key, (count, lasts) in own.speed.items():
-        theirs = [p.speed[key][1] for p in peers if key in p.speed]
-        if theirs:
-            mine, usual = totals.get(key[0], (0.0, 0.0))
-            totals[key[0]] = mine + count * lasts, usual + count * float(np.median(theirs))
+    totals = _same_calls(run, rank, others)
     ranked = sorted((mine / usual, usual) for mine, usual in totals.values() if usual > 0)
     if not ranked:
         return None
     mass = np.cumsum([usual for _, usual in ranked])
     low, high = (int(np.searchsorted(mass, mass[-1] * part)) for part in (EDGE, 1 - EDGE))
     return ranked[low][0], ranked[min(high, len(ranked) - 1)][0]
+
+
+def speed_of(run: Run, rank: int, others: list[int], chosen: Callable[[str], bool]) -> float | None:
+    """How many times as long as on its peers the chosen operator types of a rank take for the same calls."""
+    told = [pair for name, pair in _same_calls(run, rank, others).items() if chosen(name)]
+    usual = sum(pair[1] for pair in told)
+    return sum(pair[0] for pair in told) / usual if usual > 0 else None
+
+
+def _same_calls(run: Run, rank: int, others: list[int]) -> dict[str, tuple[float, float]]:
+    """Operator type -> time of a rank's calls, and what they would take on its peers; those that both have."""
+    courses = run.each(COURSE)
+    own = courses.get(rank)
+    peers = [courses[r] for r in others if r in courses and r != rank]
+    totals: dict[str, tuple[float, float]] = {}
+    for key, (count, lasts) in own.speed.items() if own is not None else ():
+        theirs = [p.speed[key][1] for p in peers if key in p.speed]
+        if theirs:
+            mine, usual = totals.get(key[0], (0.0, 0.0))
+            totals[key[0]] = mine + count * lasts, usual + count * float(np.median(theirs))
+    return totals
 
 
 EDGE = limit("lateness", "edge")

@@ -11,13 +11,14 @@ from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import group_gains, groups
-from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, type_speeds
+from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, speed_of, type_speeds
 from advisor.facts.cluster.peers import excess, kernel_speeds
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.owners import COVERS
+from advisor.facts.operators.kinds import is_attention, is_matrix_product
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject, Value
 
@@ -80,6 +81,10 @@ KINDS = (
     kind("rank.type_speed_high", "number", "rank",
          "the operator types most slowed take this many times as long as on the peers, the same calls and shapes",
          formula="ratio of the types above which a twentieth of the kernel time lies", needs="kernels"),
+    kind("rank.matrix_speed", "number", "rank",
+         "its matrix products take this many times as long as on the peers, the same calls", needs="kernels"),
+    kind("rank.attention_speed", "number", "rank",
+         "its attention takes this many times as long as on the peers, the same calls", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
     kind("rank.fetching_us", "us", "rank", "time per step in which only GetNext runs, waiting for data",
@@ -169,6 +174,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             low, high = type_speeds(run, rank, peers[layout.stage[rank]]) or (None, None)
             yield from fact("rank.type_speed_low", subject, low, *sources)
             yield from fact("rank.type_speed_high", subject, high, *sources)
+            for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention)):
+                speed = speed_of(run, rank, peers[layout.stage[rank]], chosen)
+                yield from fact(f"rank.{name}_speed", subject, speed, *sources)
             more, where = extra_work(run, rank, peers[layout.stage[rank]])
             # with less to do than its peers it has nothing that they do not have
             yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)

@@ -272,6 +272,8 @@ KINDS = (
     kind("step.slow_cost_us", "us", "run", "what the slow steps cost, per step of the run",
          formula="Σ over slow steps of what they take beyond the usual one ÷ all steps",
          needs=_NEEDS),
+    kind("step.lone_wait_us", "us", "run", "the same where one step alone is slow, and a device waits before its first "
+         "kernel in it", needs=_NEEDS),
     kind("step.slow_cost_share", "ratio", "run", "the same as a share of the run's time", needs=_NEEDS),
     kind("step.slow_extra_us", "us", "run", "how much longer a slow step takes than the usual one", needs=_NEEDS),
     kind("step.slow_steps", "text", "run", "the slow steps", needs=_NEEDS),
@@ -334,6 +336,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         "step.slow_period": found.period, "step.slow_origin": found.origin, "step.slow_part": found.part,
         "step.slow_ranks": ", ".join(map(str, found.ranks)) or None, "step.slow_kernel_ratio": found.kernel_ratio,
         "step.slow_behind": found.behind or None,
+        "step.lone_wait_us": found.cost_us if found.pattern == "once" and found.part == "start" else None,
     }  # fmt: skip
     late = balance.ranks if found.origin == "all" or len(balance.ranks) == 1 else found.ranks
     values["step.slow_owner"] = owner_of(facts, late, float(found.extra.mean()))

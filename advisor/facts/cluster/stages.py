@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -184,8 +185,9 @@ KINDS = (
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work",
          formula="replay of the step with every stage at the mean, no more than to the schedule's own length with such "
                  "stages, (m+p−1) ÷ m × mean; without kernels, or where a rank of a stage is "
-                 "absent, the schedule now against balanced; the difference of "
-                 "largest and mean where m is unknown",
+                 "absent, the schedule now against balanced; where m is unknown "
+                 "as many as computing and bubble leave room for, p at least; the difference of largest and mean where "
+                 "the bubble is not told either",
          needs=_NEEDS),
     kind("stage.most_us", "us", "stage", "what the step gains at most: where stages hold several chunks of layers, the "
          "replay does not know which chunk has too many",
@@ -261,7 +263,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     evened = _replayed(run)
     broken = len({len(stage.ranks) for stage in found}) > 1  # whoever waits for an absent rank waits on in a replay
     if evened is None or broken:
-        evened = _balanced(found, mean, micro)
+        evened = _balanced(found, mean, micro or _least_fitting(found, p))
     most = evened
     if is_interleaved(run):
         most = max(evened, _balanced(found, mean, micro))
@@ -366,6 +368,18 @@ def _fitting(micro: int, work_us: Sequence[float], step_us: float) -> int:
     while micro < _MOST_MICRO_BATCHES and pipeline_us(work_us, micro) > step_us:
         micro *= 2
     return micro
+
+
+def _least_fitting(found: Sequence[Stage], stages: int) -> int | None:
+    """The fewest micro-batches, no fewer than stages, whose schedule is over when the stages have computed and waited
+    for each other: fewer would fill and drain for longer. None where the waiting is not told."""
+    times = [stage.computing for stage in found]
+    spans = [stage.computing + stage.bubble for stage in found if stage.bubble is not None]
+    if not len(spans) == len(found) == stages:
+        return None
+    counts = range(stages, _MOST_MICRO_BATCHES + 1)
+    place = bisect_left(counts, True, key=lambda micro: pipeline_us(times, micro) <= max(spans))
+    return counts[place] if place < len(counts) else None
 
 
 def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:

@@ -104,7 +104,12 @@ def is_cube(signature: Signature) -> bool:
     """Whether matrix multiplication is its work, attention excepted (it does vector work as well)."""
     if is_fused_exchange(signature.type):
         return False
-    return bool(_CUBE.search(signature.type)) and signature.core not in VECTOR_CORES | AICPU_CORES
+    return is_matrix_product(signature.type) and signature.core not in VECTOR_CORES | AICPU_CORES
+
+
+def is_matrix_product(kind: str) -> bool:
+    """Whether the type's name says that it multiplies matrices or convolves."""
+    return bool(_CUBE.search(kind))
 
 
 def is_attention(kind: str) -> bool:

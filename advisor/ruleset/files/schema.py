@@ -168,6 +168,11 @@ class SavingModel(Model):
     most: Expression | None = Field(
         None, description="microseconds that it cannot exceed, however far the estimate is off: its range ends there"
     )
+    once: Expression | None = Field(
+        None,
+        description="microseconds per step of the run that one step alone loses in this way: where they are most of "
+        "the saving, it is told as an event of that step",
+    )
     everyone: bool = Field(
         False,
         description="whole steps are compared with whole steps: all ranks gain it, whichever of them is late; of what "

@@ -189,6 +189,22 @@ def test_even_stages_fill_and_drain_as_their_schedule_does(tmp_path):
     assert len(works) == 4 and saved and max(saved) <= step - 11 / 8 * sum(works) / 4 + 1
 
 
+def test_step_tables_tell_how_many_micro_batches_fit(tmp_path):
+    """Where nothing counts the micro-batches, what the stages compute and wait bounds them: even stages gain about what
+    the files that count them tell, and far less than the difference of the largest stage and the mean."""
+    scenario = replace(PIPELINE, pipeline=4, layers=4, micro_batches=8, faults=(Fault("stage_imbalance", 0, 0.5),))
+    whole, _ = facts_of(scenario, tmp_path)
+    for name in ("kernel_details.csv", "trace_view.json", "communication.json", "communication_matrix.json"):
+        for file in tmp_path.rglob(name):
+            file.unlink()
+    part = measure([tmp_path], None, Options(jobs=1)).facts
+    stage = next(subject for subject, fact in part.of("stage.saving_us").items() if fact.value)
+    works = [float(fact.value) for fact in part.of("stage.work_us").values()]
+    assert part.number("pipeline.micro_batches", RUN) is None
+    told = [facts.number("stage.saving_us", stage) for facts in (whole, part)]
+    assert 0 < told[1] < 0.7 * (max(works) - sum(works) / 4) and told[1] == pytest.approx(told[0], rel=0.35)
+
+
 def test_micro_batches_that_do_not_fit_into_the_step_are_half_of_them():
     """One operation that sends and receives counts once: four are told of eight."""
     work = [198.0, 198.0, 198.0, 317.0]
