@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
 from advisor.basics.errors import UsageError
+from advisor.facts.recording.bounds import beyond, impossible
 from advisor.knowledge.comparison import compared_facts
 from advisor.model import RUN, Fact, Report
 from advisor.plain import from_plain, to_plain
@@ -66,20 +67,38 @@ def _whole(text: str) -> int:
     return int(text) if len(text) < _DIGITS else int(_refused(text))
 
 
+def _impossible(report: Report) -> Iterator[str]:
+    """Why its summary or its findings cannot be; empty texts where they can."""
+    summary = report.summary
+    yield beyond("step.time_us", "us", summary.step_time_us)
+    for part, share in summary.breakdown.items():
+        yield beyond(f"step.{part}_share", "ratio", share)
+    for finding in report.findings:
+        if finding.saving is not None:
+            yield beyond("saving.us", "us", finding.saving.us, f"the saving of {finding.id}")
+
+
 def report_from_json(document: str | bytes | Mapping[str, Any]) -> Report:
     """The report a JSON text (or its parsed form) describes; unknown fields are passed over.
 
-    Raises UsageError where the text is not a report of this `schema_version`.
+    Raises UsageError where the text is not a report of this `schema_version`, or its summary or a saving is what no
+    measurement can be; such facts are left out.
     """
+    from advisor.facts.registry import catalogue
+
     try:
         data = document if isinstance(document, Mapping) else parsed(document)
         version = str(data["schema_version"])
         if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
             raise UsageError(f"report of schema version {version}", hint=f"this advisor reads {SCHEMA_VERSION}")
         report = from_plain({**data, "findings": data["findings"], "checked": data["checked"]}, Report)
+        for fault in filter(None, _impossible(report)):
+            raise ValueError(fault)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise UsageError(
             f"not a report of the advisor ({type(error).__name__}: {error})",
             hint="write one with: advisor advise PROFILE --format json:report.json",
         ) from error
-    return replace(report, promised=frozenset(fact.name for fact in report.facts))
+    kinds = catalogue()
+    facts = tuple(f for f in report.facts if f.name not in kinds or not impossible(f, kinds[f.name]))
+    return replace(report, facts=facts, promised=frozenset(fact.name for fact in facts))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 """Runs on a page of the list: only these are opened."""
+CONNECTIONS = 500
+"""At once; whoever comes then is asked to come again."""
 LOOPBACK = ("127.0.0.1", "localhost")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -49,7 +51,9 @@ def serve(
     except ImportError:
         raise UsageError("serve needs two more packages", hint="pip install 'advisor[serve]'") from None
     application = build_application(folder, (*LOOPBACK, host), lang, token)
-    uvicorn.run(application, host=host, port=port, log_level="warning", server_header=False)
+    uvicorn.run(
+        application, host=host, port=port, log_level="warning", server_header=False, limit_concurrency=CONNECTIONS
+    )
 
 
 def build_application(

@@ -11,8 +11,10 @@ from dataclasses import replace
 import pytest
 from fake_reports import cluster, data_bound, healthy
 
+from advisor.basics.errors import UsageError
 from advisor.cli.main import main
 from advisor.exchange import report_from_json
+from advisor.model import RUN, Fact
 from advisor.render import render
 from advisor.serve import runs as module
 from advisor.serve.runs import RunFolder, grouped
@@ -122,6 +124,67 @@ def test_a_list_opens_only_what_it_shows(tmp_path, monkeypatch):
     assert len(opened) == SHOWN and time.perf_counter() - began < 5
     assert f"run{SHOWN * 3 - 1:04d}.json" in page and "run0000.json" not in page
     assert "run0000.json" in client.get("/?page=3").text
+
+
+def test_a_link_leads_to_no_report_outside(tmp_path):
+    """Who may write into the folder need not be allowed to read what the server's user may: links stay below it."""
+    served, outside = tmp_path / "served", tmp_path / "outside"
+    served.mkdir()
+    outside.mkdir()
+    for folder, name in ((served, "own.json"), (outside, "private.json")):
+        (folder / name).write_text(render(healthy(), "json"), encoding="utf-8")
+    (served / "out.json").symlink_to(outside / "private.json")
+    (served / "again.json").symlink_to("own.json")
+    folder = RunFolder(served)
+    assert {run.name for run in folder.runs(folder.files())} == {"own.json", "again.json"}
+
+
+def test_what_was_told_of_reports_that_are_gone_is_forgotten(tmp_path):
+    """A server runs for months beside a job that writes and clears away reports."""
+    folder = RunFolder(tmp_path)
+    for number in range(5):
+        path = tmp_path / f"{number}.json"
+        path.write_text(render(healthy(), "json"), encoding="utf-8")
+        assert len(list(folder.runs(folder.files()))) == 1
+        path.unlink()
+    assert folder.files() == [] and folder._briefs == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"step_time_us": 84210.0', '"step_time_us": -5.0'),
+        ('"step_time_us": 84210.0', '"step_time_us": 1e+300'),
+        ('"computing": 0.', '"computing": 7.'),
+    ],
+)
+def test_what_no_step_can_be_is_no_report(old, new):
+    """An edited report of a step below nothing, or of seven times its own computing, is refused with the reason."""
+    text = render(healthy(), "json")
+    assert old in text
+    with pytest.raises(UsageError, match="cannot be"):
+        report_from_json(text.replace(old, new, 1))
+
+
+def test_impossible_facts_are_left_out_of_what_is_compared():
+    """A share of 5.76 in a saved report explains no change."""
+    report = healthy()
+    share = Fact("step.idle_share", RUN, 5.76)
+    told = report_from_json(render(replace(report, facts=(*report.facts, share)), "json", facts="all"))
+    assert told.facts and not any(fact.value == 5.76 for fact in told.facts)
+
+
+def test_thousands_of_unlike_runs_are_grouped_at_once(tmp_path, monkeypatch):
+    """Each run of a model of its own: a run is compared with so many models, not with all."""
+    (tmp_path / "a.json").write_text(render(healthy(), "json"), encoding="utf-8")
+    folder = RunFolder(tmp_path)
+    first = next(folder.runs(folder.files()))
+    asked = []
+    monkeypatch.setattr(module, "_alike", lambda one, other: asked.append(1) or one == other)
+    unlike = [replace(first, key=str(n), types=frozenset({f"t{n}", f"u{n}"})) for n in range(5_000)]
+    groups = grouped([*unlike, replace(unlike[-1], key="last")])
+    assert len(groups) == len(unlike) and len(groups[-1].runs) == 2
+    assert len(asked) < 100 * len(unlike)
 
 
 def test_runs_are_grouped_by_model_and_size(tmp_path):
