@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 """Runs on a page of the list: only these are opened."""
-CONNECTIONS = 500
-"""At once; whoever comes then is asked to come again."""
 LOOPBACK = ("127.0.0.1", "localhost")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -51,9 +49,7 @@ def serve(
     except ImportError:
         raise UsageError("serve needs two more packages", hint="pip install 'advisor[serve]'") from None
     application = build_application(folder, (*LOOPBACK, host), lang, token)
-    uvicorn.run(
-        application, host=host, port=port, log_level="warning", server_header=False, limit_concurrency=CONNECTIONS
-    )
+    uvicorn.run(application, host=host, port=port, log_level="warning", server_header=False)
 
 
 def build_application(

@@ -216,7 +216,10 @@ def _summed_up(found: Found) -> SavedRun | None:
         return None
     brief = msgspec.json.decode(text, type=_Brief)
     profile, summary = brief.profile, brief.summary
-    if beyond("step.time_us", "us", summary.step_time_us):
+    parts = summary.breakdown.items()
+    if beyond("step.time_us", "us", summary.step_time_us) or any(
+        beyond(f"step.{k}_share", "ratio", v) for k, v in parts
+    ):
         return None
     causes, symptoms = causes_and_symptoms([(f.id, f.role, f.because, f.explains) for f in brief.findings])
     headline = Text(summary.headline.en, summary.headline.zh)
