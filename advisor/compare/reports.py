@@ -160,7 +160,7 @@ def _document(path: Path) -> dict[str, object] | None:
     """The JSON object of a report or facts file; None for everything else, profiles among it."""
     if path.suffix != ".json" or not path.is_file():
         return None
-    from advisor.exchange import parsed
+    from advisor.basics.jsonin import parsed
 
     try:
         document = parsed(read_own(path, LARGEST_DOCUMENT))

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from advisor.basics.errors import UsageError
 from advisor.basics.files import LARGEST_DOCUMENT, read_own
+from advisor.basics.jsonin import parsed
 from advisor.basics.jsonout import shield_json
 from advisor.facts.base import FactSet, Measured
+from advisor.facts.recording.bounds import impossible
 from advisor.facts.registry import catalogue
 from advisor.model import Fact, Problem, ProfileInfo
 from advisor.plain import from_plain, to_plain
@@ -34,14 +36,17 @@ def dump(measured: Measured) -> str:
 
 
 def load(path: str | Path) -> Measured:
-    """Reads what `dump` wrote. Raises UsageError for anything else."""
+    """Reads what `dump` wrote. Raises UsageError for anything else, and for what no measurement can be."""
     try:
-        document = json.loads(read_own(path, LARGEST_DOCUMENT))
+        document = parsed(read_own(path, LARGEST_DOCUMENT))
         if str(document["schema_version"]).partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
             raise UsageError(f"written by another version ({document['schema_version']})", place=str(path))
+        facts, kinds = from_plain(document["facts"], tuple[Fact, ...]), catalogue()
+        for fault in filter(None, (impossible(fact, kinds[fact.name]) for fact in facts if fact.name in kinds)):
+            raise ValueError(fault)
         return Measured(
             from_plain(document["profile"], ProfileInfo),
-            FactSet(from_plain(document["facts"], tuple[Fact, ...])),
+            FactSet(facts),
             from_plain(document["problems"], list[Problem]),
             from_plain(document["tables"], frozenset[str]),
             from_plain(document.get("unusable", []), tuple[str, ...]),

@@ -17,6 +17,7 @@ import msgspec
 
 from advisor.basics.errors import UsageError
 from advisor.basics.files import read_own
+from advisor.facts.recording.bounds import beyond
 from advisor.model import Report, Text
 from advisor.render.report.outline import causes_and_symptoms
 
@@ -25,6 +26,8 @@ LARGEST_BYTES = 64_000_000
 _HEAD = 4096
 _MARK = b'"advisor"'
 _TYPES_TOLD = 3
+_MODELS = 64
+"""Models of one size that a run is compared with."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,11 @@ class RunFolder:
     _briefs: dict[str, tuple[tuple[int, int], SavedRun | None]] = field(default_factory=dict)
 
     def files(self) -> list[Found]:
-        """What may be a report, newest first; no file is opened."""
-        return sorted(self._candidates(), key=lambda found: (-found.time, found.name))
+        """What may be a report, newest first; no file is opened. What was told of files that are gone is forgotten."""
+        found = sorted(self._candidates(), key=lambda found: (-found.time, found.name))
+        there = {each.key for each in found}
+        self._briefs = {key: told for key, told in self._briefs.copy().items() if key in there}
+        return found
 
     def runs(self, files: Sequence[Found]) -> Iterator[SavedRun]:
         """The reports among these files."""
@@ -108,6 +114,7 @@ class RunFolder:
         return None
 
     def _candidates(self) -> Iterator[Found]:
+        root = self.root.resolve()
         for folder, folders, files in os.walk(self.root):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for file in files:
@@ -116,9 +123,10 @@ class RunFolder:
                 path = Path(folder, file)
                 try:
                     state = path.stat()
-                except OSError:
+                    inside = not path.is_symlink() or path.resolve(strict=True).is_relative_to(root)
+                except (OSError, RuntimeError):
                     continue
-                if stat.S_ISREG(state.st_mode) and state.st_size <= LARGEST_BYTES:
+                if inside and stat.S_ISREG(state.st_mode) and state.st_size <= LARGEST_BYTES:
                     raw = path.relative_to(self.root).as_posix()
                     name = raw.encode("utf-8", "replace").decode()
                     key = hashlib.sha256(os.fsencode(raw)).hexdigest()[:16]
@@ -208,6 +216,11 @@ def _summed_up(found: Found) -> SavedRun | None:
         return None
     brief = msgspec.json.decode(text, type=_Brief)
     profile, summary = brief.profile, brief.summary
+    parts = summary.breakdown.items()
+    if beyond("step.time_us", "us", summary.step_time_us) or any(
+        beyond(f"step.{k}_share", "ratio", v) for k, v in parts
+    ):
+        return None
     causes, symptoms = causes_and_symptoms([(f.id, f.role, f.because, f.explains) for f in brief.findings])
     headline = Text(summary.headline.en, summary.headline.zh)
     words = [found.name, profile.path, summary.direction, headline.en, headline.zh]
@@ -241,7 +254,9 @@ def _metrics(brief: _Brief) -> Iterator[Metric]:
         value = fact.value
         if fact.subject.kind == "run" and isinstance(value, (int, float)) and not isinstance(value, bool):
             with suppress(OverflowError):
-                found.setdefault(fact.name, Metric(fact.name, _unit(fact.name), float(value)))
+                number = float(value)
+                if not beyond(fact.name, unit := _unit(fact.name), number):
+                    found.setdefault(fact.name, Metric(fact.name, unit, number))
     yield from found.values()
 
 
@@ -252,16 +267,26 @@ def _unit(name: str) -> str:
 
 
 def grouped(runs: Sequence[SavedRun]) -> list[Group]:
-    """The runs by size and model. The model is the same where most operator types are."""
+    """The runs by size and model. The model is the same where most operator types are: of each size as many models are
+    told apart so as a team has; beyond these, only runs of the very same types are of one."""
     groups: list[tuple[tuple[str, ...], frozenset[str], list[SavedRun]]] = []
+    of_size: dict[tuple[str, ...], list[int]] = {}
+    of_types: dict[tuple[tuple[str, ...], frozenset[str]], int] = {}
     for run in runs:
-        for size, types, members in groups:
-            if size == run.size and (types == run.types or 2 * len(types & run.types) > len(types | run.types)):
-                members.append(run)
-                break
-        else:
-            groups.append((run.size, run.types, [run]))
+        place = of_types.get((run.size, run.types))
+        if place is None:
+            known = of_size.setdefault(run.size, [])
+            place = next((each for each in known[:_MODELS] if _alike(groups[each][1], run.types)), len(groups))
+            of_types[run.size, run.types] = place
+            if place == len(groups):
+                groups.append((run.size, run.types, []))
+                known.append(place)
+        groups[place][2].append(run)
     return [Group(size, tuple(sorted(types))[:_TYPES_TOLD], tuple(members)) for size, types, members in groups]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return 2 * len(one & other) > len(one | other)
 
 
 def same_kind(runs: Sequence[SavedRun], key: str) -> list[SavedRun]:

@@ -44,9 +44,12 @@ _REASONS = {
     "negative": "negative, which no time, size, count or share can be",
     "rounded": "rounded to less than a microsecond allows (a spreadsheet saved the file?)",
     "too large": "too large for a time, size or count",
+    "number": "numbers, where a word should be",
     "long": f"longer than {LONGEST_TEXT} characters; only their beginning was used",
 }
-_DAMAGE = ("text", "not finite", "negative", "too large")
+_WORDS = ("core", "type", "operation")
+"""Columns of names that no maker gives a number."""
+_DAMAGE = ("text", "number", "not finite", "negative", "too large")
 """Reasons no profiler gives: something damaged such a file, and its other rows may be damaged as well."""
 
 _BLANKS = "'\u00a0\u2009\u202f "
@@ -307,6 +310,15 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
     return pd.array(numbers, dtype="Int64"), defects, first
 
 
+def _is_number(cell: str) -> bool:
+    """Whether a text is a number, a finite one or not."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def build_frame(
     table: Table,
     data: Mapping[str, Sequence[Any]],
@@ -331,9 +343,11 @@ def build_frame(
         values, defects, first = _convert(column, cells, scale)
         result[column.name] = values
         heading = (headings or {}).get(column.name) or (column.headings or (column.name,))[0]
+        if column.name in _WORDS and (numbered := [cell for cell in values if cell is not None and _is_number(cell)]):
+            defects["number"], first = len(numbered), numbered[0]
         for reason, count in defects.items():
-            shown = f", first {str(first)[:40]!r}" if reason == "text" else ""
-            end = "" if reason == "long" else "; left out"
+            shown = f", first {str(first)[:40]!r}" if reason in ("text", "number") else ""
+            end = "" if reason in ("long", "number") else "; left out"
             doubted = (table.name,) if reason in _DAMAGE else ()
             note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}", doubted)
     import pandas as pd

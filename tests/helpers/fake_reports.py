@@ -625,7 +625,7 @@ _findings = st.builds(
     st.lists(_evidence, max_size=2).map(tuple),
     st.lists(_ids, max_size=2).map(tuple),
     st.lists(_ids, max_size=2).map(tuple),
-    st.none() | st.builds(Saving, _numbers, st.none() | _numbers, _texts),
+    st.none() | st.builds(Saving, st.floats(0, 1e12), st.none() | st.floats(0, 1), _texts),  # what a step can gain
     st.lists(_remedies, max_size=2).map(tuple),
     st.lists(_names, max_size=2).map(tuple),
     st.lists(st.dictionaries(_names, _names, max_size=2), max_size=2).map(tuple),

@@ -7,12 +7,18 @@ import os
 import re
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from fake_reports import cluster, data_bound, healthy
 
+from advisor.basics.errors import UsageError
 from advisor.cli.main import main
 from advisor.exchange import report_from_json
+from advisor.facts.base import FactSet, Measured
+from advisor.facts.saved import dump, load
+from advisor.gate.history import baselines
+from advisor.model import RUN, Fact
 from advisor.render import render
 from advisor.serve import runs as module
 from advisor.serve.runs import RunFolder, grouped
@@ -124,6 +130,79 @@ def test_a_list_opens_only_what_it_shows(tmp_path, monkeypatch):
     assert "run0000.json" in client.get("/?page=3").text
 
 
+def test_a_link_leads_to_no_report_outside(tmp_path):
+    """Who may write into the folder need not be allowed to read what the server's user may: links stay below it."""
+    served, outside = tmp_path / "served", tmp_path / "outside"
+    served.mkdir()
+    outside.mkdir()
+    for folder, name in ((served, "own.json"), (outside, "private.json")):
+        (folder / name).write_text(render(healthy(), "json"), encoding="utf-8")
+    (served / "out.json").symlink_to(outside / "private.json")
+    (served / "again.json").symlink_to("own.json")
+    folder = RunFolder(served)
+    assert {run.name for run in folder.runs(folder.files())} == {"own.json", "again.json"}
+
+
+def test_what_was_told_of_reports_that_are_gone_is_forgotten(tmp_path):
+    """A server runs for months beside a job that writes and clears away reports."""
+    folder = RunFolder(tmp_path)
+    for number in range(5):
+        path = tmp_path / f"{number}.json"
+        path.write_text(render(healthy(), "json"), encoding="utf-8")
+        assert len(list(folder.runs(folder.files()))) == 1
+        path.unlink()
+    assert folder.files() == [] and folder._briefs == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"step_time_us": 84210.0', '"step_time_us": -5.0'),
+        ('"step_time_us": 84210.0', '"step_time_us": 1e+300'),
+        ('"computing": 0.', '"computing": 7.'),
+        ('"share_of_step": 0.', '"share_of_step": 7.'),
+    ],
+)
+def test_what_no_step_can_be_is_no_report(old, new):
+    """An edited report of a step below nothing, or of seven times its own computing, is refused with the reason."""
+    text = render(data_bound() if "share_of" in old else healthy(), "json")
+    assert old in text
+    with pytest.raises(UsageError, match="cannot be"):
+        report_from_json(text.replace(old, new, 1))
+
+
+def test_impossible_facts_are_left_out_of_what_is_compared():
+    """A share of 5.76 in a saved report explains no change."""
+    report = healthy()
+    share = Fact("step.idle_share", RUN, 5.76)
+    told = report_from_json(render(replace(report, facts=(*report.facts, share)), "json", facts="all"))
+    assert told.facts and not any(fact.value == 5.76 for fact in told.facts)
+
+
+def test_saved_facts_hold_what_can_be_measured(tmp_path):
+    """What no profile gives is refused with its reason, before any rule sees it."""
+    text = dump(Measured(healthy().profile, FactSet([Fact("step.idle_share", RUN, 0.25)])))
+    for number in ("5.76", "-1.0", "NaN"):
+        (tmp_path / "facts.json").write_text(text.replace("0.25", number), encoding="utf-8")
+        with pytest.raises(UsageError, match=r"cannot be|is no number"):
+            load(tmp_path / "facts.json")
+    (tmp_path / "facts.json").write_text(text, encoding="utf-8")
+    assert load(tmp_path / "facts.json").facts.value("step.idle_share", RUN) == 0.25
+
+
+def test_thousands_of_unlike_runs_are_grouped_at_once(tmp_path, monkeypatch):
+    """Each run of a model of its own: a run is compared with so many models, not with all."""
+    (tmp_path / "a.json").write_text(render(healthy(), "json"), encoding="utf-8")
+    folder = RunFolder(tmp_path)
+    first = next(folder.runs(folder.files()))
+    asked = []
+    monkeypatch.setattr(module, "_alike", lambda one, other: asked.append(1) or one == other)
+    unlike = [replace(first, key=str(n), types=frozenset({f"t{n}", f"u{n}"})) for n in range(5_000)]
+    groups = grouped([*unlike, replace(unlike[-1], key="last")])
+    assert len(groups) == len(unlike) and len(groups[-1].runs) == 2
+    assert len(asked) < 100 * len(unlike)
+
+
 def test_runs_are_grouped_by_model_and_size(tmp_path):
     """A step of 8 ranks is no worse than one of 4: only runs of one model and size stand in one table."""
     for name, report in (("a", cluster(8)), ("b", cluster(8)), ("c", cluster(16)), ("d", data_bound())):
@@ -154,3 +233,20 @@ def test_what_only_looks_like_a_number_is_refused():
     for value in ("NaN", "-Infinity", "1e999", "1" + "0" * 400):
         with pytest.raises(UsageError):
             report_from_json(text.replace("84210.0", value))
+
+
+def test_a_linked_baseline_is_none_of_the_folder_s(tmp_path, monkeypatch):
+    """The page of baselines stays below the folder as the list of reports does."""
+    outside = tmp_path / "outside" / "main"
+    outside.mkdir(parents=True)
+    (outside / "run-1.json").write_text("{}", encoding="utf-8")
+    served = tmp_path / "served"
+    (served / "own").mkdir(parents=True)
+    (served / "own" / "run-1.json").write_text("{}", encoding="utf-8")
+    (served / "linked").symlink_to(outside)
+    asked = []
+    monkeypatch.setattr(baselines, "_EVENTS", "*.json")
+    monkeypatch.setattr(
+        baselines, "load_baseline", lambda where: asked.append(where.name) or SimpleNamespace(histories=())
+    )
+    assert baselines.baselines_below(served) == [] and asked == ["own"]

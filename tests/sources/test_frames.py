@@ -97,3 +97,16 @@ def test_other_commas_and_blanks_make_no_number(cell: str) -> None:
     """The comma of 12,345 may stand for a decimal point."""
     with pytest.raises(Unusable):
         to_float(cell)
+
+
+@pytest.mark.parametrize(("cell", "told"), [("1e999", 1), ("NaN", 1), ("AI_CORE", 0), ("MIX_AIC", 0), ("", 0)])
+def test_a_number_where_a_word_should_be_is_told(cell: str, told: int) -> None:
+    """A kind of core that is a number stands in the wrong column, or the file is damaged."""
+    heard: list[str] = []
+
+    def note(file: str, problem: str, doubted: tuple[str, ...] = ()) -> None:
+        heard.append(problem)
+
+    data = {"type": ["MatMulV2", "Add"], "core": ["AI_CORE", cell], "count": [1, 1], "total_us": [1.0, 2.0]}
+    build_frame(TABLES["operator_types"], data, None, note, "op_statistic.csv")
+    assert len(heard) == told and all("word" in each for each in heard)

@@ -1,12 +1,13 @@
 """Ranks that are late from one thing are one cause: one by one they gain nothing, for a step waits for its last.
 
-Of one thing means: the same part of the step, by about the same time, about as often. What a group gives is replayed
+Of one thing means: the same part of the step, by about the same time, about as often; more work to do is one thing
+however much of it each has. What a group gives is replayed
 for all of it at once; without kernels the pipeline's schedule, else how much later they are than the next, tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -34,7 +35,12 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
         rest = sorted(size, key=lambda r: (-size[r], r))
         while rest:
             first = rest[0]
-            group = [r for r in rest if size[first] <= ALIKE * size[r] and _as_often(late[first], late[r])]
+            dealt = cause == "compute" and has_more_work(run, late[first])  # uneven work is dealt anew all at once
+            group = [
+                r for r in rest
+                if (size[first] <= ALIKE * size[r] or (dealt and has_more_work(run, late[r])))
+                and _as_often(late[first], late[r])
+            ]  # fmt: skip
             rest = [r for r in rest if r not in group]
             found.update(dict.fromkeys(group, tuple(sorted(group))))
     return dict(sorted(found.items()))
@@ -75,12 +81,22 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
         others = [e.late_us for r, e in late.items() if r not in mine and layout.stage.get(r) == stage]
         compared = max(compared, max(here) - max(others, default=0.0))
     if slow and all(entry.cause == "compute" and has_more_work(run, entry) for entry in slow):
-        size = max(len(members) for members in layout.peers().values() if mine & set(members))
-        compared *= 1 - len(slow) / max(size, len(slow) + 1)  # its peers take their part of what it had more
+        compared = min(compared, max(_above_mean(balance, members, mine) for members in layout.peers().values()))
     scheduled = _scheduled(run, slow, layout)
     if scheduled is not None and scheduled < compared:
         return scheduled * often, "schedule"
     return compared * often, "comparison"
+
+
+def _above_mean(balance: Accounts | None, members: Sequence[int], mine: Collection[int]) -> float:
+    """By how much the one of these ranks that computes longest does so longer than the mean of all these members,
+    microseconds a step: dealt anew, its work is the mean."""
+    if balance is None:
+        return 0.0
+    told = [rank for rank in members if rank in balance.ranks]
+    computing = {r: float(np.nanmedian(balance.compute[balance.ranks.index(r)])) for r in told}
+    most = max((us for rank, us in computing.items() if rank in mine), default=0.0)
+    return max(most - float(np.mean([*computing.values()])), 0.0) if most else 0.0
 
 
 def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:

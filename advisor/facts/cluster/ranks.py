@@ -101,6 +101,7 @@ KINDS = (
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
     kind("rank.alike_least_us", "us", "rank", "what the one of these that is late least has more than its peers of the "
          "part that makes them late, per step", needs=_NEEDS),
+    kind("rank.alike_most_us", "us", "rank", "the same of the one that is late most", needs=_NEEDS),
     kind("rank.work_is_alike", "bool", "rank",
          "those it is compared with surely do the same work: the partition is told, or kernels are compared one by "
          "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
@@ -190,8 +191,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.work_is_alike", subject, alike_work, *sources)
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
-            least = min(late[r].parts.get(entry.cause, np.nan) for r in group)
-            yield from fact("rank.alike_least_us", subject, least, *sources)
+            sizes = [late[r].parts.get(entry.cause, np.nan) for r in group]
+            yield from fact("rank.alike_least_us", subject, min(sizes), *sources)
+            yield from fact("rank.alike_most_us", subject, max(sizes), *sources)
             yield from fact("rank.alike", subject, group, *sources)
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)

@@ -152,6 +152,8 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
     if found is None or balance is None:
         return None
     changes: dict[int, Change] = {}
+    more: dict[tuple[int, ...], list[int]] = {}
+    """Ranks of a stage -> those that have more work than the others."""
     for entry in late:
         part = (parts or {}).get(entry.rank, entry.cause)
         if entry.rank not in found.chains or entry.rank not in balance.ranks or part == "unknown":
@@ -168,12 +170,14 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
             changes[entry.rank] = Change(gap=rest, lead_us=lead)
         else:
             others = {other.rank for other in late}
-            changes[entry.rank] = Change(_evened(run, found, entry.rank, others, 1 - rest))
-            if has_more_work(run, entry):
-                idle = float(np.nanmedian(balance.part("host")[balance.ranks.index(entry.rank)]))
-                if idle > 0:
-                    changes[entry.rank].gap = max(1 - entry.work_idle_us / idle, 0.0)
-                _hand_over(run, found, entry.rank, others, changes)
+            if not has_more_work(run, entry):
+                changes[entry.rank] = Change(_evened(run, found, entry.rank, others, 1 - rest))
+                continue
+            more.setdefault(tuple(_members(run, entry.rank)), []).append(entry.rank)
+            idle = float(np.nanmedian(balance.part("host")[balance.ranks.index(entry.rank)]))
+            changes[entry.rank] = Change(gap=max(1 - entry.work_idle_us / idle, 0.0) if idle > 0 else 1.0)
+    for members, ranks in more.items():
+        _deal_out(run, found, members, ranks, changes)
     return changes
 
 
@@ -196,26 +200,33 @@ def _members(run: Run, rank: int) -> Sequence[int]:
     return next((members for members in partition(run).peers().values() if rank in members), [])
 
 
-def _hand_over(run: Run, found: Model, rank: int, late: Collection[int], changes: dict[int, Change]) -> None:
-    """Work that a rank does not do its peers do: each of them, itself among them, an even part of what it had more."""
-    takers = [r for r in _members(run, rank) if r != rank and r not in late and r in found.chains]
-    chain, change = found.chains[rank], changes[rank]
-    if not takers:
-        return
-    own = np.where([not name for name in chain.name], chain.working, 0.0)
-    gone = own * (1 - np.broadcast_to(change.compute, len(own)))
-    part = 1 / (len(takers) + 1)
-    changes[rank] = replace(change, compute=np.asarray(np.divide(own - gone * (1 - part), own, out=np.ones_like(own),
-                                                                 where=own > 0)))  # fmt: skip
-    for taker in takers:
+def _deal_out(
+    run: Run, found: Model, members: Sequence[int], loaded: Sequence[int], changes: dict[int, Change]
+) -> None:
+    """Work that a rank does not do its peers do: those that have more than the mean hand the rest to those that have
+    less, each of which takes of it as far as the mean is."""
+    own = {r: np.where([not name for name in found.chains[r].name], found.chains[r].working, 0.0)
+           for r in members if r in found.chains}  # fmt: skip
+    mean = float(np.mean([work.sum() for work in own.values()]))
+    lacking = {rank: mean - float(work.sum()) for rank, work in own.items() if work.sum() < mean}
+    given = {rank: np.zeros(len(blocks(found.chains[rank]))) for rank in lacking}
+    for rank in loaded:
+        over = float(own[rank].sum()) - mean
+        if over <= 0:
+            continue
+        factor = _evened(run, found, rank, loaded, over / float(own[rank].sum()))
+        changes[rank] = replace(changes[rank], compute=factor)
+        gone, chain = own[rank] * (1 - np.broadcast_to(factor, len(own[rank]))), found.chains[rank]
+        for taker, lacks in lacking.items():
+            part, into = lacks / sum(lacking.values()), given[taker]
+            alike = sequence(found.chains[taker]) == sequence(chain)
+            into += np.bincount(places(chain), gone * part) if alike else gone.sum() * part / len(into)
+    for taker, more in given.items():
         theirs = found.chains[taker]
         work = blocks(theirs)
-        more = np.bincount(places(chain), gone * part)
-        if sequence(theirs) != sequence(chain):
-            more = np.full(len(work), gone.sum() * part / len(work))
-        raised = 1 + np.divide(more[: len(work)], work, out=np.zeros_like(work), where=work > 0)
-        taken = Change(np.asarray(raised[places(theirs)]))
-        changes[taker] = changes[taker].beside(taken) if taker in changes else taken
+        raised = 1 + np.divide(more, work, out=np.zeros_like(work), where=work > 0)
+        change = Change(np.asarray(raised[places(theirs)]))
+        changes[taker] = changes[taker].beside(change) if taker in changes else change
 
 
 def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: float) -> float | Floats:

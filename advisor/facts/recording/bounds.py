@@ -29,15 +29,19 @@ NONE = Bounds(None, None)
 
 def impossible(item: Fact, kind: FactKind) -> str:
     """Why no measurement can give this value; "" where it can."""
-    bounds, value = bounds_of(kind.name, kind.unit), item.value
+    return beyond(kind.name, kind.unit, item.value, f"{item.name} of {item.subject}")
+
+
+def beyond(name: str, unit: str, value: object, called: str = "") -> str:
+    """Why no fact of this name and unit can have this value; "" where it can, and of what is no number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ""
-    slack = _document()["slack"]["value"]
-    shown = f"{item.name} of {item.subject} would be {show(value, kind.unit)}"
+    bounds, slack = bounds_of(name, unit), _document()["slack"]["value"]
+    shown = f"{called or name} would be {show(value, unit)}"
     if bounds.least is not None and value < bounds.least - slack:
-        return f"{shown}, which cannot be below {show(bounds.least, kind.unit)}"
+        return f"{shown}, which cannot be below {show(bounds.least, unit)}"
     if bounds.most is not None and value > bounds.most * (1 + slack):
-        return f"{shown}, which cannot be above {show(bounds.most, kind.unit)}"
+        return f"{shown}, which cannot be above {show(bounds.most, unit)}"
     return ""
 
 

@@ -115,6 +115,8 @@ def baselines_below(root: Path) -> list[Baseline]:
     for folder, folders, _ in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names_in(Path(folder)):
+            if Path(folder, name).is_symlink():
+                continue
             loaded = load_baseline(Reference(Path(folder), name))
             found += [loaded] if loaded.histories else []
     return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from meeting import meeting
 
+from advisor.facts.cluster.groups import _above_mean
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import Change, gain
 from advisor.facts.device.course import Chain
@@ -14,11 +17,11 @@ ROUNDS = 4
 USUAL, HOT = 100.0, 180.0
 
 
-def chain(hot: bool) -> Chain:
+def chain(hot: bool, experts: float = HOT) -> Chain:
     """Attention, a collective, the expert, a collective, again and again; the hot rank's experts take longer."""
     name, start, busy, after, now = [], [], [], [], 0.0
     for _ in range(ROUNDS):
-        for work in (USUAL, HOT if hot else USUAL):
+        for work in (USUAL, experts if hot else USUAL):
             name.append("")
             start.append(now)
             busy.append(work)
@@ -58,3 +61,24 @@ def test_a_hot_expert_is_evened_out_where_its_work_lies(step, monkeypatch):
     uniform = gain(step, {0: Change(1 - share)})
     assert evened == pytest.approx(ROUNDS * (HOT - USUAL))
     assert uniform is not None and uniform < 0.75 * ROUNDS * (HOT - USUAL)
+
+
+@pytest.mark.parametrize("taken", [(180.0, 140.0), (260.0, 120.0), (400.0, 380.0)])
+def test_uneven_work_dealt_anew_is_the_mean_of_all(monkeypatch, taken):
+    """Nothing is lost and nobody is left with more: what two ranks have too much, those take that have less."""
+    from advisor.facts.cluster import replay
+
+    monkeypatch.setattr(replay, "_members", lambda run, rank: range(4))
+    chains = {rank: chain(rank < 2, (*taken, USUAL, USUAL)[rank]) for rank in range(4)}
+    changes: dict[int, Change] = {0: Change(), 1: Change()}
+    replay._deal_out(None, meeting(chains), range(4), (0, 1), changes)
+    work = {rank: np.where([not name for name in each.name], each.busy, 0.0) for rank, each in chains.items()}
+    dealt = [float((work[rank] * changes.get(rank, Change()).compute).sum()) for rank in chains]
+    assert dealt == pytest.approx([np.mean([each.sum() for each in work.values()])] * 4)
+
+
+def test_without_a_replay_uneven_work_gives_what_the_longest_has_above_the_mean():
+    """A rank that computes three times as long as its three peers is left with one and a half times as much."""
+    balance = SimpleNamespace(ranks=[0, 1, 2, 3], compute=np.array([[30.0], [10.0], [10.0], [10.0]]))
+    assert _above_mean(balance, [0, 1, 2, 3], {0}) == 15.0
+    assert _above_mean(balance, [1, 2, 3], {0}) == 0.0
