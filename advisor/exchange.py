@@ -6,14 +6,14 @@ meaning needs a new `SCHEMA_VERSION`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
 from advisor.basics.errors import UsageError
 from advisor.basics.jsonin import parsed
-from advisor.facts.recording.bounds import beyond, impossible
+from advisor.facts.recording.retold import faults, without_impossible
 from advisor.knowledge.comparison import compared_facts
 from advisor.model import RUN, Fact, Report
 from advisor.plain import from_plain, to_plain
@@ -44,41 +44,24 @@ def _kept(report: Report, which: str) -> list[Fact]:
     return [fact for fact in report.facts if fact.name in names or (fact.subject == RUN and which != "none")]
 
 
-def _impossible(report: Report) -> Iterator[str]:
-    """Why its summary or its findings cannot be; empty texts where they can."""
-    summary = report.summary
-    yield beyond("step.time_us", "us", summary.step_time_us)
-    for part, share in summary.breakdown.items():
-        yield beyond(f"step.{part}_share", "ratio", share)
-    for finding in report.findings:
-        for lost in filter(None, (finding.saving, finding.at_stake)):
-            called = f"the saving of {finding.id}"
-            yield from (beyond("saving.us", "us", us, called) for us in (lost.us, lost.lost_us, *(lost.range_us or ())))
-            shares = (lost.share_of_step, lost.share_of_recording)
-            yield from (beyond("saving.step_share", "ratio", share, called) for share in shares)
-
-
 def report_from_json(document: str | bytes | Mapping[str, Any]) -> Report:
     """The report a JSON text (or its parsed form) describes; unknown fields are passed over.
 
-    Raises UsageError where the text is not a report of this `schema_version`, or its summary or a saving is what no
-    measurement can be; such facts are left out.
+    Raises UsageError where the text is not a report of this `schema_version`, or what its verdict rests on is
+    what no measurement can be; such facts and pictures are left out and told.
     """
-    from advisor.facts.registry import catalogue
-
     try:
         data = document if isinstance(document, Mapping) else parsed(document)
         version = str(data["schema_version"])
         if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
             raise UsageError(f"report of schema version {version}", hint=f"this advisor reads {SCHEMA_VERSION}")
         report = from_plain({**data, "findings": data["findings"], "checked": data["checked"]}, Report)
-        for fault in filter(None, _impossible(report)):
+        for fault in faults(report):
             raise ValueError(fault)
+        report = without_impossible(report)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise UsageError(
             f"not a report of the advisor ({type(error).__name__}: {error})",
             hint="write one with: advisor advise PROFILE --format json:report.json",
         ) from error
-    kinds = catalogue()
-    facts = tuple(f for f in report.facts if f.name not in kinds or not impossible(f, kinds[f.name]))
-    return replace(report, facts=facts, promised=frozenset(fact.name for fact in facts))
+    return replace(report, promised=frozenset(fact.name for fact in report.facts))

@@ -10,8 +10,8 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -207,16 +207,36 @@ def trust(folder: str | Path, *, withdraw: bool = False) -> Path:
     chosen = Path(folder).resolve() if withdraw else _folder(folder)
     if not withdraw and _open_to_all(chosen / "any") == chosen:
         raise UsageError("anybody can write to it", place=str(chosen), hint=f"chmod o-w {chosen}")
-    before = trusted_folders()
-    after = before - {chosen} if withdraw else before | {chosen}
     file = trust_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror or error}", place=str(file.parent)) from None
-    write_atomically(file, json.dumps(sorted(map(str, after)), ensure_ascii=False, indent=1) + "\n")
-    file.chmod(0o600)
+    with _alone(file.parent):
+        before = trusted_folders()
+        after = before - {chosen} if withdraw else before | {chosen}
+        write_atomically(file, json.dumps(sorted(map(str, after)), indent=1) + "\n")  # ASCII: names may be no text
+        file.chmod(0o600)
     return chosen
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """No other command changes the list meanwhile: what one of them withdraws must not come back with another's."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror or error}", place=str(folder)) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _folder(given: str | Path) -> Path:

@@ -19,12 +19,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from fake_reports import healthy
 
 import advisor
 from advisor.basics.errors import RuleError
 from advisor.cli.main import main
 from advisor.knowledge.remedies import load_remedies
-from advisor.render import formats_of
+from advisor.render import formats_of, render
 from advisor.ruleset.files.loader import load_rules
 from advisor.ruleset.language.expression import ExpressionError, parse
 from advisor.ruleset.truth.templates import check_template
@@ -110,6 +111,24 @@ def test_operator_names_are_inert_in_every_format(tmp_path: Path) -> None:
     assert not [line for line in found["github"].splitlines() if not line.startswith("::")]
     ElementTree.fromstring(found["junit"])
     assert json.loads(found["sarif"])["version"] == "2.1.0"
+
+
+def test_names_are_inert_in_remarks_and_errors(tmp_path, capsys):
+    """What is said on standard error of a stranger's file moves no cursor and hides no letters either."""
+    path = tmp_path / "report.json"
+    odd = "\\u001b[31mx\\u202e\\u009b"
+    document = json.loads(render(healthy(), "json"))
+    document["facts"] = [{"name": "step.idle_share", "subject": {"kind": "rank", "id": "ODD"}, "value": 9}]
+    path.write_text(json.dumps(document).replace("ODD", odd), encoding="utf-8")
+    assert main(["compare", str(path), str(path)]) == 0
+    document["summary"]["breakdown"] = {"ODD": 9}
+    path.write_text(json.dumps(document).replace("ODD", odd), encoding="utf-8")
+    assert main(["compare", str(path), str(path)]) == 2
+    for lang in ("en", "zh"):
+        assert main(["compare", "a", "b", "c\x1b[31m", "--lang", lang]) == 2
+    told = capsys.readouterr().err
+    assert "left out" in told and "not a report" in told
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", told)
 
 
 @pytest.mark.parametrize(

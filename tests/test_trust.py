@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,26 @@ def test_a_folder_that_does_not_exist_is_wrong_usage(wrong, capsys):
     """Trusting a misspelt folder helps nobody."""
     assert main(wrong) == 2
     assert "no such folder" in capsys.readouterr().err
+
+
+def test_a_folder_whose_name_is_no_text_can_be_trusted(tmp_path, capsys):
+    """Bytes that are no UTF-8 are kept as they are, and the list shows no control characters."""
+    folder = tmp_path / os.fsdecode(b"odd\x1b[31m\xff")
+    folder.mkdir()
+    assert main(["trust", str(folder)]) == 0
+    assert trusted_folders() == {folder.resolve()}
+    capsys.readouterr()
+    assert main(["trust"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_what_is_withdrawn_does_not_come_back(tmp_path):
+    """Commands that change the list at the same time lose nothing of one another's."""
+    folders = [tmp_path / f"f{number}" for number in range(12)]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders[:6]:
+        trust(folder)
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda folder: trust(folder, withdraw=folder in folders[:6]), folders))
+    assert trusted_folders() == {folder.resolve() for folder in folders[6:]}

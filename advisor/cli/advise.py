@@ -11,7 +11,7 @@ from advisor.basics.errors import NoVerdict
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT, USAGE
 from advisor.cli.language import spoken
 from advisor.cli.options import judging, load_ruleset, run_options, tell_notes
-from advisor.cli.terminal import outputs, progress, say, start_log, write
+from advisor.cli.terminal import inert, outputs, progress, say, start_log, write
 from advisor.model import Severity
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def status_of_rules(rules: RuleSet, status: int) -> int:
 
     tell_notes(rules)
     for error in rules.errors:
-        print(f"advisor: {told_fault(error, spoken())}", file=sys.stderr)
+        print(f"advisor: {inert(told_fault(error, spoken()))}", file=sys.stderr)
     wrong = rules.errors and all(error.level == "error" for error in rules.errors)
     return USAGE if wrong and status != FAILED else status
 

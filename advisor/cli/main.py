@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from io import StringIO
 
 import click
 
@@ -17,7 +18,7 @@ from advisor.basics.errors import AdvisorError, NoVerdict
 from advisor.basics.garbage import collect_seldom, end_quickly
 from advisor.cli.exits import DEFECT, DONE, INTERRUPTED, NO_VERDICT, SIGNALLED, USAGE, status_of
 from advisor.cli.language import SPEAK, Group, localised, settle, spoken
-from advisor.cli.terminal import prepare, say
+from advisor.cli.terminal import inert, prepare, say
 from advisor.model import LANGUAGES
 
 COMMANDS = {
@@ -111,7 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _show(error: click.ClickException) -> None:
     """What is wrong with the arguments, as click tells it; in another language than English in words of our own."""
     if spoken() == LANGUAGES[0]:
-        error.show(sys.stderr)
+        shown = StringIO()
+        error.show(shown)
+        print(inert(shown.getvalue()), end="", file=sys.stderr)
         return
     from advisor.knowledge.words import word
 

@@ -145,7 +145,7 @@ def _is_quiet() -> bool:
 def note(message: str) -> None:
     """A remark beside the result, on standard error."""
     if not _is_quiet():
-        click.echo(in_words(message), err=True)
+        click.echo(inert(in_words(message)), err=True)
 
 
 def start_log(verbose: int = 0, quiet: bool = False) -> None:
@@ -160,16 +160,23 @@ class _Translating(logging.Formatter):
     """Lines of the log in the language of errors."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line as the format has it, its message translated."""
-        record.message = in_words(record.message)
+        """The line as the format has it, its message translated and inert."""
+        record.message = inert(in_words(record.message))
         return super().formatMessage(record)
 
 
 def say(error: AdvisorError | str, status: int) -> int:
     """Tells what went wrong, and hands on what to end with."""
     text = in_words(error) if isinstance(error, str) else told(error)
-    print(f"advisor: {text}", file=sys.stderr)
+    print(f"advisor: {inert(text)}", file=sys.stderr)
     return status
+
+
+def inert(text: str) -> str:
+    """A remark whose names, which come from files of strangers, move no cursor and hide no letters."""
+    from advisor.render.escaping import printable
+
+    return printable(text, lines=True)
 
 
 _POLARS_THREADS = "POLARS_MAX_THREADS"

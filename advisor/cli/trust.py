@@ -6,7 +6,7 @@ import click
 
 from advisor.cli.exits import DONE
 from advisor.cli.options import HUSH
-from advisor.cli.terminal import note
+from advisor.cli.terminal import inert, note
 
 
 @click.command()
@@ -22,7 +22,7 @@ def trust(folder: str | None, remove: bool) -> int:
 
     if folder is None:
         for each in sorted(trusting.trusted_folders()):
-            click.echo(str(each))
+            click.echo(inert(str(each)))
         return DONE
     chosen = trusting.trust(folder, withdraw=remove)
     note(f"{chosen}: {'no longer trusted' if remove else 'trusted'}")

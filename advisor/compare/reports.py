@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from json import JSONDecodeError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from advisor.pipeline import Options
     from advisor.ruleset.files.loader import RuleSet
 
+log = logging.getLogger("advisor")
 _STEP = ("step.time_us", "data.step_us")
 """How long a step takes: on the device, or where only the host was recorded, from batch to batch."""
 _MOST = 0.5
@@ -147,7 +149,11 @@ def read_report(path: str, rules: RuleSet, options: Options | None = None) -> Re
     if document is not None and "findings" in document:
         from advisor.exchange import report_from_json
 
-        return report_from_json(document)
+        report = report_from_json(document)
+        known = document.get("problems")
+        for problem in report.problems[len(known) if isinstance(known, list) else 0 :]:
+            log.warning("%s: %s", path, problem.problem)
+        return report
     if document is not None and "facts" in document:
         from advisor.facts.saved import load
 

@@ -14,12 +14,14 @@ from fake_reports import cluster, data_bound, healthy
 
 from advisor.basics.errors import UsageError
 from advisor.cli.main import main
+from advisor.compare import read_report
 from advisor.exchange import report_from_json
 from advisor.facts.base import FactSet, Measured
 from advisor.facts.saved import dump, load
 from advisor.gate.history import baselines
-from advisor.model import RUN, Fact
+from advisor.model import RUN, Accounting, Fact, WhatIf
 from advisor.render import render
+from advisor.ruleset.files.loader import load_rules
 from advisor.serve import runs as module
 from advisor.serve.runs import RunFolder, grouped
 
@@ -171,12 +173,69 @@ def test_what_no_step_can_be_is_no_report(old, new):
         report_from_json(text.replace(old, new, 1))
 
 
-def test_impossible_facts_are_left_out_of_what_is_compared():
-    """A share of 5.76 in a saved report explains no change."""
+def test_impossible_facts_and_pictures_are_left_out_and_told(tmp_path, caplog):
+    """A share of 5.76 in a saved report explains no change, a part of less than nothing is not drawn, and both are
+    said, in a comparison too."""
     report = healthy()
     share = Fact("step.idle_share", RUN, 5.76)
-    told = report_from_json(render(replace(report, facts=(*report.facts, share)), "json", facts="all"))
+    text = render(replace(report, facts=(*report.facts, share)), "json", facts="all")
+    text = re.sub(r'("values": \[\s*)7', r"\g<1>-7", text, count=1)
+    told = report_from_json(text)
     assert told.facts and not any(fact.value == 5.76 for fact in told.facts)
+    assert "breakdown_steps" in report.charts and "breakdown_steps" not in told.charts
+    assert sum("left out" in problem.problem for problem in told.problems) == 2
+    assert report_from_json(render(told, "json")).problems == told.problems
+    (tmp_path / "odd.json").write_text(text, encoding="utf-8")
+    with caplog.at_level("WARNING", logger="advisor"):
+        read_report(str(tmp_path / "odd.json"), load_rules())
+    assert sum("left out" in record.getMessage() for record in caplog.records) == 2
+
+
+def _odd_evidence(document):
+    next(item for item in document["findings"][0]["evidence"] if item["fact"].endswith("_share"))["value"] = 5.76
+
+
+def _odd_account(document):
+    document["accounting"]["useful_us"] = -5.0
+
+
+def _account_without_sum(document):
+    document["accounting"]["useful_us"] *= 3
+
+
+def _foreign_repairs(document):
+    document["whatif"]["causes"] = ["F99"]
+
+
+def _repairs_that_cost(document):
+    document["whatif"]["step_time_us"]["F1"] = 1e9
+
+
+@pytest.mark.parametrize(
+    "edit", [_odd_evidence, _odd_account, _account_without_sum, _foreign_repairs, _repairs_that_cost]
+)
+def test_what_a_verdict_rests_on_is_held_to_what_can_be(edit):
+    """Evidence of 576 %, an account that does not sum to the step and repairs of causes that were not found refuse
+    the report instead of standing in a page."""
+    report = replace(
+        data_bound(),
+        accounting=Accounting(84210.0, 40000.0, {"F1": 30000.0}, {"bubble": 10000.0}, 4210.0),
+        whatif=WhatIf(("F1",), {"": 84210.0, "F1": 54210.0}),
+    )
+    document = json.loads(render(report, "json"))
+    assert report_from_json(document).accounting == report.accounting
+    edit(document)
+    with pytest.raises(UsageError, match="cannot be"):
+        report_from_json(document)
+
+
+def test_half_characters_of_a_report_reach_no_output():
+    """What no encoding can hold is a question mark from the reading on, and whole characters stay."""
+    text = render(healthy(), "json").replace(healthy().profile.path, "a\\ud800b\\ud83d\\ude00")
+    report = report_from_json(text)
+    assert report.profile.path == "a?b😀"
+    for form in ("html", "markdown", "text", "sarif", "junit", "github", "json"):
+        render(report, form).encode()
 
 
 def test_saved_facts_hold_what_can_be_measured(tmp_path):

@@ -36,13 +36,18 @@ def beyond(name: str, unit: str, value: object, called: str = "") -> str:
     """Why no fact of this name and unit can have this value; "" where it can, and of what is no number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ""
-    bounds, slack = bounds_of(name, unit), _document()["slack"]["value"]
+    bounds, slack = bounds_of(name, unit), rounding()
     shown = f"{called or name} would be {show(value, unit)}"
     if bounds.least is not None and value < bounds.least - slack:
         return f"{shown}, which cannot be below {show(bounds.least, unit)}"
     if bounds.most is not None and value > bounds.most * (1 + slack):
         return f"{shown}, which cannot be above {show(bounds.most, unit)}"
     return ""
+
+
+def rounding() -> float:
+    """By which part numbers of two writers differ that are the same."""
+    return float(_document()["slack"]["value"])
 
 
 @cache

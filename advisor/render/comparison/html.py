@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from advisor.basics.units import signed
@@ -27,7 +28,9 @@ def render_html(
     """The comparison of two reports, its `sides`, as one HTML document. `names` say what they are called (default:
     their profiles' paths), `home` links to the list of runs."""
     before, after = sides
-    figures = [*_breakdowns(before, after), *_operator_types(before, after)]
+    figures = list(_breakdowns(before, after))
+    with suppress(KeyError, TypeError, ValueError, AttributeError):  # a saved picture that is not as it should be
+        figures += _operator_types(before, after)
     return render_page(
         "comparison.html",
         lang,

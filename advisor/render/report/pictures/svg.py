@@ -30,7 +30,7 @@ class Drawing:
         if title:
             self._add(
                 '<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
-                css, _n(x), _n(y), _n(max(width, 0)), _n(max(height, 0)), printable(title),
+                css, _n(x), _n(y), _n(max(width, 0)), _n(max(height, 0)), title,
             )  # fmt: skip
             return
         shape = '<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>'
@@ -59,18 +59,18 @@ class Drawing:
         if isinstance(words, str) or words.en == words.zh:
             said = words if isinstance(words, str) else words.en
             text = '<text class="{}" x="{}" y="{}" text-anchor="{}"{}>{}</text>'
-            self._add(text, css, *where, turned, printable(said))
+            self._add(text, css, *where, turned, said)
             return
         for lang, said in (("en", words.en), ("zh", words.zh)):
             text = '<text class="{} {}" x="{}" y="{}" text-anchor="{}"{}>{}</text>'
-            self._add(text, css, lang, *where, turned, printable(said))
+            self._add(text, css, lang, *where, turned, said)
 
     def mark(self, x: float, y: float, finding: str, anchor: str = "middle") -> None:
         """The finding that this place shows, linked to it."""
         self._role = "group"  # what holds links is no image to those who listen to a page
         self._add(
             '<a href="#{}"><text class="mark" x="{}" y="{}" text-anchor="{}">{}</text></a>',
-            anchor_of(finding), _n(x), _n(y), anchor, printable(finding),
+            anchor_of(finding), _n(x), _n(y), anchor, finding,
         )  # fmt: skip
 
     def field(
@@ -105,7 +105,9 @@ class Drawing:
         return Markup("").join(self._parts)
 
     def _add(self, form: str, *values: object) -> None:
-        self._parts.append(Markup(form).format(*values))
+        """Texts lose control characters: what a saved report calls a part of a step may stand in any attribute."""
+        inert = (printable(v) if isinstance(v, str) and not isinstance(v, Markup) else v for v in values)
+        self._parts.append(Markup(form).format(*inert))
 
 
 def _n(value: float) -> str:
