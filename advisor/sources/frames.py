@@ -44,12 +44,12 @@ _REASONS = {
     "negative": "negative, which no time, size, count or share can be",
     "rounded": "rounded to less than a microsecond allows (a spreadsheet saved the file?)",
     "too large": "too large for a time, size or count",
-    "number": "numbers, where a word should be",
+    "no word": "no words, where a name should be",
     "long": f"longer than {LONGEST_TEXT} characters; only their beginning was used",
 }
-_WORDS = ("core", "type", "operation")
-"""Columns of names that no maker gives a number."""
-_DAMAGE = ("text", "number", "not finite", "negative", "too large")
+_WORDS = ("core", "type", "operation", "stage")
+"""Columns of names that no maker writes without a letter."""
+_DAMAGE = ("text", "no word", "not finite", "negative", "too large")
 """Reasons no profiler gives: something damaged such a file, and its other rows may be damaged as well."""
 
 _BLANKS = "'\u00a0\u2009\u202f "
@@ -310,13 +310,14 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
     return pd.array(numbers, dtype="Int64"), defects, first
 
 
-def _is_number(cell: str) -> bool:
-    """Whether a text is a number, a finite one or not."""
+def _is_word(cell: str) -> bool:
+    """Whether a text can name something: it has a letter, or is the dash of an empty cell, and is no number, a finite
+    one or not."""
     try:
         float(cell)
     except ValueError:
-        return False
-    return True
+        return cell == "-" or any(map(str.isalpha, cell))
+    return False
 
 
 def build_frame(
@@ -343,11 +344,11 @@ def build_frame(
         values, defects, first = _convert(column, cells, scale)
         result[column.name] = values
         heading = (headings or {}).get(column.name) or (column.headings or (column.name,))[0]
-        if column.name in _WORDS and (numbered := [cell for cell in values if cell is not None and _is_number(cell)]):
-            defects["number"], first = len(numbered), numbered[0]
+        if column.name in _WORDS and (odd := [cell for cell in values if cell and not _is_word(cell)]):
+            defects["no word"], first = len(odd), odd[0]
         for reason, count in defects.items():
-            shown = f", first {str(first)[:40]!r}" if reason in ("text", "number") else ""
-            end = "" if reason in ("long", "number") else "; left out"
+            shown = f", first {str(first)[:40]!r}" if reason in ("text", "no word") else ""
+            end = "" if reason in ("long", "no word") else "; left out"
             doubted = (table.name,) if reason in _DAMAGE else ()
             note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}", doubted)
     import pandas as pd

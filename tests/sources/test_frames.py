@@ -99,9 +99,9 @@ def test_other_commas_and_blanks_make_no_number(cell: str) -> None:
         to_float(cell)
 
 
-@pytest.mark.parametrize(("cell", "told"), [("1e999", 1), ("NaN", 1), ("AI_CORE", 0), ("MIX_AIC", 0), ("", 0)])
-def test_a_number_where_a_word_should_be_is_told(cell: str, told: int) -> None:
-    """A kind of core that is a number stands in the wrong column, or the file is damaged."""
+@pytest.mark.parametrize(("cell", "told"), [("1e999", 1), ("NaN", 1), ("1,2,3", 1), ("[", 1), ("AI_CORE", 0), ("MIX_AIC", 0), ("向量", 0), ("-", 0), ("", 0)])  # fmt: skip
+def test_what_is_no_word_where_a_name_should_be_is_told(cell: str, told: int) -> None:
+    """A kind of core without a letter stands in the wrong column, or the file is damaged."""
     heard: list[str] = []
 
     def note(file: str, problem: str, doubted: tuple[str, ...] = ()) -> None:
