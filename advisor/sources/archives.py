@@ -115,9 +115,16 @@ def _archives_in(folder: Path) -> list[Path]:
 
 def _unpack_each(archives: Sequence[Path], folder: Path, place: str, problems: list[Problem]) -> Path:
     """Unpacks archives that lie side by side, as one: what they hold together is limited as for one of their size."""
-    budget, given = _Budget(folder, allowed_bytes(sum(_size_of(path, place) for path in archives))), 0
-    for path in archives:
-        shown = f"{place.rstrip('/')}/{path.name}"
+    sizes, given = dict[Path, int](), 0
+    shown_as = {path: f"{place.rstrip('/')}/{path.name}" for path in archives}
+    for path, shown in shown_as.items():
+        try:
+            sizes[path] = _size_of(path, shown)
+        except UsageError as error:  # gone since the folder was listed
+            problems.append(Problem(shown, error.message))
+    budget = _Budget(folder, allowed_bytes(sum(sizes.values())))
+    for path in sizes:
+        shown = shown_as[path]
         try:
             _unpack(path, folder, shown, problems, budget)
             given += 1

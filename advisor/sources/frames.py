@@ -52,6 +52,8 @@ _WORDS = ("core", "type", "operation", "stage")
 _DAMAGE = ("text", "no word", "not finite", "negative", "too large")
 """Reasons no profiler gives: something damaged such a file, and its other rows may be damaged as well."""
 
+_DIGITS = 30
+"""No instant has more of them, whatever its unit."""
 _BLANKS = "'\u00a0\u2009\u202f "
 GROUPED = f"^-?[0-9]{{1,3}}(?:(?:,[0-9]{{3}})+[.][0-9]+|(?:[{_BLANKS}][0-9]{{3}})+(?:[.][0-9]+)?)$"
 """A number whose digits stand in groups of three, as spreadsheets show them. 12,345 is none: its comma may stand for a
@@ -121,7 +123,8 @@ def to_ns(cell: Any, scale: int) -> int | None:
         return _bounded(cell * scale)
     text = cell.strip().strip('"').strip() if isinstance(cell, str) else repr(cell)
     whole, _, decimals = text.partition(".")
-    if scale == 1000 and whole.isdecimal() and whole.isascii() and (not decimals or decimals.isdecimal()):
+    plain = whole.isdecimal() and whole.isascii() and len(whole) <= _DIGITS and (not decimals or decimals.isdecimal())
+    if scale == 1000 and plain:
         return _bounded(int(whole) * 1000 + int((decimals + "000")[:3]))
     if text.lower() in ABSENT:
         return None
@@ -133,7 +136,7 @@ def to_ns(cell: Any, scale: int) -> int | None:
         raise Unusable("not finite")
     if isinstance(cell, str) and int(number.as_tuple().exponent) > 0:
         raise Unusable("rounded")
-    if abs(number.adjusted()) > 30:
+    if abs(number.adjusted()) > _DIGITS:
         raise Unusable("too large")
     return _bounded(int(number * scale))
 

@@ -169,7 +169,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "some rows of one column are of another size: so are the kernels and calls of another part of a recording",
     ),
     Explanation(
-        ("csv.another_rank",), r"mem|kernel_details|op_summary|step_trace|hccl_raw|minddata|dataset",
+        ("csv.another_rank",), r"mem|kernel_details|op_summary|step_trace|cluster_analyse|hccl_raw|minddata|dataset",
         "samples, kernels and steps as a longer recording of the same rank has them", quiet=True,
     ),
     Explanation(
