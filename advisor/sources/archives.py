@@ -115,7 +115,7 @@ def _archives_in(folder: Path) -> list[Path]:
 
 def _unpack_each(archives: Sequence[Path], folder: Path, place: str, problems: list[Problem]) -> Path:
     """Unpacks archives that lie side by side, as one: what they hold together is limited as for one of their size."""
-    sizes, given = dict[Path, int](), 0
+    sizes, given, before = dict[Path, int](), 0, len(problems)
     shown_as = {path: f"{place.rstrip('/')}/{path.name}" for path in archives}
     for path, shown in shown_as.items():
         try:
@@ -131,7 +131,8 @@ def _unpack_each(archives: Sequence[Path], folder: Path, place: str, problems: l
         except _Damaged as error:
             problems.append(Problem(shown, error.message))
     if not given:
-        raise NoVerdict("none of its archives can be unpacked", place=place)
+        why = "".join(f": {Path(problem.file).name} {problem.problem}" for problem in problems[before : before + 1])
+        raise NoVerdict(f"none of its archives can be unpacked{why}", place=place)
     return folder
 
 

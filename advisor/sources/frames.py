@@ -84,6 +84,12 @@ def ungrouped(text: str) -> str:
     return _GROUPING.sub("", text) if _GROUPED.match(text.strip()) else text
 
 
+def _unquoted(text: str) -> str:
+    """The text without blanks and a pair of quotes that stays inside; a quote without its other belongs to it."""
+    text = text.strip()
+    return text[1:-1].strip() if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
 def to_float(cell: Any) -> float | None:
     """A finite number, None where the cell is empty; raises `Unusable`."""
     if cell is None:
@@ -99,10 +105,11 @@ def to_float(cell: Any) -> float | None:
     except OverflowError:
         raise Unusable("not finite") from None
     except (TypeError, ValueError):
-        if isinstance(cell, str) and cell.strip().strip('"').strip().lower() in ABSENT:
+        text = _unquoted(str(cell))
+        if text.lower() in ABSENT:
             return None
         try:
-            value = float(ungrouped(str(cell).strip().strip('"')))
+            value = float(ungrouped(text))
         except ValueError:
             raise Unusable("text") from None
     if not math.isfinite(value):
@@ -121,7 +128,7 @@ def to_ns(cell: Any, scale: int) -> int | None:
         raise Unusable("text")
     if isinstance(cell, int):
         return _bounded(cell * scale)
-    text = cell.strip().strip('"').strip() if isinstance(cell, str) else repr(cell)
+    text = _unquoted(cell) if isinstance(cell, str) else repr(cell)
     whole, _, decimals = text.partition(".")
     plain = whole.isdecimal() and whole.isascii() and len(whole) <= _DIGITS and (not decimals or decimals.isdecimal())
     if scale == 1000 and plain:
@@ -153,9 +160,7 @@ def to_text(cell: Any) -> str | None:
     """The cell without blanks, tabs and the quotes that stay inside; None where it is empty or N/A."""
     if cell is None:
         return None
-    text = str(cell).strip()
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        text = text[1:-1].strip()
+    text = _unquoted(str(cell))
     return None if text.lower() in ("", "n/a") else text[:LONGEST_TEXT]
 
 

@@ -99,6 +99,14 @@ def test_other_commas_and_blanks_make_no_number(cell: str) -> None:
         to_float(cell)
 
 
+@pytest.mark.parametrize("cell", ['"', ' " ', '12"', '"' * 3])
+def test_a_quote_without_its_other_is_no_empty_cell(cell: str) -> None:
+    """A pair of quotes may stay inside a cell; a lone one is damage."""
+    with pytest.raises(Unusable):
+        to_float(cell)
+    assert to_float('"12"') == 12 and to_float('""') is None
+
+
 @pytest.mark.parametrize("cell", ["9" * 1_000_000, "9" * 5000 + ".1", "1e999999", 10**400])
 def test_an_instant_with_thousands_of_digits_is_told(cell: str | int) -> None:
     """Python refuses to turn that many digits into an integer."""
