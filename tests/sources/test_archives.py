@@ -129,7 +129,7 @@ def test_a_damaged_archive_among_others_costs_no_other(tmp_path):
         assert len(list(Path(result.paths[0]).rglob("step_trace_time.csv"))) == 3
     for path in folder.iterdir():
         path.write_bytes(b"PK\x03\x04")
-    with pytest.raises(NoVerdict, match="[.]zip "), opened([folder]):
+    with pytest.raises(NoVerdict, match=r"\.zip "), opened([folder]):
         pass
 
 
