@@ -108,8 +108,8 @@ def gain(saving: Saving | None, lang: str) -> str:
     told = [word(lang, "report.up_to", amount=amount(saving)) if saving.kind == UPPER_BOUND else amount(saving)]
     if saving.lone_step:
         told = [word(lang, "report.in_one_step", amount=told[0], step=saving.lone_step, count=saving.of_steps)]
-    if saving.range_us is not None and saving.kind != UPPER_BOUND:
-        low, high = (show(us * saving.of_steps, "us") for us in saving.range_us)
+    if saving.range_us is not None and saving.kind != UPPER_BOUND and not saving.lone_step:  # which tells how often
+        low, high = (show(us, "us") for us in saving.range_us)
         told.append(word(lang, "report.between", low=low, high=high))
     if saving.share is not None and not saving.lone_step:
         whole = "report.share_of_step" if saving.us_of_recording is None else "report.share_of_recording"

@@ -115,16 +115,24 @@ def _archives_in(folder: Path) -> list[Path]:
 
 def _unpack_each(archives: Sequence[Path], folder: Path, place: str, problems: list[Problem]) -> Path:
     """Unpacks archives that lie side by side, as one: what they hold together is limited as for one of their size."""
-    budget, given = _Budget(folder, allowed_bytes(sum(_size_of(path, place) for path in archives))), 0
-    for path in archives:
-        shown = f"{place.rstrip('/')}/{path.name}"
+    sizes, given, before = dict[Path, int](), 0, len(problems)
+    shown_as = {path: f"{place.rstrip('/')}/{path.name}" for path in archives}
+    for path, shown in shown_as.items():
+        try:
+            sizes[path] = _size_of(path, shown)
+        except UsageError as error:  # gone since the folder was listed
+            problems.append(Problem(shown, error.message))
+    budget = _Budget(folder, allowed_bytes(sum(sizes.values())))
+    for path in sizes:
+        shown = shown_as[path]
         try:
             _unpack(path, folder, shown, problems, budget)
             given += 1
         except _Damaged as error:
             problems.append(Problem(shown, error.message))
     if not given:
-        raise NoVerdict("none of its archives can be unpacked", place=place)
+        why = "".join(f": {Path(problem.file).name} {problem.problem}" for problem in problems[before : before + 1])
+        raise NoVerdict(f"none of its archives can be unpacked{why}", place=place)
     return folder
 
 

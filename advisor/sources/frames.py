@@ -44,14 +44,16 @@ _REASONS = {
     "negative": "negative, which no time, size, count or share can be",
     "rounded": "rounded to less than a microsecond allows (a spreadsheet saved the file?)",
     "too large": "too large for a time, size or count",
-    "number": "numbers, where a word should be",
+    "no word": "no words, where a name should be",
     "long": f"longer than {LONGEST_TEXT} characters; only their beginning was used",
 }
-_WORDS = ("core", "type", "operation")
-"""Columns of names that no maker gives a number."""
-_DAMAGE = ("text", "number", "not finite", "negative", "too large")
+_WORDS = ("core", "type", "operation", "stage")
+"""Columns of names that no maker writes without a letter."""
+_DAMAGE = ("text", "no word", "not finite", "negative", "too large")
 """Reasons no profiler gives: something damaged such a file, and its other rows may be damaged as well."""
 
+_DIGITS = 30
+"""No instant has more of them, whatever its unit."""
 _BLANKS = "'\u00a0\u2009\u202f "
 GROUPED = f"^-?[0-9]{{1,3}}(?:(?:,[0-9]{{3}})+[.][0-9]+|(?:[{_BLANKS}][0-9]{{3}})+(?:[.][0-9]+)?)$"
 """A number whose digits stand in groups of three, as spreadsheets show them. 12,345 is none: its comma may stand for a
@@ -82,6 +84,12 @@ def ungrouped(text: str) -> str:
     return _GROUPING.sub("", text) if _GROUPED.match(text.strip()) else text
 
 
+def _unquoted(text: str) -> str:
+    """The text without blanks and a pair of quotes that stays inside; a quote without its other belongs to it."""
+    text = text.strip()
+    return text[1:-1].strip() if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
 def to_float(cell: Any) -> float | None:
     """A finite number, None where the cell is empty; raises `Unusable`."""
     if cell is None:
@@ -97,10 +105,11 @@ def to_float(cell: Any) -> float | None:
     except OverflowError:
         raise Unusable("not finite") from None
     except (TypeError, ValueError):
-        if isinstance(cell, str) and cell.strip().strip('"').strip().lower() in ABSENT:
+        text = _unquoted(str(cell))
+        if text.lower() in ABSENT:
             return None
         try:
-            value = float(ungrouped(str(cell).strip().strip('"')))
+            value = float(ungrouped(text))
         except ValueError:
             raise Unusable("text") from None
     if not math.isfinite(value):
@@ -119,9 +128,10 @@ def to_ns(cell: Any, scale: int) -> int | None:
         raise Unusable("text")
     if isinstance(cell, int):
         return _bounded(cell * scale)
-    text = cell.strip().strip('"').strip() if isinstance(cell, str) else repr(cell)
+    text = _unquoted(cell) if isinstance(cell, str) else repr(cell)
     whole, _, decimals = text.partition(".")
-    if scale == 1000 and whole.isdecimal() and whole.isascii() and (not decimals or decimals.isdecimal()):
+    plain = whole.isdecimal() and whole.isascii() and len(whole) <= _DIGITS and (not decimals or decimals.isdecimal())
+    if scale == 1000 and plain:
         return _bounded(int(whole) * 1000 + int((decimals + "000")[:3]))
     if text.lower() in ABSENT:
         return None
@@ -133,7 +143,7 @@ def to_ns(cell: Any, scale: int) -> int | None:
         raise Unusable("not finite")
     if isinstance(cell, str) and int(number.as_tuple().exponent) > 0:
         raise Unusable("rounded")
-    if abs(number.adjusted()) > 30:
+    if abs(number.adjusted()) > _DIGITS:
         raise Unusable("too large")
     return _bounded(int(number * scale))
 
@@ -150,9 +160,7 @@ def to_text(cell: Any) -> str | None:
     """The cell without blanks, tabs and the quotes that stay inside; None where it is empty or N/A."""
     if cell is None:
         return None
-    text = str(cell).strip()
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        text = text[1:-1].strip()
+    text = _unquoted(str(cell))
     return None if text.lower() in ("", "n/a") else text[:LONGEST_TEXT]
 
 
@@ -310,13 +318,14 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
     return pd.array(numbers, dtype="Int64"), defects, first
 
 
-def _is_number(cell: str) -> bool:
-    """Whether a text is a number, a finite one or not."""
+def _is_word(cell: str) -> bool:
+    """Whether a text can name something: it has a letter, or is the dash of an empty cell, and is no number, a finite
+    one or not."""
     try:
         float(cell)
     except ValueError:
-        return False
-    return True
+        return cell == "-" or any(map(str.isalpha, cell))
+    return False
 
 
 def build_frame(
@@ -343,11 +352,11 @@ def build_frame(
         values, defects, first = _convert(column, cells, scale)
         result[column.name] = values
         heading = (headings or {}).get(column.name) or (column.headings or (column.name,))[0]
-        if column.name in _WORDS and (numbered := [cell for cell in values if cell is not None and _is_number(cell)]):
-            defects["number"], first = len(numbered), numbered[0]
+        if column.name in _WORDS and (odd := [cell for cell in values if cell and not _is_word(cell)]):
+            defects["no word"], first = len(odd), odd[0]
         for reason, count in defects.items():
-            shown = f", first {str(first)[:40]!r}" if reason in ("text", "number") else ""
-            end = "" if reason in ("long", "number") else "; left out"
+            shown = f", first {str(first)[:40]!r}" if reason in ("text", "no word") else ""
+            end = "" if reason in ("long", "no word") else "; left out"
             doubted = (table.name,) if reason in _DAMAGE else ()
             note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}", doubted)
     import pandas as pd

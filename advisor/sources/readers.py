@@ -80,7 +80,8 @@ def read_tables(reference: TableRef, columns: Sequence[str] | None, note: Note) 
 def _is_readable(path: Path, note: Note) -> bool:
     try:
         require_file(path)
-        path.open("rb").close()  # one file of several that is closed takes none of the others with it
+        with path.open("rb", buffering=0) as stream:
+            stream.read(1)  # one file of several that cannot be read takes none of the others with it
     except OSError as error:
         note(str(path), why_unreadable(error))
         return False

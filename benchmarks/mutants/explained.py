@@ -44,7 +44,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "those that every version writes are told where they are gone",
     ),
     Explanation(
-        ("csv.odd_cell", "csv.odd_cells"), r"'(|NaN|nan|N/A|null|None|-| |\\t)' in one",
+        ("csv.odd_cell", "csv.odd_cells", "csv.odd_column"), r"'(|NaN|nan|N/A|null|None|--?| |\\t)' in one",
         "an empty cell: profilers leave one empty, or write N/A, where they measured nothing",
     ),
     Explanation(
@@ -153,7 +153,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "two parts of one sum in the step table of a cluster analysis, which has neither kernels nor stages beside it",
     ),
     Explanation(
-        ("db.odd_values",), r"(TASK\.connectionId|'nan' in)",
+        ("db.odd_values",), r"(TASK\.connectionId|'(nan|None)' in)",
         "a link that leads nowhere, as that of a kernel whose launch was not recorded; a number that was not measured",
     ),
     Explanation(
@@ -169,7 +169,17 @@ EXPLAINED: tuple[Explanation, ...] = (
         "some rows of one column are of another size: so are the kernels and calls of another part of a recording",
     ),
     Explanation(
-        ("csv.another_rank",), r"mem|kernel_details|op_summary|step_trace|hccl_raw|minddata|dataset",
+        ("bytes.zero_tail",), r"\.tar: ",
+        "zeros from within the padding behind an entry on: an archive of fewer files, as one that was packed so",
+        quiet=True,
+    ),
+    Explanation(
+        ("json.same_keys",), r"trace_view\.json: ",
+        "one event of thousands with another name, place or time: the later of two values is as true as the earlier",
+        quiet=True,
+    ),
+    Explanation(
+        ("csv.another_rank",), r"mem|kernel_details|op_summary|step_trace|cluster_analyse|hccl_raw|minddata|dataset",
         "samples, kernels and steps as a longer recording of the same rank has them", quiet=True,
     ),
     Explanation(

@@ -129,8 +129,19 @@ def test_a_damaged_archive_among_others_costs_no_other(tmp_path):
         assert len(list(Path(result.paths[0]).rglob("step_trace_time.csv"))) == 3
     for path in folder.iterdir():
         path.write_bytes(b"PK\x03\x04")
-    with pytest.raises(NoVerdict), opened([folder]):
+    with pytest.raises(NoVerdict, match=r"\.zip "), opened([folder]):
         pass
+
+
+def test_an_archive_that_vanishes_after_it_was_listed_costs_no_other(tmp_path, monkeypatch):
+    """Another process may clean up meanwhile: the folder that the user named is still there."""
+    folder = packed_ranks(tmp_path / "upload")
+    listed = archives._archives_in(folder)
+    monkeypatch.setattr(archives, "_archives_in", lambda where: listed if where == folder else [])
+    (folder / "rank1.zip").unlink()
+    with opened([folder]) as result:
+        assert [Path(p.file).name for p in result.problems] == ["rank1.zip"]
+        assert len(list(Path(result.paths[0]).rglob("step_trace_time.csv"))) == 3
 
 
 def test_archives_beside_a_profile_are_not_opened(tmp_path):

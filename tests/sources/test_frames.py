@@ -99,9 +99,27 @@ def test_other_commas_and_blanks_make_no_number(cell: str) -> None:
         to_float(cell)
 
 
-@pytest.mark.parametrize(("cell", "told"), [("1e999", 1), ("NaN", 1), ("AI_CORE", 0), ("MIX_AIC", 0), ("", 0)])
-def test_a_number_where_a_word_should_be_is_told(cell: str, told: int) -> None:
-    """A kind of core that is a number stands in the wrong column, or the file is damaged."""
+@pytest.mark.parametrize("cell", ['"', ' " ', '12"', '"' * 3])
+def test_a_quote_without_its_other_is_no_empty_cell(cell: str) -> None:
+    """A pair of quotes may stay inside a cell; a lone one is damage."""
+    with pytest.raises(Unusable):
+        to_float(cell)
+    assert to_float('"12"') == 12 and to_float('""') is None
+
+
+@pytest.mark.parametrize("cell", ["9" * 1_000_000, "9" * 5000 + ".1", "1e999999", 10**400])
+def test_an_instant_with_thousands_of_digits_is_told(cell: str | int) -> None:
+    """Python refuses to turn that many digits into an integer."""
+    with pytest.raises(Unusable):
+        to_ns(cell, 1000)
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [("1e999", 1), ("NaN", 1), ("1,2,3", 1), ("[", 1), ("AI_CORE", 0), ("MIX_AIC", 0), ("向量", 0), ("-", 0), ("", 0)],
+)
+def test_what_is_no_word_where_a_name_should_be_is_told(cell: str, told: int) -> None:
+    """A kind of core without a letter stands in the wrong column, or the file is damaged."""
     heard: list[str] = []
 
     def note(file: str, problem: str, doubted: tuple[str, ...] = ()) -> None:

@@ -20,6 +20,8 @@ _WHOLE: Sum = (("stage_us", "bubble_us"), ("computing_us", "exposed_us", "free_u
 """torch_npu's stages are the whole step. MindSpore clips Stage to the step on the host, and its Bubble adds up what
 every receive lasts: receives that wait side by side, or reach into the next step, make more than the step has."""
 _PHASES: Sum = (("interval_us", "fp_bp_us", "tail_us"), ("total_us",))
+_CLUSTER: Sum = (("computation_us", "exposed_us"), ("stage_us", "receive_us"))
+"""Both are the step of the older cluster analysis."""
 _FULL = 1.02
 """Shares are rounded to a hundredth of a per cent; more than this is no sum of shares."""
 
@@ -70,6 +72,11 @@ def _tell_computing(rank: Rank, frame: Any, length: float) -> None:
 def tell_phases(rank: Rank, frame: Any, time: Any) -> None:
     """The same of the older step trace."""
     _tell(rank, frame, time, "step_phases", (_PHASES,))
+
+
+def tell_cluster_phases(rank: Rank, frame: Any, time: Any) -> None:
+    """The same of the older cluster analysis."""
+    _tell(rank, frame, time, "cluster_phases", (_CLUSTER,))
 
 
 def tell_totals(rank: Rank, frame: Any, table: str) -> None:

@@ -68,7 +68,10 @@ def alike(run: Run) -> Alike:
     for rank, one in believed.items():
         told = frozenset(_told(one))
         ways[one.table, one.computing_has_idle, one.gap_from, told, not fetch or rank in courses].append(rank)
-    largest: list[int] = max(ways.values(), key=lambda ranks: (len(ranks), -ranks[0]), default=[])
+    # of two halves, that which has kernels tells more
+    largest: list[int] = max(
+        ways.values(), key=lambda ranks: (len(ranks), len(courses.keys() & ranks), -ranks[0]), default=[]
+    )
     most = frozenset(largest) | _shared(believed, frozenset(largest))
     for other in run.ranks:
         if other.rank in believed and other.rank not in most:

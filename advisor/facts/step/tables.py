@@ -12,7 +12,7 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.between import between_iterations
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import tell_phases, tell_sums
+from advisor.facts.recording.sums import tell_cluster_phases, tell_phases, tell_sums
 from advisor.facts.recording.windows import follows, meeting_steps
 from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.start_gap import own_waits
@@ -96,6 +96,7 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
         return times
     total = (frame["computation_us"] + frame["exposed_us"]).to_numpy(float, na_value=np.nan)
     names = tuple(str(s) for s in frame["step"])
+    tell_cluster_phases(rank, frame, total)
     source = rank.source("cluster_phases", *present.values(), steps=names)
     frame, total, phases = _rows(frame, present, total)
     if times is None:

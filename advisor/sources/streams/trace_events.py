@@ -7,7 +7,7 @@ import itertools
 import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -128,6 +128,8 @@ def nanoseconds(texts: Sequence[Any]) -> Ints:
     return np.array([_exact(bytes(text)) for text in texts], np.int64)
 
 
+_DIGITS = 30
+"""No instant has more of them, whatever its unit."""
 _LOW = 12
 """Digits that are added up apart from those before them: sums of either half are exact in a float64."""
 _PLACES = np.array([(10.0 ** (i - _LOW), 0.0) if i >= _LOW else (0.0, 10.0**i) for i in range(18, -1, -1)])
@@ -136,8 +138,10 @@ _PLACES = np.array([(10.0 ** (i - _LOW), 0.0) if i >= _LOW else (0.0, 10.0**i) f
 def _exact(text: bytes) -> int:
     try:
         number = Decimal(text.strip(b'"').strip().decode())
+        if number.adjusted() > _DIGITS:
+            return -1
         value = int(number * (1 if number.adjusted() >= 17 else 1000))
-    except (InvalidOperation, ValueError, UnicodeDecodeError, OverflowError):
+    except (ArithmeticError, ValueError):
         return -1
     return value if 0 <= value < 1 << 63 else -1
 

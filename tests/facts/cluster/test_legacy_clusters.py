@@ -73,6 +73,16 @@ def test_a_step_that_one_file_lacks_is_not_counted_against_a_rank(tmp_path):
     assert facts.value("rank.lateness_steadiness", Subject("rank", "2", (2,))) == 1
 
 
+def test_cells_of_the_older_cluster_analysis_that_moved_are_told(tmp_path):
+    """What computes and what communicates make up the step, as its stage and its receives do."""
+    write_legacy_profile(simulate(STAGES), tmp_path)
+    table = next(tmp_path.glob("ascend_cluster_analyse_*_0.csv"))
+    heading, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([heading, *(",".join([*row.split(",")[1:], ""]) for row in rows)]) + "\n")
+    problems = measure([tmp_path], None, Options(jobs=1)).problems
+    assert any(p.file.endswith(table.name) and "contradicts itself" in p.problem for p in problems)
+
+
 CORPUS = Path(os.environ.get("ADVISOR_CORPUS", "/nonexistent"))
 
 

@@ -105,6 +105,17 @@ def test_a_file_cut_short_keeps_the_operations_before_the_cut(tmp_path, notes):
     assert "cut short" in notes.text
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")
+def test_a_file_that_cannot_be_read_costs_no_other(tmp_path, notes):
+    """It can be opened, but its first byte is none: it is told by its own name, whichever of several it is."""
+    whole, odd = tmp_path / "communication.json", tmp_path / "communication_2.json"
+    whole.write_text(json.dumps({"step5": {"collective": {"op@g": OPERATION}}}))
+    odd.symlink_to("/proc/self/mem")
+    frame = read_table(TableRef("collectives", (whole, odd), "json.communication"), None, notes)
+    assert frame is not None and len(frame) == 1
+    assert [file for file, _ in notes] == [str(odd)]
+
+
 @pytest.mark.parametrize(
     "text", ["", "   ", "nonsense", "[" * 100_000, '{"a":' * 100_000, "42", "null", "[1,2]", '"x"']
 )
