@@ -18,6 +18,7 @@ _WHOLE_NUMBERS: dict[str, frozenset[str]] = {
     "communication_op": frozenset({"opname", "groupname", "ranksize", "connectionid"}),
     "cann_api": frozenset({"name", "type", "connectionid", "startns", "endns"}),
     "task_pmu_info": frozenset({"globaltaskid", "name"}),
+    "pytorch_api": frozenset({"globaltid"}),  # its times are texts, as they are written
 }  # fmt: skip
 """Columns of numbers that lead to other tables, texts among them, and the times of which no reader tells."""
 _NUMBERS: dict[str, frozenset[str]] = {

@@ -52,6 +52,13 @@ def test_links_that_are_no_numbers_are_told(intact: Path, tmp_path: Path) -> Non
     assert any("CANN_API hold no whole number in connectionId" in text for text in found)
 
 
+def test_threads_that_are_no_numbers_are_told(intact: Path, tmp_path: Path) -> None:
+    """Without its thread a call of the framework belongs to nobody."""
+    rows = "INSERT INTO PYTORCH_API VALUES ('100', '200', 'inf')"
+    found = _told(intact, tmp_path, "CREATE TABLE PYTORCH_API (startNs, endNs, globalTid)", rows)
+    assert any("PYTORCH_API hold no whole number in globalTid" in text for text in found)
+
+
 def test_words_for_nothing_in_columns_of_numbers_are_told(intact: Path, tmp_path: Path) -> None:
     """A database has NULL for what was not measured: a program wrote None over what the profiler had measured."""
     create = "CREATE TABLE CommAnalyzerBandwidth (hccl_op_name, transport_type, transit_size, transit_time)"
