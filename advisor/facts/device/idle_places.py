@@ -6,7 +6,7 @@ thousand late launches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from advisor.basics.arrays import Floats, Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.operators.operators import scale
+from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.windows import Windows
 from advisor.facts.step.times import STEPS
@@ -78,12 +79,14 @@ def reduce(rank: Rank) -> Places | None:
         return None
     few = max(1, round(section("idle_places")["few_share"] * len(timeline.kernels)))
     longest = float(np.sort(length)[-few:].sum())
-    names = list(dict.fromkeys(s.type for s in timeline.kernels.signatures))
-    before, after = _types_around(timeline, names, start, end)
-    pair = before * len(names) + after
-    us = np.bincount(pair, length)
-    top = int(us.argmax())
-    here = (pair == top) & (length >= _of_one_kind(length[pair == top]))
+    names, of = types_of(timeline.kernels)
+    before, after = _kernels_around(timeline, start, end)
+    named = np.array([name != UNTYPED for name in names])[of]
+    place = named[before] & named[after]  # between kernels that nobody named is none
+    pairs, pair = np.unique(of[before] * len(names) + of[after], return_inverse=True)
+    most = int(np.bincount(pair, length * place).argmax())
+    top, here = int(pairs[most]), (pair == most) & place
+    here &= length >= _of_one_kind(length[here])
     recurring = sums(step[here], length[here], len(windows.names))
     if len(recurring) > 1 and (end[here] >= windows.end[step[here]]).all():
         recurring[-1] = np.nan  # it lies between two steps, and none follows the last one
@@ -120,21 +123,21 @@ def _part(windows: Windows, start: Ints, end: Ints, step: Ints) -> tuple[float, 
 def _of_one_kind(length: Floats) -> float:
     """How long a stretch at one place is at least to be of the kind that has most of the time there: of sixty stretches
     of 9 ms among a thousand of 25 us the mean is nobody's."""
+    if not length.size:
+        return 0.0
     ranked = np.sort(length)
     middle = ranked[int(np.searchsorted(np.cumsum(ranked), ranked.sum() / 2))]
     return float(middle) * section("idle_places")["alike"]
 
 
-def _types_around(timeline: Timeline, names: Sequence[str], start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The operator types, as places in `names`, of the kernels that end before and start after each stretch."""
+def _kernels_around(timeline: Timeline, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """The places of the kernels that end before and start after each stretch."""
     kernels = timeline.kernels
-    number = {name: i for i, name in enumerate(names)}
-    of = np.array([number[s.type] for s in kernels.signatures], np.int64)[kernels.signature]
     known = np.flatnonzero(kernels.start >= 0)
     by_end = known[np.argsort(kernels.end[known], kind="stable")]
     last = np.clip(np.searchsorted(kernels.end[by_end], start, side="right") - 1, 0, by_end.size - 1)
     first = np.clip(np.searchsorted(kernels.start[known], end), 0, known.size - 1)
-    return of[by_end[last]], of[known[first]]
+    return by_end[last], known[first]
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

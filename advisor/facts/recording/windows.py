@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.recording.between import awaits_data
-from advisor.facts.recording.counts import types_of
+from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.steady import Steady, find_steady
@@ -79,8 +79,10 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     if not whole or is_marked(rank):
         return _placed(kernels, ["0"], np.array([kernels.start[known].min()]), "")
     order = np.flatnonzero(known)
-    kinds = types_of(kernels)[1]
-    exactly = np.where(computes, kernels.name * len(kernels.signatures) + kernels.signature, -1 - kinds)
+    kinds, nameless = _kinds(kernels)
+    exactly = np.where(
+        computes & ~nameless, kernels.name * len(kernels.signatures) + kernels.signature, -1 - kinds
+    )  # fmt: skip
     exactly = np.unique(exactly, return_inverse=True)[1].astype(np.int64)
     steady = find_steady(
         kinds[order], kernels.start[order], kernels.end[order], computes[order], exactly[order]
@@ -93,6 +95,13 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     return Placed(
         Windows(("0",), np.array([low]), np.array([high]), of), inside, "", steady, low - int(kernels.start[order[0]])
     )
+
+
+def _kinds(kernels: Kernels) -> tuple[Ints, Mask]:
+    """(type of each kernel, which have none): a kernel that nobody named is like no other, and repeats nothing."""
+    types, of = types_of(kernels)
+    nameless = of == types.index(UNTYPED) if UNTYPED in types else np.zeros(len(of), bool)
+    return np.where(nameless, len(types) + np.arange(len(of)), of), nameless
 
 
 def follows(names: Sequence[str]) -> list[bool]:

@@ -117,3 +117,14 @@ def test_the_part_in_which_a_device_idles_is_told(
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert facts.number("timeline.idle_part_share", RUN) == pytest.approx(part, abs=0.01)
     assert facts.number("timeline.idle_part_start", RUN) == pytest.approx(begins, abs=0.06 if not broadcast else 0.05)
+
+
+def test_kernels_without_names_repeat_nothing(tmp_path: Path) -> None:
+    """A table without names and types: alike kernels are then nobody's, no sequence and no place."""
+    at, rows = 1_000_000.0, []
+    for n in range(200):
+        rows.append(f"{'' if n % 10 else 'Mul_1'},{'' if n % 10 else 'Mul'},AI_VECTOR_CORE,{at:.1f},100")
+        at += 100 + (500.0 if n % 10 == 5 else 0.0)
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], (*NAMES, "recording.repeats"), Options(jobs=1)).facts
+    assert facts.value("recording.repeats", RUN) is None and facts.number("timeline.recurring_count", RUN) is None
