@@ -21,6 +21,8 @@ from advisor.facts.recording.windows import NAMELESS
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.sources.base import Rank
 
+_OF_STEPS = ("steps", "step_phases")
+"""Tables that name the steps one by one."""
 MOST_COMPARED = 2
 """Of two ranks that disagree nobody knows which is wrong."""
 
@@ -43,6 +45,7 @@ def hear_witnesses(run: Run) -> None:
             _steps_and_kernels(rank, steps, course)
             _steps_and_first_kernels(rank, steps, course)
         if steps is not None and exchange is not None:
+            _share_steps(rank, steps, exchange)
             _steps_and_collectives(rank, steps, exchange)
             _steps_and_starts(rank, steps, exchange)
         if exchange is not None:
@@ -128,6 +131,17 @@ def _parts_apart(steps: StepTimes, course: Course, rows: list[int], own: list[in
     return {name: apart / length for name, apart in found.items()} if length > 0 else {}
 
 
+def _share_steps(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
+    """Some step of the one is in the other, where both name theirs."""
+    if steps.table not in _OF_STEPS or steps.covers > 1:
+        return
+    frame: Any = rank.read(steps.table)
+    named = {str(step) for step in frame["step"]} if "step" in frame else set()
+    others = {*exchange.steps}
+    if not named & others and not named <= {*NAMELESS} and not others <= {*NAMELESS}:
+        _contradict(rank, "no step of the one is in the other", "collectives", steps.table)
+
+
 def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
     """Communication of the same steps."""
     limits = section("contradiction")
@@ -138,10 +152,6 @@ def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) ->
     place = {step: i for i, step in enumerate(exchange.steps)}
     both = [(row, place[step]) for row, step in enumerate(steps.steps) if step in place]
     if not both:
-        frame: Any = rank.read("steps")
-        named = {str(step) for step in frame["step"]}
-        if not named & place.keys() and not (named | place.keys()) & {*NAMELESS}:
-            _contradict(rank, "no step of the one is in the other", "collectives", "steps")
         return
     rows = [row for row, _ in both]
     told = float(np.nansum(exposed[rows])) + (0.0 if hidden is None else float(np.nansum(hidden[rows])))

@@ -143,7 +143,7 @@ class _Collector:
         self.parts: list[tuple[npt.NDArray[Any], ...]] = []
         self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
         self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
-        self.unusable = self.impossible = 0
+        self.unusable = self.impossible = self.stepless = 0
 
     def add(self, block: Block, unusable: int = 0) -> None:
         """Adds the kernels of a block, whose kinds are in the column `signature`. Those without a finite, non-negative
@@ -204,6 +204,10 @@ class _Collector:
             wait = np.full_like(wait, np.nan)  # noted since a task that is no kernel
             if not order.size:
                 return None
+        if (odd := _no_numbers(list(self.steps.index))).any():
+            numbered = ~odd[step[order]]
+            self.stepless = int((~numbered).sum())
+            order = order[numbered]
         again = _again(start[order], duration[order], name[order], stream[order])
         order = order[~again] if self._once else order
         cores = np.array([_MIXED.get(each.core, 0) for each in signatures], np.int8)
@@ -218,7 +222,7 @@ class _Collector:
             list(self.names.index), list(self.steps.index), list(self.streams.index),
             {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},
-            self.unusable, int(again.sum()),
+            self.unusable + self.stepless, int(again.sum()),
         )  # fmt: skip
 
 
@@ -233,6 +237,12 @@ def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floa
     per = np.where(mixed, duration, 1.0)
     first, second = (np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))
     return first, second, mixed
+
+
+def _no_numbers(steps: Sequence[str]) -> Mask:
+    """Which names of steps are no numbers where others are: what stands there is something else than a step."""
+    numbers = np.array([step.isdecimal() and step.isascii() for step in steps], bool)
+    return ~numbers & np.array([bool(step) for step in steps], bool) & numbers.any()
 
 
 def _again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
@@ -331,6 +341,9 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     if collector.impossible:
         note(str(reference.paths[0]), f"{collector.impossible} shares of pipes or cores are no shares; left out")
     kernels = collector.finish()
+    if collector.stepless:
+        text = f"{collector.stepless} kernels have a step that is no number, as others' are; left out"
+        note(str(reference.paths[0]), text)
     if kernels is not None and collector.unusable > len(kernels):
         note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
         return None

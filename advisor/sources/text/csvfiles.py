@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from advisor.sources.frames import ABSENT, LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.text.textfiles import ends_inside_character, lines_of, open_text
+from advisor.sources.text.textfiles import ends_inside_character, is_no_whole_text, lines_of, open_text
 from advisor.tables import MOST_COLUMNS, NUMBERED, TABLES, Column, Table
 
 if TYPE_CHECKING:
@@ -190,10 +190,11 @@ def ends_inside_row(path: Path, short: bool) -> bool:
     """Whether the file's last row was cut: it is `short` of cells and has no line end, in any encoding, or it ends
     within a character."""
     with path.open("rb") as stream:
-        stream.seek(max(0, stream.seek(0, 2) - 4))
+        first, size = stream.read(4), stream.seek(0, 2)
+        stream.seek(max(0, size - 4))
         end = stream.read()
     open_end = bool(end) and not end.rstrip(b"\x00").endswith((b"\n", b"\r"))
-    return open_end and (short or ends_inside_character(end))
+    return is_no_whole_text(first, size) or open_end and (short or ends_inside_character(end))
 
 
 class Once:

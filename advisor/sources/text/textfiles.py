@@ -54,6 +54,12 @@ def ends_inside_character(data: bytes) -> bool:
     return bool(decoder.getstate()[0])
 
 
+def is_no_whole_text(first: bytes, size: int) -> bool:
+    """Whether a file of this size, whose first bytes show characters of two or four bytes, was cut within one."""
+    codec = detect_encoding(first)
+    return bool(size % (2 if codec.startswith("utf-16") else 4 if codec.startswith("utf-32") else 1))
+
+
 class NotAFile(OSError):
     """A pipe, device or socket under a file's name: reading it might never end."""
 
