@@ -42,6 +42,13 @@ def clip(intervals: Intervals, low: int, high: int) -> Intervals:
     return start[keep], end[keep]
 
 
+def longest_gaps(intervals: Intervals, count: int) -> int:
+    """What so many things of unknown place and length may at most have filled: the longest gaps between disjoint
+    intervals in order, summed."""
+    gaps = np.sort(intervals[0][1:] - intervals[1][:-1])
+    return int(gaps[max(len(gaps) - count, 0) :].sum())
+
+
 def complement(intervals: Intervals, low: int, high: int) -> Intervals:
     """The gaps that disjoint, sorted intervals leave in [low, high)."""
     start, end = clip(intervals, low, high)

@@ -103,6 +103,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         "what is written where nothing was communicated, or only one of both files was asked for", quiet=True,
     ),
     Explanation(
+        ("json.odd_value", "json.same_odd_value"), r"pipeline_profiling_\d+\.json: .*'length'",
+        "a queue of no places: how many it has is not known then",
+    ),
+    Explanation(
         ("json.odd_value", "json.same_odd_value", "json.huge_number"), r"profiler_(info|metadata)",
         "a setting or variable of the environment: its value is whatever somebody set",
     ),
@@ -153,7 +157,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "two parts of one sum in the step table of a cluster analysis, which has neither kernels nor stages beside it",
     ),
     Explanation(
-        ("db.odd_values",), r"(TASK\.connectionId|'(nan|None)' in)",
+        ("db.odd_values",), r"((TASK|CANN_API)\.connectionId|'(nan|None)' in)",
         "a link that leads nowhere, as that of a kernel whose launch was not recorded; a number that was not measured",
     ),
     Explanation(
@@ -161,7 +165,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a stream may have any name; full-width digits are digits",
     ),
     Explanation(
-        ("csv.odd_column",), r"(State|Formats|Data Types|[Nn]ame|Shapes?|Device_id|Context|Context ID|pid)$",
+        ("csv.odd_column",), r"(State|Formats|Data Types|[Nn]ame|Shapes?|Device_id|Context|Context ID|pid|Stage)$",
         "a text or name that may be anything", quiet=True,
     ),
     Explanation(

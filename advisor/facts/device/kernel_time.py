@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.intervals import EMPTY, Intervals, complement, union
+from advisor.basics.intervals import EMPTY, Intervals, complement, longest_gaps, union
 from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_crowd, tell_waits
@@ -83,7 +83,7 @@ def _place(rank: Rank) -> Timeline | None:
         named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
         communication = communication | (bare & named[kernels.name])
     counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
-    timed = _are_timed(kernels, communication)
+    timed = _are_timed(kernels)
     gapless = _is_whole(kernels, communication)
     whole = timed and gapless and (not communication.all() or _computes_nothing(rank))
     picked = timed and not gapless and not rank.has("operator_types")
@@ -113,18 +113,16 @@ MOST_LOST = limit("course", "most_lost")
 """Share of the kernels without a usable start or duration up to which the others still show when nothing ran."""
 
 
-def _are_timed(kernels: Kernels, communication: Mask) -> bool:
-    """Whether so few lost their start or duration that the others still show when nothing ran: neither many of all nor,
-    were they collectives, which are few and long, much of the recording."""
+def _are_timed(kernels: Kernels) -> bool:
+    """Whether so few lost their start or duration that the others still show when nothing ran: they are few of all, and
+    the longest gaps, which each of them may have filled, are a small part of the recording."""
     known = kernels.start >= 0
     lost = kernels.left_out + int((~known).sum())
-    if lost > MOST_LOST * (len(kernels) + kernels.left_out):
-        return False
-    talks = kernels.duration[known & communication]
-    if not lost or not talks.size:
-        return True
-    recorded = float(kernels.end[known].max() - kernels.start[known].min()) / 1000
-    return lost * float(talks.mean()) <= MOST_LOST * recorded
+    ran = union(kernels.start[known], kernels.end[known])
+    if not lost or not ran[0].size:
+        return not lost
+    filled = longest_gaps(ran, lost) <= MOST_LOST * (ran[1][-1] - ran[0][0])
+    return bool(filled) and lost <= MOST_LOST * (len(kernels) + kernels.left_out)
 
 
 def _computes_nothing(rank: Rank) -> bool:

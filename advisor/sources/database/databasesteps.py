@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 MOST_LOST = 0.02
-"""Share of the compute tasks without a usable time up to which the rest still stands for all of them."""
+"""Share of the compute tasks without a usable time up to which the rest still stands for all of them, where the longest
+gaps, which they may have filled, are no larger share of the recording."""
 
 
 def _usable(rows: Sequence[tuple[Any, Any]]) -> list[tuple[int, int]]:
@@ -104,7 +105,7 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
 
     Where many compute tasks have no time, what looks free may have been computing: only communication is told then.
     """
-    from advisor.basics.intervals import clip, complement, measure, subtract, union
+    from advisor.basics.intervals import clip, complement, longest_gaps, measure, subtract, union
 
     needed = database.has("TASK", "startNs", "endNs", "globalTaskId") and database.has(
         "COMPUTE_TASK_INFO", "globalTaskId"
@@ -112,7 +113,6 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
     if not needed:
         return None
     computing, communication, known, lost, silent = _busy(database)
-    whole = bool(computing[0].size) and lost <= MOST_LOST * known
     heard = not silent and not _lost_collectives(database)
     import numpy as np
 
@@ -120,6 +120,8 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
     if not busy[0].size:
         return None
     first, last = int(busy[0][0]), int(busy[1][-1])
+    filled = longest_gaps(busy, lost) if lost else 0
+    whole = bool(computing[0].size) and lost <= MOST_LOST * known and filled <= MOST_LOST * (last - first)
     exposed = subtract(communication, computing)
     names = ("step", "computing_us", "exposed_us", "overlapped_us", "communication_us", "free_us", "preparing_us")
     columns: dict[str, list[Any]] = {name: [] for name in names}

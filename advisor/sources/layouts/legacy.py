@@ -143,7 +143,7 @@ def _collect(folder: Path) -> dict[int, dict[str, list[Path]]]:
 
 def _first_line(path: Path) -> str:
     try:
-        return read_text(path, 1 << 16).partition("\n")[0]
+        return read_text(path, 1 << 16).lstrip().partition("\n")[0]
     except OSError:
         return ""
 

@@ -7,7 +7,6 @@ Where the collectives are not at hand, the tasks that carried them out tell when
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from bisect import bisect
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.text.textfiles import read_text
+from advisor.sources.text.jsontext import load_json
 from advisor.tables import TABLES
 
 if TYPE_CHECKING:
@@ -190,10 +189,8 @@ def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
 
 
 def _events(path: Path, note: Note) -> list[dict[str, Any]]:
-    try:
-        document = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        note(str(path), f"is no JSON: {str(error)[:200]}")
+    document = load_json(path, note)
+    if document is None:
         return []
     events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list):

@@ -6,7 +6,7 @@ import csv
 import multiprocessing
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +126,8 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
     headings = [heading.strip() for heading in line.decode("utf-8", "replace").split(",")]
     handed = False
     bad_starts = holes = wide = waits = 0
+    grouped: frozenset[str] = frozenset()
+    lacking: dict[str, int] = {}
     for column, shown, effect in _VITAL:
         if column not in positions:
             note(str(path), f"lacks the column {shown}: {effect}")
@@ -150,7 +152,10 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             fit = [each for each in lines if len(each) < LONG_LINE or each.count(b",") <= MOST_COLUMNS]
             wide += len(lines) - len(fit)
             block = b"\n".join(fit)
-        frame = _parse(block, positions, width)
+        frame = _parse(block, positions, width, grouped)
+        if frame is not None and not handed:
+            lacking, grouped = _lacking_cells(block, frame, positions, width)
+            frame = _parse(block, positions, width, grouped) if grouped else frame
         if frame is None:
             if not handed:
                 raise _Untrusted
@@ -158,7 +163,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             yield _without_times(block.count(b"\n"))
             continue
         if not handed:
-            for name, odd in _odd_cells(block, frame, positions, width).items():
+            for name, odd in lacking.items():
                 column, seen = headings[positions[name]], len(frame)
                 text = f"{odd} of the first {seen} values of {column} are not numbers; left out"
                 note(str(path), text, ("kernels",))
@@ -273,8 +278,9 @@ _LONE_QUOTE_FIRST = re.compile(rb'\n"(?:[,\r\n]|\Z)')
 with plain bytes are found many times faster than one with a choice."""
 
 
-def _parse(data: bytes, positions: Mapping[str, int], width: int) -> pl.DataFrame | None:
-    """A block as a frame; None where polars cannot read it."""
+def _parse(data: bytes, positions: Mapping[str, int], width: int, grouped: Collection[str] = ()) -> pl.DataFrame | None:
+    """A block as a frame; None where polars cannot read it. In the columns `grouped` something stands around or within
+    numbers that they are told without."""
     first = any(positions.get(name) == 0 for name in _NUMBERS)
     if _LONE_QUOTE.search(data) or (first and _LONE_QUOTE_FIRST.search(data)):
         return None
@@ -287,11 +293,11 @@ def _parse(data: bytes, positions: Mapping[str, int], width: int) -> pl.DataFram
     order = sorted((name for name in positions if name in _WANTED), key=positions.__getitem__)
     numbers = [name for name in order if name in _NUMBERS]
     try:
-        frame = _read(data, {name: positions[name] for name in order}, width, numbers)
+        places = {name: positions[name] for name in order}
+        frame = _read(data, places, width, [name for name in numbers if name not in grouped])
         if frame["duration_us"].null_count():  # blanks, tabs or quotes around numbers, or no numbers
-            frame = _read(data, {name: positions[name] for name in order}, width).with_columns(
-                _plain(pl.col(name)).cast(pl.Float64, strict=False) for name in numbers
-            )
+            frame, grouped = _read(data, places, width), numbers
+        frame = frame.with_columns(_plain(pl.col(name)).cast(pl.Float64, strict=False) for name in grouped)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
     columns: list[pl.Expr | pl.Series] = [pl.col(name) * _SCALES[name] for name in order if name in _SCALES]
@@ -322,18 +328,24 @@ def _plain(cells: pl.Expr) -> pl.Expr:
     return pl.when(bare.str.contains(GROUPED)).then(bare.str.replace_all(GROUPING, "")).otherwise(bare)
 
 
-def _odd_cells(data: bytes, frame: pl.DataFrame, positions: Mapping[str, int], width: int) -> dict[str, int]:
-    """Column of numbers -> how many of its cells hold neither a number nor a word for nothing."""
+def _lacking_cells(
+    data: bytes, frame: pl.DataFrame, positions: Mapping[str, int], width: int
+) -> tuple[dict[str, int], frozenset[str]]:
+    """(column of numbers -> how many of its cells hold neither a number nor a word for nothing, the columns with cells
+    that are numbers once quotes and what groups their digits are taken away)."""
     import polars as pl
 
-    lacking = {name: positions[name] for name in frame.columns if name in _NUMBERS and frame[name].null_count()}
+    nulls = {name: frame[name].null_count() for name in frame.columns if name in _NUMBERS}
+    lacking = {name: positions[name] for name, count in nulls.items() if count}
     if not lacking:
-        return {}
+        return {}, frozenset()
     cells = _plain(pl.all())
-    odd = cells.cast(pl.Float64, strict=False).is_null() & ~cells.str.to_lowercase().is_in([*ABSENT])
-    ordered = dict(sorted(lacking.items(), key=lambda item: item[1]))
-    found = _read(data, ordered, width).select(odd.sum()).row(0, named=True)
-    return {name: count for name, count in found.items() if count}
+    lost = cells.cast(pl.Float64, strict=False).is_null()
+    texts = _read(data, dict(sorted(lacking.items(), key=lambda item: item[1])), width)
+    left = texts.select(lost.sum()).row(0, named=True)
+    odd = texts.select((lost & ~cells.str.to_lowercase().is_in([*ABSENT])).sum()).row(0, named=True)
+    more = frozenset(name for name in lacking if left[name] < nulls[name])
+    return {name: count for name, count in odd.items() if count}, more
 
 
 def _nanoseconds(frame: pl.DataFrame) -> pl.Series:

@@ -241,8 +241,8 @@ def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floa
 
 def _no_numbers(steps: Sequence[str]) -> Mask:
     """Which names of steps are no numbers where others are: what stands there is something else than a step."""
-    numbers = np.array([step.isdecimal() and step.isascii() for step in steps], bool)
-    return ~numbers & np.array([bool(step) for step in steps], bool) & numbers.any()
+    numbers = [step.isdecimal() and step.isascii() for step in steps]
+    return np.array([bool(step) and any(numbers) and not number for step, number in zip(steps, numbers, strict=True)])
 
 
 def _again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
@@ -316,8 +316,12 @@ def load_kernels(rank: Rank) -> Kernels | None:
     return None if reference is None else rank.once(load_kernels, lambda: _load(reference, rank.note_path))
 
 
+_ONCE = ("kernels.db", "kernels.timelines")
+"""Readers whose kernels are tasks of the device, which starts each once."""
+
+
 def _load(reference: TableRef, note: Note) -> Kernels | None:
-    once = reference.reader == "kernels.db"
+    once = reference.reader in _ONCE
     collector = _Collector(once)
     for path in reference.paths:
         before, first = collector.unusable, len(collector.parts)
@@ -365,7 +369,7 @@ _FORMAT = re.compile(r"[\s\";]*(FORMAT_|FRACTAL_|N[CDHWL0-9]+\b|[0-9])")
 """How a list of formats or of sizes begins; no type of data does."""
 
 
-_NO_WORD = re.compile(r"[^A-Za-z]")
+_NO_WORD = re.compile(r"[^A-Za-z]|(?:inf|infinity|nan|true|false)\Z", re.IGNORECASE)
 
 
 def _shapeless(kernels: Kernels) -> int:

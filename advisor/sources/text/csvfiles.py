@@ -194,7 +194,7 @@ def ends_inside_row(path: Path, short: bool) -> bool:
         stream.seek(max(0, size - 4))
         end = stream.read()
     open_end = bool(end) and not end.rstrip(b"\x00").endswith((b"\n", b"\r"))
-    return is_no_whole_text(first, size) or open_end and (short or ends_inside_character(end))
+    return is_no_whole_text(first, size) or (open_end and (short or ends_inside_character(end)))
 
 
 class Once:

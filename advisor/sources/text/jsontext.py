@@ -19,6 +19,10 @@ _DEEPEST = 200
 LOOKED_THROUGH = 1 << 22
 """Characters of a document whose keys are looked at one by one: larger ones are lists of measurements."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_HALF_CHARACTER = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+"""One of the two escapes that are a character together, without the other."""
 _CLOSER = {"{": "}", "[": "]"}
 
 
@@ -26,7 +30,10 @@ Pairs = list[tuple[str, Any]]
 
 
 def decode(text: str, build: Callable[[Pairs], Any] | None = None) -> Any:
-    """json.loads, but integers of thousands of digits, which nothing measures, are infinite instead of an error."""
+    """json.loads, but integers of thousands of digits, which nothing measures, are infinite instead of an error, and
+    halves of a character, which no file can be written with, are U+FFFD."""
+    if "\\ud" in text or "\\uD" in text:
+        text = _HALF_CHARACTER.sub(r"\\ufffd", text)
     try:
         return json.loads(text, object_pairs_hook=build)
     except json.JSONDecodeError:

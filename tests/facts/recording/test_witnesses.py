@@ -371,3 +371,22 @@ def test_steps_whose_cells_moved_are_those_of_the_kernels(tmp_path: Path) -> Non
     assert intact.summary.step_time_us is not None and moved.summary.step_time_us is not None
     assert moved.summary.step_time_us == pytest.approx(intact.summary.step_time_us, rel=0.02)
     assert any("contradicts itself" in problem.problem for problem in moved.problems)
+
+
+def test_collectives_of_other_steps_are_told_although_one_step_is_called_0(slow_rank: Path, tmp_path: Path) -> None:
+    """Steps 0 and 1 in the one table, 986 and 987 in the other: a 0 among numbers is a number."""
+    target = tmp_path / "profile"
+    shutil.copytree(slow_rank, target)
+    table = next(target.glob("*/ASCEND_PROFILER_OUTPUT/step_trace_time.csv"))
+    heading, *rows = table.read_text().splitlines()
+    place = heading.split(",").index("Step")
+    for number, row in enumerate(rows):
+        cells = row.split(",")
+        cells[place] = str(number)
+        rows[number] = ",".join(cells)
+    table.write_text("\n".join([heading, *rows]) + "\n")
+    path = table.with_name("communication.json")
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({f"step{number}": told[name] for number, name in enumerate(told, 986)}))
+    report = advise([target], load_rules(config=load_config(None)))
+    assert any("no step of the one is in the other" in problem.problem for problem in report.problems)

@@ -176,6 +176,19 @@ def test_a_column_of_waits_without_a_number_is_told(tmp_path: Path) -> None:
     assert any("holds no number in the column Wait Time(us)" in p.problem for p in rank.problems)
 
 
+def test_numbers_with_grouped_digits_are_read_in_every_column(tmp_path: Path) -> None:
+    """A spreadsheet writes "1,242.4" where waits are long and leaves short ones as they are."""
+    found, _ = load(tmp_path, row(), row(start="1700000000001900.125").replace(",0,24,", ',"1,242.4",24,'))
+    assert np.nanmax(found.wait) == pytest.approx(1242.4)
+
+
+def test_what_is_no_step_among_steps_is_told(tmp_path: Path) -> None:
+    """One kernel of step 0x10 among those of step 1: it makes no step of its own."""
+    found, rank = load(tmp_path, row(), row(), row().replace("1,", "0x10,", 1))
+    assert len(found) == 2 and [step for step in found.steps if step] and found.left_out == 1
+    assert any("1 kernels have a step that is no number" in p.problem for p in rank.problems)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "gb18030"])
 def test_other_encodings_give_the_same_kernels(tmp_path: Path, encoding: str) -> None:
     """A spreadsheet saves UTF-16, a Windows tool a mark in front: the tolerant reader takes over."""

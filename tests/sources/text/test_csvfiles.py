@@ -244,3 +244,10 @@ def test_a_type_of_operator_without_its_core_is_told(tmp_path, notes, core, told
     heading = "Device_id,OP Type,Core Type,Count,Total Time(us),Avg Time(us)"
     read(tmp_path, f"{heading}\n{rows}", notes, TABLES["operator_types"])
     assert notes.text.count("operator types name no core") == bool(told) and told in notes.text
+
+
+def test_text_cut_within_a_character_lost_the_end_of_its_last_row(tmp_path, notes):
+    """The last row of a UTF-16 file has all its cells, and the last of them half its digits."""
+    text = f"{HEADING}\n1,1,2,0,2,3\n2,1,2,0,2,345\n".encode("utf-16")
+    frame = read(tmp_path, text[:-5], notes)
+    assert frame["step"].tolist() == ["1"] and "cut short" in notes.text

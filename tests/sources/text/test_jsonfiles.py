@@ -15,7 +15,7 @@ from advisor.sources.readers import read_table, read_tables
 from advisor.sources.reference import TableRef
 from advisor.sources.text import communication
 from advisor.sources.text.jsonfiles import communication_frames, links_frame
-from advisor.sources.text.jsontext import load_json, salvage
+from advisor.sources.text.jsontext import decode, load_json, salvage
 
 OPERATION = {
     "Communication Time Info": {
@@ -309,3 +309,8 @@ def test_a_rank_that_is_told_twice_is_the_one_of_the_file_name(tmp_path, notes):
     path.write_text('{"rank_id": 3, "config": {}, "rank_id": 31}')
     assert read_metadata([path], [], notes).rank == 3
     assert "has the key 'rank_id' twice" in notes.text
+
+
+def test_half_a_character_harms_nobody():
+    """Writers that cut names leave one of two escapes; what no file can be written with is a mark, the rest is text."""
+    assert decode(r'{"a": "x\ud800", "b": "\ud83d\ude00", "c": "\udc00y"}') == {"a": "x�", "b": "😀", "c": "�y"}
