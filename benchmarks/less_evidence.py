@@ -94,6 +94,8 @@ def _rules():  # type: ignore[no-untyped-def]
 
 ALONE = {"data-starved-rank": "data-processing-bottleneck"}
 """What a rank lacks against its peers the whole run lacks where its peers are absent."""
+STEPLESS = {"step-jitter": "waiting-on-slow-rank"}
+"""Whom the others wait for in some of the steps they wait for in the recording, where steps are not told apart."""
 
 
 def violations(whole: Answer, part: Answer) -> Iterator[tuple[str, str]]:
@@ -102,7 +104,8 @@ def violations(whole: Answer, part: Answer) -> Iterator[tuple[str, str]]:
         yield "healthy", f"was {whole.direction}: {', '.join(sorted(whole.roots)) or 'no cause'}"
     gone = whole.blamed and not whole.blamed & part.at_hand
     allowed = {"waiting-on-slow-rank"} if gone else set()  # whoever is to blame is among the absent, as it says
-    if part.at_hand and part.at_hand <= whole.blamed:
+    allowed |= {STEPLESS[verdict] for verdict in whole.roots & STEPLESS.keys()}
+    if part.at_hand and (part.at_hand <= whole.blamed or len(part.at_hand) == 1):  # one alone may not know its number
         allowed |= {ALONE[verdict] for verdict in whole.roots & ALONE.keys()}
     for verdict in sorted(part.roots - whole.reached - allowed):
         yield "accusation", verdict

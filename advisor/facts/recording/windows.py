@@ -19,6 +19,7 @@ from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.steady import Steady, find_steady
+from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels
 from advisor.sources.streams.rank_trace import load_trace
@@ -104,15 +105,21 @@ def _kinds(kernels: Kernels) -> tuple[Ints, Mask]:
     return np.where(nameless, len(types) + np.arange(len(of)), of), nameless
 
 
-def follows(names: Sequence[str]) -> list[bool]:
+def follows(names: Sequence[str], start: Sequence[float] | Ints = (), end: Sequence[float] | Ints = ()) -> list[bool]:
     """Of each step but the last whether the next one in the list follows it: between numbers that are farther apart
     than any others lies time that nobody recorded. Of three steps and more the nearest two tell how steps are counted:
-    one by one, or in tens."""
+    one by one, or in tens. Where numbers are left out, and between the steps' starts and ends lies time enough for
+    the steps that would bear them, nobody can tell these from a wait."""
     numbers = [int(name) if name.isdecimal() else None for name in names]
     apart = [None if a is None or b is None else b - a for a, b in pairwise(numbers)]
     told = [difference for difference in apart if difference is not None and difference > 0]
     stride = min(told) if len(told) > 1 else 1
-    return [difference is None or difference == stride for difference in apart]
+    near = [difference is None or difference == stride for difference in apart]
+    if stride == 1 or not len(start):
+        return near
+    room = limit("course", "skipped_share") * (stride - 1)
+    spans = zip(near, start, end, start[1:], strict=False)
+    return [each and then - until < room * (until - since) for each, since, until, then in spans]
 
 
 def is_marked(rank: Rank) -> bool:
@@ -161,7 +168,7 @@ def _placed(
             start.append(int(kernels.start[mine].min()))
             end.append(int(kernels.end[mine].max()))
     stray = kernels.start[known & ~inside]
-    next_to = follows([names[i] for i in keep])
+    next_to = follows([names[i] for i in keep], start, end)
     for i in range(0 if apart else len(keep) - 1):
         between = int(np.searchsorted(stray, end[i]))
         alone = between == len(stray) or stray[between] >= start[i + 1]

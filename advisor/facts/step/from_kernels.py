@@ -109,7 +109,7 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
     running = union(*map(np.concatenate, zip(computing, communication, strict=True)))
     if len(marks) > 1 and (begun := _begun(trace, marks, running)) is not None:
         names, firsts, waits = zip(*begun, strict=True)
-        near = follows(names)
+        near = follows(names, firsts, [then - wait for then, wait in zip(firsts[1:], waits[1:], strict=True)])
         ends = [
             then if together else then - wait for then, wait, together in zip(firsts[1:], waits[1:], near, strict=True)
         ]
@@ -122,7 +122,7 @@ def _from_lanes(rank: Rank) -> KernelSteps | None:
         cuts = np.linspace(low, high, len(marks) + 1).astype(np.int64).tolist()
         rows = [(name, start, end, 0) for (name, *_), (start, end) in zip(marks, pairwise(cuts), strict=True)]
     elif len(marks) > 1:  # from mark to mark: that the device is behind the host shifts all of them alike
-        next_to = follows([name for name, *_ in marks])
+        next_to = follows(*zip(*marks, strict=True))
         ends = [
             then if near else end for (_, _, end), (_, then, _), near in zip(marks, marks[1:], next_to, strict=False)
         ]

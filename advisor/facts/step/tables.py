@@ -162,7 +162,7 @@ def _from_host(rank: Rank) -> StepTimes | None:
     if len(trace.steps) < COVERED * len(trace.host.called(BATCH_FETCH)[0]):
         return None
     names, start, end = zip(*trace.steps, strict=True)
-    near = [*follows(names), False]
+    near = [*follows(names, start, end), False]
     until = np.where(near, np.append(start[1:], 0), end)
     return StepTimes(names, (until - np.array(start)) / 1000, {}, "trace", (trace_source(rank) or Source(""),))
 

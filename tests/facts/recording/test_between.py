@@ -142,3 +142,10 @@ def test_steps_follow_one_another_as_they_are_counted(names, next_to):
 def test_a_host_beside_kernels_without_starts_is_no_program() -> None:
     """Where every kernel lost its start there is no pause in which the host could have worked."""
     assert not host_works(cast(Trace, None), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@pytest.mark.parametrize(("wait", "near"), [(4.4, True), (4.5, False)])
+def test_a_wait_as_long_as_the_steps_without_a_number_is_no_wait(wait, near):
+    """Steps counted in tens follow one another; where nine steps would fit between two, they may have been left out."""
+    starts = [0.0, 1.0 + wait, 2 * (1.0 + wait)]
+    assert follows(("10", "20", "30"), starts, [start + 1.0 for start in starts]) == [near, near]
