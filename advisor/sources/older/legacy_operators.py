@@ -42,6 +42,11 @@ def read_operator_file(
     count = numbers(frame, ("op_occurrences", "type_occurrences", "execution_frequency"), path, note)
     if count is None:
         count = total.where(total.isna(), 1.0)
+    elif uncounted := int((total.notna() & count.isna()).sum()):
+        text = (
+            f"{uncounted} of {len(frame)} operators have a time and no number of executions: cells were moved or lost"
+        )
+        note(str(path), text, ("operators",))
     if not host:
         total = total * count
     types = texts(frame, "op_type", "kernel_type")
