@@ -39,6 +39,9 @@ def read_operator_file(
     if names is None or total is None:
         note(str(path), "lacks the names or the times of operators; it was not read")
         return None
+    named = names.map(lambda name: re.search(r"[^\W\d_]", name or "") is not None)
+    if nameless := int((~named).sum()):
+        note(str(path), f"{nameless} of {len(frame)} operators have no name: cells were moved or lost", ("operators",))
     count = numbers(frame, ("op_occurrences", "type_occurrences", "execution_frequency"), path, note)
     if count is None:
         count = total.where(total.isna(), 1.0)
@@ -63,7 +66,7 @@ def read_operator_file(
     if inputs:
         data["input_shapes"] = [k[1] for k in known]
         data["input_dtypes"] = [k[2] for k in known]
-    operators: pd.DataFrame = assemble("operators", data, columns)[(total.notna() & (names != "")).to_numpy()]
+    operators: pd.DataFrame = assemble("operators", data, columns)[(total.notna() & named).to_numpy()]
     return operators
 
 
