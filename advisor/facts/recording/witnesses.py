@@ -136,7 +136,7 @@ def _share_steps(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
     if steps.table not in _OF_STEPS or steps.covers > 1:
         return
     frame: Any = rank.read(steps.table)
-    named = {str(step) for step in frame["step"]} if "step" in frame else set()
+    named = {str(step) for step in frame["step"]} if frame is not None and "step" in frame else set()
     others = {*exchange.steps}
     if not named & others and not named <= {*NAMELESS} and not others <= {*NAMELESS}:
         _contradict(rank, "no step of the one is in the other", "collectives", steps.table)
