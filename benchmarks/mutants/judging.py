@@ -144,6 +144,8 @@ def _certainties(mutant: Outcome, intact: Outcome, true: Set[tuple[str, str]]) -
     """What numbers that cannot be true lead to must not be certain."""
     new = blamed(mutant) - accusations(intact) - true
     for verdict, subject in sorted(new & mutant.confident):
+        if subject == "run run" and any(verdict == told for told, _ in accusations(intact)):
+            continue  # the same verdict, less exactly placed
         yield "confident", f"{verdict} of {subject}"
     if mutant.direction == "healthy" and intact.direction != "healthy":
         yield "healthier", "healthy although its numbers cannot be true"

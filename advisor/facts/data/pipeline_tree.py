@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.sources.base import Rank
+from advisor.sources.minddata.minddata import LOST_STAGE
 from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import DATA_PIPELINE
 
@@ -157,16 +158,19 @@ def read_stages(rank: Rank) -> list[Mapping[str, Any]]:
 def read_work(rank: Rank, scale: float = 1.0) -> tuple[dict[int, tuple[float, float]], bool]:
     """Operation id -> (rows, summed own time in µs) from their stages, and whether any Python function was mapped."""
     found: dict[int, tuple[float, float]] = {}
+    lost: set[int] = set()
     python = False
     for row in read_stages(rank):
         if str(row["operation"]).startswith("PyFunc"):
             python = True
         match = _NAME.match(str(row["operation"]).strip())
+        if match is not None and row["stage"] == LOST_STAGE:
+            lost.add(int(match["id"]))
         if match is None or row["stage"] not in SERVICE_STAGES or not row["count"] or row["avg_us"] is None:
             continue
         rows, total = found.get(int(match["id"]), (0.0, 0.0))
         found[int(match["id"])] = (rows + row["count"], total + row["count"] * row["avg_us"] * scale)
-    return found, python
+    return {number: work for number, work in found.items() if number not in lost}, python
 
 
 def read_cpu(rank: Rank) -> dict[int, float]:

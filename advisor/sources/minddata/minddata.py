@@ -113,6 +113,9 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
             note(str(path), "holds no data pipeline operation")
             continue
         _tell_gaps(rows, path, note)
+        if _has_several_roots(rows):
+            for row in rows:
+                row["children"] = row["children"] or (UNTOLD,)
         _link(rows)
         for row in filter(_is_overfull, rows):  # of a queue that tells such things nothing is known
             row["queue_sizes"], row["queue_average"] = (), None
@@ -161,10 +164,19 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
     if twice:
         shown = ", ".join(map(str, twice[:8]))
         note(str(path), f"gives operations to several others, or to themselves ({shown}): no tree", _OPERATIONS)
+    if _has_several_roots(rows):
+        note(str(path), "names more than one operation that no other draws from: no tree", _OPERATIONS)
     gone = {child for row in rows for child in row["children"]} - {row["op_id"] for row in rows} - {UNTOLD}
     if gone:
         shown = ", ".join(map(str, sorted(gone)[:8]))
         note(str(path), f"names operations that it does not tell of ({shown}): their rows are missing", _OPERATIONS)
+
+
+def _has_several_roots(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether links were lost: all operations feed the last one, through others."""
+    fed = {child for row in rows for child in row["children"]}
+    roots = sum(row["parent"] is None and row["op_id"] not in fed for row in rows)
+    return 1 < roots < len(rows)
 
 
 def _is_overfull(row: Mapping[str, Any]) -> bool:
@@ -292,11 +304,15 @@ def _at(document: dict[str, Any], key: str, index: int) -> Any:
 
 _NAMED = re.compile(r"[A-Za-z]\w+")
 """How the name of an operation begins: with that of a class."""
+_NUMBERED = re.compile(r"\w+\s*\(ID:\s*\d+\)")
+LOST_STAGE = ""
+"""Stage of a row of which only its operation is known: how long that one worked is told no more."""
 
 
 @reader("minddata.dataset_stages")
 def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """dataset.csv: occurrences and average time of every stage of every operation; rows without either are told."""
+    """dataset.csv: occurrences and average time of every stage of every operation; rows without either are told, and of
+    an operation's nothing but this stays. A cell too many moves its name by one."""
     table = TABLES["dataset_stages"]
     path = reference.paths[0]
     frame = read_file(table, path, None, note)
@@ -308,5 +324,12 @@ def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note
     named = frame["operation"].str.match(_NAMED).fillna(False).astype(bool)
     if not named.all():
         note(str(path), f"{int((~named).sum())} rows name no operation", (table.name,))
+    frame.loc[~usable, "operation"] = frame["operation"].where(
+        named | ~frame["stage"].str.match(_NUMBERED).fillna(False).astype(bool), frame["stage"]
+    )
+    lost = ~usable & frame["operation"].str.match(_NUMBERED).fillna(False).astype(bool)
+    for column, nothing in (("stage", LOST_STAGE), ("count", 0.0), ("avg_us", 0.0)):
+        frame.loc[lost, column] = nothing
+    usable |= lost
     records = frame[usable].astype(object).where(frame[usable].notna(), None).to_dict("records")
     return canonical_frame("dataset_stages", records, columns) if records else None

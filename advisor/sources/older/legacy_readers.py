@@ -151,10 +151,21 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
     count = numbers(frame, ("execution_frequency", "type_occurrences"), path, note)
     if count is None:
         note(str(path), "lacks the number of executions")
+    elif uncounted := int((total.notna() & count.isna()).sum()):
+        text = (
+            f"{uncounted} of {len(frame)} operators have a time and no number of executions: cells were moved or lost"
+        )
+        note(str(path), text, ("operator_types",))
+        total = total.where(count.notna())
+    percent = numbers(frame, ("percent",), path, note)
+    if percent is not None and (unweighed := int((total.notna() & percent.isna()).sum())):
+        text = f"{unweighed} of {len(frame)} operators have a time and no percent of it: cells were moved or lost"
+        note(str(path), text, ("operator_types",))
+        total = total.where(percent.notna())
     data = {
         "type": names, "core": "AI_CORE", "count": count, "total_us": total,
         "avg_us": None if count is None else total / count.where(count > 0),
-        "share": _as_ratio(numbers(frame, ("percent",), path, note)),
+        "share": _as_ratio(percent),
         "steps": [1.0] * len(frame) if "execution_time" in frame else None,
     }  # fmt: skip
     sole = told_once(names.tolist(), str(path), "operator_types", note)

@@ -69,6 +69,7 @@ def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) ->
     ("rule", "base", "part"),
     [
         ("COMP085", HOTSPOT, {"recording__kernels": 3}),
+        ("COMP085", HOTSPOT, {"recording__kernels_left": 19}),
         ("SCHED020", GAPS, {"recording__device_tasks": 19}),
         ("SCHED020", GAPS, {"communication__unseen_ranks": 2}),
         ("COMP085", HOTSPOT, {"recording__kind": "fragment"}),
@@ -91,6 +92,7 @@ def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
     ("rule", "base", "whole"),
     [
         ("COMP085", HOTSPOT, {"recording__kernels": 20, "recording__kind": "training_steps"}),
+        ("COMP085", HOTSPOT, {"recording__kernels_left": 20}),
         ("COMP085", HOTSPOT, {"recording__kernels": 4000, "run__unmeasured_ranks": 1}),
         ("SCHED020", GAPS, {"recording__device_tasks": 20}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 0, "recording__kernels": 3}),

@@ -13,6 +13,7 @@ from advisor.facts.base import FactSet, Run
 from advisor.facts.data.batches import BatchTimes, as_fetched
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline
 from advisor.facts.data.pipeline import measure, reduce
+from advisor.facts.data.pipeline_tree import untold_operations
 from advisor.model import RUN, Confidence, Role, Subject
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
@@ -369,3 +370,16 @@ def test_fetches_of_another_stretch_tell_nothing_of_the_pushes() -> None:
     times = BatchTimes("sink", 1000, step_mean_us=10_000)
     starts = np.arange(5) * 40_000.0
     assert as_fetched(times, np.arange(1000) * 10_000.0, starts, starts + 100) == times
+
+
+@pytest.mark.parametrize("lost", ["BatchOp(ID:0),252,27382.34,,", '"1,2",BatchOp(ID:0),WorkerProcess,252,27382.34'])
+def test_an_operation_that_lost_a_row_may_be_the_busiest(tmp_path: Path, lost: str) -> None:
+    """Its one call that is left tells nothing of how it works, and its neighbour limits nobody because of that."""
+    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
+    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\nPipeline,GetNext,100,20000,{}\r\n"
+        f"MapOp(ID:1),WorkerProcess,100,590.81,{{}}\r\n{lost}\r\nBatchOp(ID:0),WorkerProcess,1,2.6,{{}}\r\n"
+    )
+    _, _, rank = facts_of(tmp_path)
+    assert untold_operations(rank) == {0}

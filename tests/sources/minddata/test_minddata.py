@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.sources.base import Rank
 from advisor.sources.discover import load_profile
 from advisor.sources.minddata.hostfiles import operation_type, to_known, to_number, to_numbers
-from advisor.sources.minddata.minddata import find_minddata
+from advisor.sources.minddata.minddata import UNTOLD, find_minddata
 
 PIPELINE = {
     "sampling_interval": 10,
@@ -163,6 +163,19 @@ def test_operations_of_which_none_has_children_are_told(tmp_path: Path) -> None:
     rank = rank_of(tmp_path)
     rank.read("pipeline_ops")
     assert [p.doubted for p in rank.problems if "no tree" in p.problem] == [("pipeline_ops",)]
+
+
+def test_one_operation_that_lost_its_children_starves_nobody(tmp_path: Path) -> None:
+    """Two operations that no other draws from are no pipeline: whoever seems to be a source may draw from the other."""
+    operations = [
+        {"op_id": 0, "op_type": "Batch", "children": [1]}, {"op_id": 1, "op_type": "Map", "kids": [2]},
+        {"op_id": 2, "op_type": "TFReader", "children": None},
+    ]  # fmt: skip
+    write(tmp_path, "pipeline_profiling_0.json", {"sampling_interval": 10, "op_info": operations})
+    rank = rank_of(tmp_path)
+    frame = rank.read("pipeline_ops")
+    assert frame is not None and [list(each) for each in frame["children"]] == [[1], [UNTOLD], [UNTOLD]]
+    assert any("no tree" in p.problem and p.doubted == ("pipeline_ops",) for p in rank.problems)
 
 
 def test_a_spoilt_series_of_the_machine_is_told(tmp_path: Path) -> None:

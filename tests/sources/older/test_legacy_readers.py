@@ -135,6 +135,15 @@ def test_percent_of_types_is_a_share_in_either_unit(
     assert frame["avg_us"].tolist() == [100.0, 500.0]
 
 
+@pytest.mark.parametrize(("cells", "what"), [("5,25,", "percent of it"), ("0.5,,", "number of executions")])
+def test_types_whose_cells_moved_up_are_told_and_left_out(tmp_path: Path, cells: str, what: str) -> None:
+    """A count that stands where the time was would weigh the types by how often they ran."""
+    text = f"kernel_type,execution_time,execution_frequency,percent\nMatMul,{cells}\nCast,1.0,2,50\n"
+    frame, notes = read("operator_types", tmp_path / "aicore_intermediate_0_type.csv", text)
+    assert frame["type"].tolist() == ["Cast"]
+    assert any(f"1 of 2 operators have a time and no {what}" in note for note in notes)
+
+
 @pytest.mark.parametrize("kind", ["NaN", "", "-"])
 def test_operators_without_a_type_are_told(tmp_path: Path, kind: str) -> None:
     """Every operator has one; a word for nothing would be the type of all of them."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Timeline, timeline_of
+from advisor.facts.operators.kinds import is_fused_update
 from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import executions_of_table, is_cut
 from advisor.facts.recording.iterations import Graph, iterations_of
@@ -93,6 +94,8 @@ class Recording:
     """How long a launch of it took, on how many blocks, and which unit was busy for most of that."""
     kernels: int = 0
     """How many kernels there are to judge; 0 where they do not stand one by one, or only in part."""
+    left: int = 0
+    """How many kernels are at hand of a table that lost others, where no statistic of the profiler counts them."""
     tasks: int = 0
     """How many tasks the timeline draws on the device, where it alone tells of that."""
     timeline_steps: tuple[str, ...] = ()
@@ -119,7 +122,7 @@ def reduce(rank: Rank) -> Recording | None:
     if kernels is not None:
         names |= {*kernels.names, *(s.type for s in kernels.signatures)}
     names = _kinds(names)
-    told["trains"] = any(map(told_by("training"), names)) or _ends_backward(rank)
+    told["trains"] = any(map(told_by("training"), names)) or any(map(is_fused_update, names)) or _ends_backward(rank)
     told["serves"] = min(filter(told_by("inference"), names), default="")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
     told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else ""
@@ -157,6 +160,7 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
         "started": kernels is None or bool((kernels.start >= 0).any()),
         "timed": rank.has("steps") or (timeline is not None and not cut),
         "kernels": 0 if kernels is None or (cut and not alone) else len(kernels.duration),
+        "left": len(kernels.duration) if kernels is not None and cut and not rank.has("operator_types") else 0,
     }  # fmt: skip
     if timeline is not None and timeline.placed is not None:
         placed = timeline.placed

@@ -42,6 +42,8 @@ KINDS = (
          needs="host_api"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),
+    kind("recording.kernels_left", "count", "run", "kernels at hand of a table that lost others, of the rank with most",
+         needs="kernels"),
     kind("recording.is_picked", "bool", "run", "rows are missing between the kernels of some rank, and no statistic "
          "tells of all of them: shares are those of the rows at hand", needs="kernels"),
     kind("recording.device_tasks", "count", "run", "tasks of the device in the timeline, of the rank with most "
@@ -208,6 +210,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     offline = told.kind == "inference" and any(one.offline for one in found)
     yield from fact("recording.executes_model", RUN, offline or None)
     yield from fact("recording.kernels", RUN, max((one.kernels for one in found), default=0) or None)
+    yield from fact("recording.kernels_left", RUN, max((one.left for one in found), default=0) or None)
     yield from fact("recording.is_picked", RUN, any(one.picked for one in found) or None)
     yield from fact("recording.device_tasks", RUN, max((one.tasks for one in found), default=0) or None)
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
