@@ -17,6 +17,10 @@ from advisor.yamlfiles.faults import Faults, LintError
 
 _COUNTED = ("count", "number")
 """Units in which a whole number means so many of them, and needs no origin."""
+_LONGEST = 80
+"""Characters of a value that are shown."""
+_MOST_BITS = 10_000
+"""Python writes out numbers of 4,300 digits at most."""
 
 
 def find_loops(rules: Sequence[Rule]) -> dict[str, tuple[str, ...]]:
@@ -110,9 +114,15 @@ def read_otherwise(path: Path) -> list[LintError]:
         return []
     faults = Faults(document)
     for where, ours, other in _differences(document.data, theirs, ()):
-        hint = f'quote it: "{ours}"' if isinstance(ours, str) else "write 5.0e+4: with a point and a sign"
-        faults.add(where, f"{ours!r} is {other!r} for tools of YAML 1.1", hint, "warning")
+        hint = f'quote it: "{ours[:_LONGEST]}"' if isinstance(ours, str) else "write 5.0e+4: with a point and a sign"
+        read = "a number of thousands of digits" if _is_endless(other) else repr(other)
+        faults.add(where, f"{repr(ours)[:_LONGEST]} is {read} for tools of YAML 1.1", hint, "warning")
     return faults.found
+
+
+def _is_endless(value: Any) -> bool:
+    """Whether Python writes out no such number."""
+    return isinstance(value, int) and value.bit_length() > _MOST_BITS
 
 
 def _differences(ours: Any, theirs: Any, where: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:

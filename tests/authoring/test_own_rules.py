@@ -166,6 +166,16 @@ def test_yaml_of_both_versions_is_content(tmp_path, capsys):
     assert "'on' is True for tools of YAML 1.1" in text and 'quote it: "on"' in text and "5.0e+4" in text
 
 
+def test_a_hexadecimal_number_without_end_is_told(tmp_path):
+    """Parsers of YAML 1.1 read it as a number of more digits than Python writes out."""
+    from advisor.authoring.chains import read_otherwise
+
+    path = tmp_path / "a.yaml"
+    path.write_text("x: 0x" + "f" * 10_000, encoding="utf-8")
+    (fault,) = read_otherwise(path)
+    assert "thousands of digits" in str(fault) and len(str(fault)) < 20_000
+
+
 def test_documents_name_only_facts_that_exist():
     """Whoever copies a name from the documents must not be told that it does not exist."""
     known = catalogue()

@@ -158,7 +158,7 @@ def _largest(rank: Rank) -> tuple[str, float | None]:
         return "", None
     sizes = frame["size_bytes"].to_numpy(float, na_value=np.nan)
     largest = float(np.nanmax(sizes))
-    return min(str(name) for name in frame["name"][sizes == largest]), largest
+    return min(map(str, frame["name"][sizes == largest].dropna()), default=""), largest
 
 
 def _capacity(rank: Rank) -> float | None:

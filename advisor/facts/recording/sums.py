@@ -32,6 +32,7 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
     moved = _tell(rank, frame, time, "steps", equal) > 1
     _tell_computing(rank, frame, float(np.nansum(time)))
+    _tell_lost(rank, frame)
     if "preparing_us" not in frame:
         return not moved
     preparing = frame["preparing_us"].to_numpy(float, na_value=np.nan)
@@ -46,6 +47,16 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:
         text = f"Preparing is many times the step in {wrong} of {len(frame)} rows: another unit, or another run"
         rank.note(rank.relative(rank.tables["steps"].paths[0]), f"contradicts itself: {text}", ("steps",))
     return not moved
+
+
+def _tell_lost(rank: Rank, frame: Any) -> None:
+    """Every row has every column, or none has it: where cells were lost, those behind may have moved."""
+    for column in frame.columns.drop("step", errors="ignore"):
+        lost = int(frame[column].isna().sum())
+        if 0 < lost < len(frame):
+            heading = ", ".join(rank.headings("steps", column)) or column
+            text = f"{lost} of {len(frame)} rows lack {heading}: cells were moved or lost"
+            rank.note(rank.relative(rank.tables["steps"].paths[0]), text)
 
 
 def _is_marked_so_long(rank: Rank, preparing_us: float) -> bool:

@@ -205,3 +205,10 @@ def test_a_handful_of_samples_of_one_queue_accuses_nobody(samples: int, device: 
     values = {"queue.host_samples": samples, "queue.data_samples": device}
     facts = FactSet([Fact(name, RUN, value) for name, value in values.items() if value is not None])
     assert is_partial(load_rules(strict=False).by_id["DATA020"], RUN, facts) is rests
+
+
+@pytest.mark.parametrize(("told", "rests"), [(False, True), (True, False)])
+def test_how_long_a_pipeline_waits_at_least_rests_on_how_many_stages_it_has(told: bool, rests: bool) -> None:
+    """Stages guessed from bubbles may be twice as many as there are."""
+    facts = FactSet([Fact("parallelism.is_told", RUN, told)])
+    assert is_partial(load_rules(strict=False).by_id["CLUS071"], Subject("stage", "3", (6, 7)), facts) is rests

@@ -27,6 +27,15 @@ def noted(framework, frame, time_us, marks=()):
     return notes
 
 
+@pytest.mark.parametrize(("last", "told"), [(80.0, 0), (None, 1)])
+def test_a_cell_that_one_row_lacks_is_told(last, told):
+    """Where a cell was lost, those behind it moved up, and the row's last one is empty; a column that no row fills is a
+    version's."""
+    frame = pd.DataFrame({"step": ["1", "2"], "free_us": [44.0, 45.0], "preparing_us": [90.0, last], "stage_us": None})
+    notes = noted("pytorch", frame, np.full(2, 13e3))
+    assert len(notes) == told and all("1 of 2 rows lack preparing_us" in text for _, text in notes)
+
+
 @pytest.mark.parametrize(("framework", "told"), [("mindspore", 0), ("pytorch", 1)])
 def test_receives_that_wait_side_by_side_are_no_contradiction(framework, told):
     """MindSpore's Bubble adds up what every receive lasts, maybe more than the step; torch_npu's is a part of it."""
