@@ -37,7 +37,7 @@ OPENS = {"communication.json": 3, "trace_view.json": 2, "communication_matrix.js
 """Times a file is opened: to see whether one may, and to read it; also a matrix, of which two want something, how its
 groups are numbered and its links. The first of a kind is opened once more: its beginning tells what it calls the
 columns that evidence names."""
-MOST_OPENS = {"mindspore": 7, "pytorch": 7, "database": 16}
+MOST_OPENS = {"mindspore": 5, "pytorch": 5, "database": 16}
 """Of every other file; one of databases is opened for each of its tables."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -135,9 +134,7 @@ def _share_steps(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
     """Some step of the one is in the other, where both name theirs."""
     if steps.table not in _OF_STEPS or steps.covers > 1:
         return
-    frame: Any = rank.read(steps.table)
-    named = {str(step) for step in frame["step"]} if frame is not None and "step" in frame else set()
-    others = {*exchange.steps}
+    named, others = steps.named, {*exchange.steps}
     if not named & others and not named <= {*NAMELESS} and not others <= {*NAMELESS}:
         _contradict(rank, "no step of the one is in the other", "collectives", steps.table)
 

@@ -43,7 +43,7 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
         "computing": "computing_us", "exposed": "exposed_us", "overlapped": "overlapped_us", "idle": "free_us",
         "preparing": "preparing_us", "stage": "stage_us", "bubble": "bubble_us",
     }  # fmt: skip
-    rows = len(frame)
+    rows, named = len(frame), _named(frame)
     frame, time, phases = _rows(frame, columns, np.sum(parts, axis=0))
     # MindSpore's rows are windows of the host: where it ran far ahead most hold nothing, and the last ones a piece
     if 0 < 2 * len(time) < rows and rank.framework != "pytorch":
@@ -59,7 +59,7 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
         phases["overlapped"] = _settled(phases["overlapped"])
     names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)
     source = rank.source("steps", "computing_us", "exposed_us", "free_us", steps=names)
-    return StepTimes(names, time, phases, "steps", (source,))
+    return StepTimes(names, time, phases, "steps", (source,), named=named)
 
 
 def _from_phases(rank: Rank) -> StepTimes | None:
@@ -68,6 +68,7 @@ def _from_phases(rank: Rank) -> StepTimes | None:
         return None
     time = frame["total_us"].to_numpy(float, na_value=np.nan)
     columns = {"interval": "interval_us", "fp_bp": "fp_bp_us", "tail": "tail_us"}
+    named = _named(frame)
     frame, time, phases = _rows(frame, columns, time)
     if not len(time):
         return None
@@ -79,7 +80,7 @@ def _from_phases(rank: Rank) -> StepTimes | None:
         if (talks := collectives_in_steps(rank, names, *points)) is not None:
             told = (("exposed", talks.exposed), ("unplaced", talks.unplaced))
             phases |= {name: us for name, us in told if np.isfinite(us).any()}
-    times = StepTimes(names, time, phases, "step_phases", (source,))
+    times = StepTimes(names, time, phases, "step_phases", (source,), named=named)
     if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
         times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
     return _with_cluster_phases(rank, times)
@@ -194,6 +195,11 @@ def _in_order(frame: Any) -> Any:
     if frame is None or "step" not in frame or not all(str(step).isdecimal() for step in frame["step"]):
         return frame
     return frame.iloc[np.argsort([int(step) for step in frame["step"]], kind="stable")].reset_index(drop=True)
+
+
+def _named(frame: Any) -> frozenset[str]:
+    """The steps that the rows name."""
+    return frozenset(map(str, frame["step"])) if "step" in frame else frozenset()
 
 
 def _rows(frame: Any, columns: dict[str, str], time: Floats) -> tuple[Any, Floats, dict[str, Floats]]:

@@ -37,6 +37,8 @@ class StepTimes:
     """Steps that each row is the average of."""
     added: frozenset[str] = frozenset()
     """Phases that the older cluster trace tells, the step's own table nothing of."""
+    named: frozenset[str] = frozenset()
+    """The steps that a table of steps names, also in rows without usable times; empty where it names none."""
 
     def sources_of(self, phase: str) -> tuple[Source, ...]:
         """Where a phase was read: its own table first, then those of the step it is a part of."""

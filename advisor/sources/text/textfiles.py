@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import stat
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -102,9 +103,15 @@ def lines_of(stream: TextIO) -> Iterator[str]:
 def open_text(path: Path) -> TextIO:
     """Opens a text file with its line ends kept (as the csv module wants them); undecodable bytes become U+FFFD."""
     require_file(path)
-    with path.open("rb") as stream:
+    stream = path.open("rb")
+    try:
         sample = stream.read(_SAMPLE)
-    return path.open(encoding=detect_encoding(sample, whole=len(sample) < _SAMPLE), errors="replace", newline="")
+        stream.seek(0)
+    except OSError:
+        stream.close()
+        raise
+    encoding = detect_encoding(sample, whole=len(sample) < _SAMPLE)
+    return TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
 
 
 def read_text(path: Path, limit: int | None = None) -> str:
