@@ -15,6 +15,7 @@ from advisor.knowledge.fact_titles import fact_title
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import Evidence
+from advisor.render.wording import where
 
 _CLAUSE = re.compile(
     r"^(?:(?P<what>.+?) = (?P<value>\S.*?) )?(?P<op><=|>=|==|!=|<|>|≤|≥) ?(?P<limit>.+?)(?: \((?P<origin>.*)\))?$"
@@ -154,7 +155,10 @@ def titled(item: Evidence, evidence: Sequence[Evidence], lang: str) -> str:
 
 
 def line(item: Evidence, evidence: Sequence[Evidence], lang: str) -> str:
-    """The value and what stands behind it: "21.4 % (limit 3 %)"; `evidence` is all that the finding rests on."""
+    """The value and what stands behind it: "21.4 % (limit 3 %)"; `evidence` is all that the finding rests on, and where
+    the same is told of others there, whose it is: "21.4 %, rank 3 (limit 3 %)"."""
     text = standing(item, lang, symptom=item in grouped(evidence).symptoms)
     value = measured(item, lang)
+    if any(other.fact == item.fact and other.subject != item.subject for other in evidence):
+        value = word(lang, "conditions.of", value=value, subject=where(item.subject, lang))
     return word(lang, "conditions.line", value=value, standing=text) if text else value

@@ -90,3 +90,11 @@ def test_sentences_that_fit_keep_the_blanks_between_them():
     assert first_sentences(text, 50) == "It takes 30\u00a0% of the time. Its unit is 5\u00a0% busy. …"
     assert first_sentences("它占30\u00a0%。最繁忙。后面还有。", 12) == "它占30\u00a0%。最繁忙。 …"
     assert first_sentences("A first sentence that is too long. More.", 5) == "A first sentence that is too long. …"
+
+
+def test_one_measure_of_several_ranks_says_whose_each_is():
+    """A finding about ranks 1 and 3 rests on the same fact twice; two numbers under one title would contradict."""
+    first = Evidence("rank.lateness_share", 0.22, "ratio", ">= 0.03", Subject("rank", "1", (1,)))
+    other = Evidence("rank.lateness_share", 0.15, "ratio", ">= 0.03", Subject("rank", "3", (3,)))
+    assert line(other, (first, other), "en") == "15\xa0%, rank 3 (limit 3\xa0%)"
+    assert line(other, (other,), "en") == "15\xa0% (limit 3\xa0%)"
