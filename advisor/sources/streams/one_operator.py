@@ -220,7 +220,7 @@ def _share(rows: Sequence[Row], names: Sequence[str]) -> float | None:
 
 def _busy(row: Row, ratio: str) -> float | None:
     """The part of its block in which a unit was busy, between 0 and 1. Versions of the profiler divide by the block's
-    time or by the whole operator's, in which a core runs several blocks one after the other: times say what is meant."""
+    time, or by the whole operator's, in which a core runs several blocks in turn: times say what is meant."""
     time = _number(row.get(ratio.replace("_ratio", "_time(us)")))
     block = _number(row.get(f"{ratio[:3]}_time(us)"))
     return _number(row.get(ratio)) if time is None or not block else min(max(time / block, 0.0), 1.0)
