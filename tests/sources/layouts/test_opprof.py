@@ -104,6 +104,17 @@ def test_a_recorded_program_outweighs_operators_measured_beside_it(tmp_path: Pat
     assert rank.root.name == "PROF_000001_A" and "op/OPPROF_1" in rank.problems[0].problem
 
 
+def test_a_table_of_kernels_among_the_counters_is_told(tmp_path: Path) -> None:
+    """People lay op_summary of the program into the folder of the operator: nobody takes it for read."""
+    _launch(tmp_path, "add", 8.0, [(7.0, 0.1, 0.6)])
+    heading = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)"
+    (tmp_path / "op_summary_20260101.csv").write_text(f"{heading}\nadd,add,AI_VECTOR_CORE,1000.0,80\n")
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and list(kernels.duration) == [8.0]
+    assert [problem.file for problem in rank.problems] == ["op_summary_20260101.csv"]
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(1.0, 1e4), min_size=1, max_size=50), st.floats(1.0, 3.0))
 def test_shares_of_blocks_are_shares(tmp_path_factory, times: list[float], longer: float) -> None:
