@@ -17,7 +17,7 @@ from advisor.sources.base import Rank
 from advisor.sources.layouts import ascend, opprof
 from advisor.sources.layouts.devices import devices_of, run_in_turn, sample_cells, span_of
 
-_COUNTERS = ("aic_mac_ratio", "mac_ratio", "aiv_vec_ratio", "vec_ratio")
+_COUNTERS = ("aic_mac_ratio", "mac_ratio", "mac_exe_ratio", "aiv_vec_ratio", "vec_ratio", "vec_exe_ratio")
 _NAMING = ("kernels", "operator_types", "steps")
 """Tables with a column of devices."""
 _TOLD_IN_ROWS = ("kernels.csv", "kernels.tasks")

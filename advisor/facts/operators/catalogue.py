@@ -160,6 +160,21 @@ KINDS = (
         formula="time-weighted mean of the counter",
         needs="kernels",
     ),
+    kind(
+        "operator_type.second_pipe",
+        "text",
+        _TYPE,
+        "the unit that is busiest but for it and the scalar unit",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.second_pipe_ratio",
+        "ratio",
+        _TYPE,
+        "its busy part of the kernels' time",
+        formula="time-weighted mean of the counter",
+        needs="kernels",
+    ),
     kind("operator_type.mac_ratio", "ratio", _TYPE, "busy part of the cube unit", needs="kernels"),
     kind(
         "operator_type.aicpu_us",

@@ -23,7 +23,7 @@ KINDS = (
         "ratio",
         "operator_type",
         "part of the cores' time that a short last round leaves unused",
-        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from PROF_*/device_*/info.json",
+        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json",
         needs="kernels",
     ),
     kind(
@@ -73,7 +73,9 @@ def core_clock(rank: Rank) -> tuple[int, int]:
 
 
 def _device(rank: Rank) -> dict[str, Any]:
-    for path in sorted(rank.root.glob("PROF_*/device_*/info.json*")):
+    # a framework's folder holds what the profiler below it wrote; what that exports by itself is the folder
+    beside = (path for place in ("PROF_*/device_*", "device_*") for path in rank.root.glob(f"{place}/info.json*"))
+    for path in sorted(beside):
         document = load_json(path, rank.note_path)
         devices = document.get("DeviceInfo") if isinstance(document, dict) else None
         for device in devices if isinstance(devices, list) else ():

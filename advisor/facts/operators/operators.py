@@ -194,11 +194,12 @@ def _type_facts(
         for key, text in (
             ("core", top.core), ("category", _category(top, found[best])),
             ("dtypes", (top.dtype_text or "").rstrip(";")), ("shapes", (top.shape_text or "").rstrip(";")),
-            ("pipe", top.pipe),
+            ("pipe", top.pipe), ("second_pipe", top.second_pipe),
             ("fed_by", top.fed_by), ("feeds", top.feeds),
         ):  # fmt: skip
             yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
+        yield from fact("operator_type.second_pipe_ratio", subject, top.second_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
         of_best = float(top.total_us.sum())
         by_memory = top.memory_us / of_best if top.memory_us and of_best else None

@@ -11,6 +11,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.device.pipes import busiest_pipe, second_pipe
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.flops import SlowCase, slow_case
 from advisor.facts.operators.kinds import (
@@ -50,14 +51,7 @@ from advisor.facts.recording.limits import section
 from advisor.knowledge.cards import bandwidth
 from advisor.model import Source
 from advisor.sources.base import Rank
-from advisor.sources.streams.kernel_blocks import PIPES
 from advisor.sources.streams.kernels import Kernels, operator_name
-
-PIPE_NAMES = {
-    "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
-    "fixpipe_ratio": "memory (write)", "vec_ratio": "vector", "aiv_scalar_ratio": "scalar",
-    "aiv_mte2_ratio": "memory (read)", "aiv_mte3_ratio": "memory (write)",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,6 +77,9 @@ class TypeRow:
     slow: SlowCase | None = None
     pipe: str = ""
     pipe_ratio: float | None = None
+    second_pipe: str = ""
+    second_ratio: float | None = None
+    """The busiest of the other units, but for the scalar unit, which issues what all of them do."""
     mac_ratio: float | None = None
     dtype_text: str = ""
     shape_text: str = ""
@@ -293,7 +290,7 @@ def _row(
             at_memory += us
         if product is None and not is_cube(s):
             continue
-        _, busiest, own_mac = _pipes(kernels, [member])
+        _, busiest, own_mac = busiest_pipe(kernels, [member])
         if _is_limited(product, moved, busiest, own_mac):
             limited.add(member)
             memory += us
@@ -305,7 +302,8 @@ def _row(
             padding += lost
             if lost > worst_padding:
                 worst_padding, padded = lost, (s.input_shapes, product.aligned())
-    pipe, ratio, mac = _pipes(kernels, members)
+    pipe, ratio, mac = busiest_pipe(kernels, members)
+    second, second_ratio = second_pipe(kernels, members, pipe)
     multiplies = (mac or 0.0) >= section("counters")["cube_ratio"] and not is_fused_exchange(name)
     known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
     macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
@@ -325,13 +323,14 @@ def _row(
         communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         slow_case(signatures, calls, times, reach) if alike else None,
-        pipe, ratio, mac, first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
+        pipe, ratio, second, second_ratio, mac,
+        first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
         float32_call="" if full is None else _call(kernels, full),
         float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
         memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
-        rest_mac_ratio=_pipes(kernels, rest)[2] if rest else None,
+        rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip
 
@@ -363,21 +362,6 @@ def _padding(product: MatMul, moved: float, busiest: float | None, mac: float | 
     if mac is None or busiest is None:
         return told
     return min(told, (1 - product.useful) * mac) if mac >= busiest else 0.0
-
-
-def _pipes(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:
-    """(busiest pipe, its time-weighted ratio, the cube's ratio) from the counters, where there are any."""
-    best, name, mac = None, "", None
-    for pipe in PIPES:
-        weight = kernels.piped[pipe][list(members)].sum()
-        if pipe == "cube_utilization" or weight <= 0:
-            continue
-        ratio = float(kernels.pipes[pipe][list(members)].sum() / weight)
-        if pipe == "mac_ratio":
-            mac = ratio
-        if best is None or ratio > best:
-            best, name = ratio, PIPE_NAMES[pipe]
-    return (name, best, mac) if best else ("", None, None)
 
 
 def _framework_share(kernels: Kernels, members: Sequence[int], ours: Sequence[int]) -> float | None:

@@ -46,18 +46,25 @@ class Steady:
 
 
 def find_steady(
-    kinds: Ints, start: Ints, end: Ints, computes: Mask | None = None, exactly: Ints | None = None
+    kinds: Ints,
+    start: Ints,
+    end: Ints,
+    computes: Mask | None = None,
+    exactly: Ints | None = None,
+    prepares: Mask | None = None,
 ) -> Steady:
     """The judged part of kernels in order of start (nanoseconds); `kinds` tells which are alike, `exactly` which bear
-    one name on one input, and `computes` which are no communication: that is neither compiled nor work, and may be
-    waiting. Where nothing repeats, kernels launched
+    one name on one input, `computes` which are no communication: that is neither compiled nor work, and may be
+    waiting; `prepares` which only make inputs: however long they take, what follows is what was recorded. Where
+    nothing repeats, kernels launched
     for the first time are the rule, and only a gap that is a large part of the recording is set-up. Between kernels
     that are measured one by one lies what the script does."""
     computes = np.ones(len(kinds), bool) if computes is None else computes
     size, limits = len(kinds), section("set_up")
+    works = computes if prepares is None or not (computes & ~prepares).any() else computes & ~prepares
     free = np.maximum.accumulate(end)
     gap = np.maximum(start[1:] - free[:-1], 0) / 1000
-    work = np.concatenate((np.zeros(1), np.cumsum(np.where(computes, end - start, 0))))
+    work = np.concatenate((np.zeros(1), np.cumsum(np.where(works, end - start, 0))))
     seen = np.zeros(size, bool)
     seen[np.unique(kinds, return_index=True)[1]] = True
     usual = float(np.median(gap)) if gap.size else 0.0
@@ -67,7 +74,8 @@ def find_steady(
     launches = launches[launches <= (size if measured is None else measured)]
     behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
     # compiling and loading leave the device idle: a stretch full of kernels is work, whatever is launched behind it
-    idle = np.concatenate((np.zeros(1), np.cumsum(gap)))
+    made = np.where(computes & ~works, end - start, 0)[:-1] / 1000
+    idle = np.concatenate((np.zeros(1), np.cumsum(gap + made)))
     behind = behind[idle[behind] >= limits["idle_share"] * (start[behind] - start[0]) / 1000]
     first = int(behind[-1]) if behind.size else 0
     if first and find_repetition(kinds[first:], end[first:] - start[first:]) is None:

@@ -14,10 +14,11 @@ from itertools import pairwise
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.facts.operators.kinds import is_conversion
 from advisor.facts.recording.between import awaits_data
 from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.iterations import iterations_of
-from advisor.facts.recording.limits import section
+from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.steady import Steady, find_steady
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
@@ -86,7 +87,8 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     )  # fmt: skip
     exactly = np.unique(exactly, return_inverse=True)[1].astype(np.int64)
     steady = find_steady(
-        kinds[order], kernels.start[order], kernels.end[order], computes[order], exactly[order]
+        kinds[order], kernels.start[order], kernels.end[order], computes[order], exactly[order],
+        make_inputs(kernels, order),
     )  # fmt: skip
     inside = ~known
     inside[order[steady.first : steady.last]] = True
@@ -96,6 +98,18 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     return Placed(
         Windows(("0",), np.array([low]), np.array([high]), of), inside, "", steady, low - int(kernels.start[order[0]])
     )
+
+
+def make_inputs(kernels: Kernels, order: Ints) -> Mask:
+    """Which kernels, in this order, only make data out of nothing: they fill memory, with random numbers mostly, or
+    convert what was filled just before."""
+    fills, converts = (
+        np.array([tells(signature.type) for signature in kernels.signatures])[kernels.signature[order]]
+        for tells in (told_by("fills"), is_conversion)
+    )
+    before = np.maximum.accumulate(np.where(converts, -1, np.arange(len(order))))
+    made: Mask = fills | (converts & (before >= 0) & fills[before])
+    return made
 
 
 def _kinds(kernels: Kernels) -> tuple[Ints, Mask]:

@@ -12,12 +12,14 @@ from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, file_paths
 from advisor.sources.reference import TableRef
 from advisor.sources.streams.one_operator import PIPES, kind_of, main_files, types_in
+from advisor.sources.text.tablefiles import tables_of_file
 
 READER = "kernels.opprof"
 SIMULATION = (
     "it holds a simulation of one operator (msprof op simulator): the instructions of single cores, which MindStudio "
     "Insight shows; no device was measured, `msprof op` on one does that"
 )
+BESIDE = "lies beside what msprof op measured of one operator, and was left out: judge this file by itself"
 _CORE = r"core[0-9]+\.(vec|cube)core[0-9]+"
 
 
@@ -37,6 +39,9 @@ def recognise(listing: Listing, base: Path) -> list[Rank]:
         return []
     rank = Rank(0, listing.path, base=base, rank_known=False, layout="msprof")
     refer(rank, main)
+    for name in listing.files:
+        if not kind_of(name) and "kernels" in (tables_of_file(name, loose=True) or ((),))[0]:
+            rank.note_path(str(listing.path / name), BESIDE)
     return [rank]
 
 

@@ -135,7 +135,7 @@ def operator_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
             "duration_us": [launch.duration_us], "block_num": [launch.blocks],
         }  # fmt: skip
         pipes = launch.rows.get(PIPES, [])
-        told |= {pipe: [_of_slowest(pipes, names)] for pipe, names in _RATIOS.items()}
+        told |= {pipe: [_share(pipes, names)] for pipe, names in _RATIOS.items()}
         told |= _scalar_work(pipes)
         texts = {"name": pl.String, "type": pl.String, "core": pl.String}
         yield pl.DataFrame(told, schema={key: texts.get(key, pl.Float64) for key in told})
@@ -213,9 +213,28 @@ def _times_by_core(rows: Sequence[Row]) -> list[float]:
     return max(cubes, vectors, key=lambda times: max(times, default=0.0))
 
 
+def _share(rows: Sequence[Row], names: Sequence[str]) -> float | None:
+    """The mean share of a unit in the blocks that the operator waits for."""
+    return _mean([(_time(row), value) for row in rows for name in names if (value := _busy(row, name)) is not None])
+
+
+def _busy(row: Row, ratio: str) -> float | None:
+    """The part of its block in which a unit was busy, between 0 and 1. Versions of the profiler divide by the block's
+    time, or by the whole operator's, in which a core runs several blocks in turn: times say what is meant."""
+    time = _number(row.get(ratio.replace("_ratio", "_time(us)")))
+    block = _number(row.get(f"{ratio[:3]}_time(us)"))
+    return _number(row.get(ratio)) if time is None or not block else min(max(time / block, 0.0), 1.0)
+
+
 def _of_slowest(rows: Sequence[Row], names: Sequence[str]) -> float | None:
     """The mean of a counter over the blocks that the operator waits for; rows of the other cores do not tell it."""
-    told = [(_time(row), value) for row in rows for name in names if (value := _number(row.get(name))) is not None]
+    return _mean(
+        [(_time(row), value) for row in rows for name in names if (value := _number(row.get(name))) is not None]
+    )
+
+
+def _mean(told: Sequence[tuple[float, float]]) -> float | None:
+    """Of (time of a block, value), the mean over the slowest blocks."""
     slowest = max((time for time, _ in told), default=0.0)
     found = [value for time, value in told if time >= _AS_SLOW * slowest]
     return sum(found) / len(found) if found else None
@@ -230,7 +249,7 @@ def _scalar_work(rows: Sequence[Row]) -> dict[str, list[object]]:
     for pipe, core in (("scalar_ratio", "aic"), ("aiv_scalar_ratio", "aiv")):
         busy = _of_slowest(rows, (f"{core}_scalar_time(us)",))
         parts = [_of_slowest(rows, (f"{core}_scalar_{part}_time(us)",)) for part in ("single", "dual", "wait")]
-        share = _of_slowest(rows, (f"{core}_scalar_ratio",))
+        share = _share(rows, (f"{core}_scalar_ratio",))
         if pipe in found or not busy or share is None or parts[0] is None or parts[1] is None:
             continue
         issued, waited = parts[0] + parts[1], parts[2] or 0.0

@@ -443,6 +443,26 @@ def test_what_clears_the_cache_between_launches_is_not_measured(tmp_path, rules)
     assert [f.subject.id for f in report.findings] == ["softmax_custom"]
 
 
+@pytest.mark.parametrize("drawing", [20.0, 200_000.0])
+def test_inputs_drawn_at_random_are_no_part_of_a_benchmark(tmp_path, rules, drawing):
+    """However long the random numbers take and are converted: the kernel behind them is what was recorded."""
+    inputs = [
+        ("", kind, 1_000.0 + n * (drawing + 50.0), drawing) for n, kind in enumerate(["DSARandomNormal", "Cast"] * 2)
+    ]
+    last = inputs[-1][2] + drawing
+    folder = write(tmp_path, [*inputs, *loop(["custom_kernel"], 3, last + 500_000.0, 100.0)], "op_summary_1.csv")
+    report = advise([folder], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert {finding.subject.id for finding in report.findings} == {"custom_kernel"}
+
+
+def test_inputs_of_a_network_are_its_own(tmp_path):
+    """Random numbers and a pause before one kernel do not make a benchmark of the many that follow it."""
+    layers = ["MatMulV2", "Gelu", "MatMulV2", "LayerNorm", "Softmax", "Add", "Cast", "BatchMatMul"]
+    kernels = [("", "DSARandomNormal", 0.0, 20.0), ("", "Cast", 30.0, 5.0), *loop(layers, 3, 500_000.0)]
+    assert facts_of(write(tmp_path, kernels)).value("recording.kind", RUN) != "kernel_benchmark"
+
+
 def test_fills_alone_are_measured_all_the_same(tmp_path):
     """Whoever launches nothing but fills measures them."""
     assert facts_of(write(tmp_path, loop(["ZerosLike"], 60))).value("recording.kind", RUN) == "kernel_benchmark"

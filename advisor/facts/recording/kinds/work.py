@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.facts.device.kernel_time import Timeline
-from advisor.facts.operators.reduction import PIPE_NAMES
+from advisor.facts.device.pipes import PIPE_NAMES
 from advisor.facts.recording.counts import types_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.steady import Steady, measured_in_a_row

@@ -1,0 +1,40 @@
+"""Which units of the cores were busy, by the counters of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.sources.streams.kernel_blocks import PIPES
+from advisor.sources.streams.kernels import Kernels
+
+PIPE_NAMES = {
+    "mac_ratio": "cube", "scalar_ratio": "scalar", "mte1_ratio": "memory (L1 to L0)", "mte2_ratio": "memory (read)",
+    "fixpipe_ratio": "memory (write)", "vec_ratio": "vector", "aiv_scalar_ratio": "scalar",
+    "aiv_mte2_ratio": "memory (read)", "aiv_mte3_ratio": "memory (write)",
+}  # fmt: skip
+
+
+def busiest_pipe(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:
+    """(busiest pipe, its time-weighted ratio, the cube's ratio) from the counters, where there are any."""
+    best, name, mac = None, "", None
+    for pipe, ratio in _ratios(kernels, members):
+        if pipe == "mac_ratio":
+            mac = ratio
+        if best is None or ratio > best:
+            best, name = ratio, PIPE_NAMES[pipe]
+    return (name, best, mac) if best else ("", None, None)
+
+
+def second_pipe(kernels: Kernels, members: Sequence[int], busiest: str) -> tuple[str, float | None]:
+    """The unit that is busiest but for this one and the scalar unit, and its time-weighted ratio."""
+    others = ((ratio, PIPE_NAMES[pipe]) for pipe, ratio in _ratios(kernels, members))
+    ratio, name = max(((r, n) for r, n in others if r > 0 and n not in (busiest, "scalar")), default=(None, ""))
+    return name, ratio
+
+
+def _ratios(kernels: Kernels, members: Sequence[int]) -> Iterator[tuple[str, float]]:
+    """Each counter of a unit with its time-weighted ratio, where it was counted."""
+    for pipe in PIPES:
+        weight = kernels.piped[pipe][list(members)].sum()
+        if pipe != "cube_utilization" and weight > 0:
+            yield pipe, float(kernels.pipes[pipe][list(members)].sum() / weight)
