@@ -51,7 +51,9 @@ def for_missing(report: Report, form: str, lang: str, framework: str | None = No
         remarks.append(word(lang, "collect.cannot", form=form, meanings=_meanings(barred, lang)))
     remarks += [word(lang, "collect.other", evidence=m.evidence, setting=m.setting) for m in _others(report)]
     if absent := _absent(report.profile.ranks, report.profile.world_size):
-        remarks.append(word(lang, "collect.absent", world=report.profile.world_size, ranks=absent))
+        stated = not any(f.name == "run.world_is_stated" and f.value is False for f in report.facts)
+        said = "collect.absent" if stated else "collect.absent_named"
+        remarks.append(word(lang, said, **({"world": report.profile.world_size} if stated else {}), ranks=absent))
     if not wanted and not remarks:
         remarks.append(word(lang, "collect.nothing"))
     return Collection("\n".join(texts), tuple(remarks))

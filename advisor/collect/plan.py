@@ -86,7 +86,8 @@ def next_collection(report: Report) -> Text:
     values = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
     absent, missing = values.get("communication.absent_wait_share"), values.get("run.missing_ranks")
     if isinstance(absent, float) and isinstance(missing, int) and missing and absent >= limit("absent_wait"):
-        return both("collect.absent_ranks", world=values.get("run.world_size"), share=show(absent, "ratio"))
+        said = "absent_unknown" if values.get("run.world_is_stated") is False else "absent_ranks"
+        return both(f"collect.{said}", world=values.get("run.world_size"), share=show(absent, "ratio"))
     if values.get("recording.kind") == "kernel_benchmark":
         told = values.get("step.computing_share") == 0 or any(
             f.name == "operator_type.memory_rate" for f in report.facts

@@ -80,6 +80,13 @@ def allowed_by(share: float) -> Severity:
     return max((s for s, least in materiality().items() if share >= least), key=lambda s: s.rank, default=Severity.LOW)
 
 
+def loses_enough(finding: Finding) -> bool:
+    """Whether it tells of lost time that would matter if it is true, however weak its evidence."""
+    told = finding.saving or finding.at_stake
+    share = told.share if told is not None else None
+    return finding.direction != Direction.EVIDENCE and share is not None and share >= materiality()[Severity.MEDIUM]
+
+
 def is_remark(finding: Finding) -> bool:
     """Whether it only says where time goes: nothing is known to be wrong there, and nothing to be gained."""
     weighs = finding.severity != Severity.LOW or finding.saving is not None or finding.at_stake is not None

@@ -101,15 +101,23 @@ def test_a_report_that_lacks_nothing_asks_for_nothing(report, capsys):
     assert collected(capsys, other, "--lang", "zh")[1] == "报告不缺少数据，无需采集。\n"
 
 
-def test_ranks_without_a_profile_are_named(report, capsys):
-    """Two of eight ranks: the other six, with or without anything else that is missing."""
+@pytest.mark.parametrize("stated", [True, False])
+def test_ranks_without_a_profile_are_named(report, capsys, stated):
+    """Two of eight ranks: the other six, with or without anything else that is missing. Ranks that groups name are not
+    taken for all."""
     document = json.loads(report.read_text())
     document["missing_evidence"] = []
     document["profile"] |= {"ranks": [0, 3], "world_size": 8}
+    for fact in document["facts"]:
+        if fact["name"] == "run.world_is_stated":
+            fact["value"] = stated
     other = report.parent / "two.json"
     other.write_text(json.dumps(document))
     assert collected(capsys, other)[1] == (
         "Profile all 8 ranks with the same settings; without a profile so far: rank 1-2, 4-7.\n"
+        if stated
+        else "Profile all ranks with the same settings; of those that the files name, these have no profile so far: "
+        "rank 1-2, 4-7.\n"
     )
 
 

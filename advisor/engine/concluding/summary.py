@@ -11,7 +11,7 @@ from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, object
 from advisor.engine.concluding.suspected import is_suspect
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import is_certain, is_remark, leading, unowned_part, usual_error
+from advisor.knowledge.savings import is_certain, is_remark, leading, loses_enough, unowned_part, usual_error
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -288,9 +288,8 @@ def _without_cause(
         names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
         return "undetermined", both("summary.unread_ranks", ranks=names)
     if doubt is not None:
-        return "undetermined", both(
-            f"summary.{'no_all_clear' if doubt.suspect is None else 'not_certain'}", doubt=doubt.why
-        )
+        clear = doubt.suspect is None and not any(map(loses_enough, findings))
+        return "undetermined", both(f"summary.{'no_all_clear' if clear else 'not_certain'}", doubt=doubt.why)
     whole = "computing" in breakdown or "exposed_communication" in breakdown
     headline = both("summary.healthy" if whole else "summary.healthy_host", checks=judged)
     return "healthy", _sentences(headline, both("summary.no_data", count=blind)) if blind else headline

@@ -5,7 +5,8 @@ its own last kernel: the wait before a step stands in the row before it. Other w
 kernels, and the wait stands nowhere; MindSpore clips `Free` to the step's window and so counts it in its own row,
 except in the first. `Preparing` runs from the step's start on the host to its first kernel; where the host runs ahead
 of the device, most of it is the step before still running. Kernels with their times decide, row by row; where there
-are none, ranks of one job do, whose steps are of one length; else the row before holds the wait.
+are none, ranks of one job do, whose steps are of one length; else the row before holds the wait, unless the last row
+idles as long as the others: then they idle within their steps, and their waits are not known.
 
 Here every step owns the wait before it. The first recorded step follows nothing that was recorded: its wait is taken
 to be what the steps after it show, and a lone step is left as its table tells it.
@@ -52,6 +53,8 @@ def settle(
         beside = False if _are_in_the_row_before(several) else _is_beside(several)
         if beside is not None or not _is_ahead(several):
             for rank in guessed:
+                if beside is None and _idles_to_the_end(times[rank]):
+                    continue
                 gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
                 holds = np.full(len(gap), beside is not True)
                 if beside is not True:
@@ -177,6 +180,16 @@ def _lacks_tail(one: StepTimes) -> bool:
         return False
     as_much = float(computing[-1]) > (1 - limits["computing_share"]) * float(np.median(computing[:-1]))
     return as_much and float(one.time[-1]) < (1 - limits["telling_share"]) * float(np.median(one.time[:-1]))
+
+
+def _idles_to_the_end(one: StepTimes) -> bool:
+    """Whether the last row, which no step follows, idles as long as the others: then these idle between their own
+    kernels, and what they idle is not the wait for the step after them."""
+    limits, idle = section("start_gap"), np.nan_to_num(one.phases.get("idle", np.zeros(len(one.time))))
+    if len(idle) < limits["rows"]:
+        return False
+    usual, slack = float(np.median(idle[:-1])), limits["telling_share"] * float(np.median(one.time[:-1]))
+    return usual > slack and float(idle[-1]) >= usual - slack
 
 
 def _is_ahead(times: list[StepTimes]) -> bool:

@@ -174,3 +174,11 @@ def test_the_order_of_the_rows_means_nothing(tmp_path):
     after = measure([tmp_path], ["step.time_us", "step.start_gap_us"], Options(jobs=1)).facts
     for name in ("step.time_us", "step.start_gap_us"):
         assert after.value(name, RUN) == pytest.approx(before.value(name, RUN))
+
+
+def test_a_last_row_that_idles_as_long_as_the_others_shows_no_wait_before_steps():
+    """Decoding: the host prepares the next token while the device runs, and the device idles between a step's own
+    kernels. The last row, which nothing follows, idles as long: the steps are as long as their rows, the first as
+    well, and nobody says that they wait before their first kernels."""
+    table = rank([1220, 1100, 1110, 1120, 1090], free=[450, 500, 470, 490, 495], computing=1225, exposed=0, steps=5)
+    assert settle({0: table}, {}, {0: "pytorch"}) == {0: table}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Timeline, timeline_of
@@ -14,13 +14,17 @@ from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import executions_of_table, is_cut
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.kinds.work import of_one_operator, of_statistic, of_tasks, of_timeline
-from advisor.facts.recording.limits import told_by
+from advisor.facts.recording.limits import section, told_by
+from advisor.facts.recording.sums import whole_time
 from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, load_kernels
 from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ def reduce(rank: Rank) -> Recording | None:
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
     told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else ""
     if kernels is None:
-        told["named"] = bool(names)
+        told["named"] = bool(names) and (listed or not rank.has("operator_types"))
     else:
         told["named"] = (listed or (not told["cut"] and any(kernels.names))) and not told["alone"]
     trace = load_trace(rank) if rank.has("trace") or not told["trains"] else None
@@ -191,14 +195,20 @@ def _of_operators(rank: Rank, counts: bool) -> dict[str, Any]:
 
 
 def _names_in_tables(rank: Rank) -> tuple[set[str], bool]:
-    """Types and names in the tables of operators, and whether the statistic by type lists any."""
+    """Types and names in the tables of operators, and whether the statistic by type lists all of them."""
     names, listed = set[str](), False
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
-            listed = listed or (table == "operator_types" and bool(len(frame)))
+            listed = listed or (table == "operator_types" and bool(len(frame)) and not _lacks_types(frame))
             names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
     return names, listed
+
+
+def _lacks_types(frame: pd.DataFrame) -> bool:
+    """Whether the shares in the statistic by type tell of types that it does not list: it was cut to its first rows."""
+    whole = whole_time(frame)
+    return whole is not None and float(frame["total_us"].sum()) < (1 - section("witness")["cut_share"]) * whole
 
 
 def _of_trace(

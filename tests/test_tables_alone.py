@@ -1,0 +1,116 @@
+"""What step tables and statistics tell that somebody copied out of a profile, without kernels and timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.collect.plan import next_collection
+from advisor.model import RUN, Fact, Report
+from advisor.pipeline import Options, advise
+from advisor.render import render
+from advisor.ruleset.files.loader import load_rules
+
+STEPS = (
+    "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+    "Communication(Not Overlapped and Exclude Receive),Preparing"
+)
+TYPES = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+
+
+def write(
+    folder: Path,
+    steps: Sequence[tuple[str, float, float, float]],
+    types: Sequence[tuple[str, int, float, float]] = (),
+    kind: str = "pt",
+    number: int = 0,
+) -> Path:
+    """The folder of a rank: (name, computing, exposed communication, idle) of each step, (type, count, time, share in
+    percent) of each operator type; microseconds."""
+    output = folder / f"rank{number}_{100 + number}_20260101000000000_ascend_{kind}" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    rows = [
+        f"{number},{name},{busy},{exposed},0,{exposed},{idle},{busy + exposed + idle},0,{exposed},1200"
+        for name, busy, exposed, idle in steps
+    ]
+    (output / "step_trace_time.csv").write_text("\n".join([STEPS, *rows]) + "\n")
+    if types:
+        rows = [
+            f"{number},{name},AI_CORE,{count},{us},1,{us / count:.3f},{us},{share}" for name, count, us, share in types
+        ]
+        (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+    return folder
+
+
+def told(folder: Path) -> tuple[Report, str]:
+    report = advise([folder], load_rules(), Options())
+    return report, " ".join(render(report, "text", "en").split())
+
+
+SERVING = [("QuantBatchMatmul", 4000, 8_000_000.0, 55.0), ("FusedInferAttentionScore", 300, 6_500_000.0, 45.0)]
+
+
+def test_a_step_table_without_step_names_is_not_called_missing(tmp_path):
+    """A profiler without a schedule writes one row without a number: the table is there, and the report says so."""
+    report, text = told(write(tmp_path, [("", 14_700_000.0, 0.0, 1_700_000.0)], SERVING))
+    assert "names no step" in text and "neither a step table" not in text
+    assert report.profile.recording == "inference"
+
+
+def test_nobody_who_serves_a_model_is_told_of_gradients(tmp_path):
+    """Cards that serve one model expose their exchange: there are neither gradients nor a backward pass to hide it."""
+    for number in (0, 1):
+        write(tmp_path, [("", 14_700_000.0, 3_000_000.0, 100_000.0)], SERVING, number=number)
+    report, text = told(tmp_path)
+    (finding,) = (f for f in report.findings if f.rule == "COMM010")
+    assert [remedy.id for remedy in finding.remedies] == ["shrink-serving-exchange"]
+    assert "gradient" not in text and "training" not in text
+
+
+def test_the_first_rows_of_a_statistic_make_no_inference(tmp_path):
+    """Whoever keeps the busiest three types of a training drops its optimizer: the shares tell that others ran."""
+    some = [("Cast", 240, 23_000.0, 10.5), ("BatchMatMulV3", 45, 20_000.0, 9.1), ("MatMulV2", 332, 18_000.0, 8.2)]
+    whole = [("Cast", 240, 23_000.0, 38.0), ("BatchMatMulV3", 45, 20_000.0, 32.0), ("MatMulV2", 332, 18_000.0, 30.0)]
+    kinds = []
+    for name, types in (("some", some), ("whole", whole)):
+        report, _ = told(write(tmp_path / name, [("6", 60_000.0, 2_000.0, 3_000.0)], types, "ms"))
+        kinds.append(report.profile.recording)
+    assert kinds == ["training_steps", "inference"]
+
+
+def test_a_rank_whose_device_idles_is_not_sent_to_its_operators(tmp_path):
+    """Six ranks wait for two whose devices idle for longer: their operators take as long as those of the peers, so
+    comparing them tells nothing; the hosts do."""
+    for number in range(8):
+        idle = 300_000.0 if number in (3, 5) else 100_000.0
+        write(tmp_path, [("", 80_000.0, 400_000.0 - idle, idle)], number=number)
+    report, _ = told(tmp_path)
+    late = [f for f in report.findings if f.rule == "CLUS040"]
+    assert {remedy.id for f in late for remedy in f.remedies} == {"inspect-launching-host"}
+    assert all("because the device idles longer there" in f.message.en for f in late)
+
+
+def test_a_table_that_cannot_be_true_does_not_say_that_nothing_was_found(tmp_path):
+    """More is computed than all kernels take: nothing is certain, and the communication that the table shows is not
+    called insignificant in the same sentence."""
+    types = [("MatMul", 300, 150_000.0, 100.0)]
+    _, text = told(write(tmp_path, [("6", 420_000.0, 2_300_000.0, 630_000.0)], types, "ms"))
+    assert "Nothing is certain" in text and "No significant bottleneck" not in text
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_the_ranks_of_groups_are_not_taken_for_all(tmp_path, stated):
+    """Members of a communication group are some of the ranks: nobody is told to profile "all 2 ranks"."""
+    report, _ = told(write(tmp_path, [("6", 420_000.0, 230_000.0, 63_000.0)]))
+    values = {
+        "communication.absent_wait_share": 0.3,
+        "run.missing_ranks": 1,
+        "run.world_size": 2,
+        "run.world_is_stated": stated,
+    }
+    facts = [f for f in report.facts if not (f.subject == RUN and f.name in values)]
+    facts += [Fact(name, RUN, value) for name, value in values.items()]
+    assert ("all 2 ranks" in next_collection(replace(report, facts=tuple(facts))).get("en")) is stated
