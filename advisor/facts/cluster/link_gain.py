@@ -22,8 +22,7 @@ from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.cluster.stages import micro_batches, stages_of
-from advisor.facts.collectives.allreduce import GRADIENT_KINDS
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints, purpose
 from advisor.facts.collectives.link_speed import LINKS, Key, Link
 from advisor.facts.collectives.parallelism import partition
@@ -164,7 +163,7 @@ def _lasting(run: Run) -> dict[Collective, float]:
 def _last(run: Run) -> dict[Collective, float]:
     found: dict[Collective, float] = {}
     for joint in joints(run):
-        if joint.kind in GRADIENT_KINDS and joint.scale == 1:
+        if joint.kind in REDUCTIONS and joint.scale == 1:
             order = np.argsort(joint.ordinal, kind="stable").tolist()
             last = {joint.steps[row]: row for row in order}
             found[joint.group, joint.kind] = float(np.median(joint.transfer_us[list(last.values())]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.accumulation import reduced_again, until_reduced
-from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.link_speed import differ, fit
 from advisor.facts.collectives.parallelism import partition
@@ -21,7 +21,6 @@ from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source
 
-GRADIENT_KINDS = ("allreduce", "reducescatter")
 BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "backward_work"))
 """Part of the computation that is backward."""
 MOST_SEGMENTS = int(limit("gradients", "most_segments"))
@@ -113,7 +112,7 @@ class Gradients:
 
 
 def gradients(run: Run) -> Gradients | None:
-    """Collectives over which gradients are summed: AllReduce and ReduceScatter of data-parallel groups.
+    """Collectives over which gradients are summed: reductions of data-parallel groups.
 
     Where a member's file is missing and no transit time was recorded, all may be waiting for that one: those are left
     out. Where they wait for it longer than they transfer, what is exposed is the waiting, and tells of no split.
@@ -121,7 +120,7 @@ def gradients(run: Run) -> Gradients | None:
     layout = partition(run)
     chosen = [
         j for j in joints(run)
-        if j.kind in GRADIENT_KINDS and layout.role_of(j.group) == "data"
+        if j.kind in REDUCTIONS and layout.role_of(j.group) == "data"
         and ((j.complete and len(j.ranks) > 1) or np.isfinite(j.transit_us).any())
     ]  # fmt: skip
     if not chosen:

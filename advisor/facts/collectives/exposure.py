@@ -13,7 +13,7 @@ import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import Run, computed
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.step.steps import steady, stepped_courses
@@ -59,7 +59,7 @@ class Exposure:
 
     transfer: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Role of the group -> transfer nothing hides; "weights": data-parallel ranks gather sharded weights (FSDP);
-    "expert" also where all ranks are experts' and reduce gradients in the same group."""
+    "other": what they broadcast or scatter, say; "expert" also where all ranks are experts' and reduce gradients in the same group."""
     wait: float = 0.0
     bubble: float = 0.0
     known: bool = True
@@ -207,8 +207,11 @@ def exposed_of(
 
 
 def purpose(kind: str, role: str) -> str:
-    """The key of `Exposure.transfer` for this kind of collective in a group of this role."""
-    return {"allgather": "weights", "alltoall": "expert"}.get(kind, role) if role == "data" else role
+    """The key of `Exposure.transfer` for this kind of collective in a group of this role. Data-parallel ranks sum
+    gradients in reductions alone: what they broadcast or scatter besides, no split of gradients hides."""
+    if role != "data" or kind in REDUCTIONS:
+        return role
+    return {"allgather": "weights", "alltoall": "expert"}.get(kind, "other")
 
 
 def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: bool = False) -> Exposure:

@@ -1,5 +1,6 @@
 """The proposed split hides what backward can hide, and no more segments than pay."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -72,6 +73,20 @@ def test_unsplit_and_split_gradients(tmp_path):
     assert split.value("allreduce.hidden_share", RUN) > 0.5
     assert unsplit.value("allreduce.saving_us", RUN) > 0.4 * unsplit.value("allreduce.exposed_us", RUN)
     assert unsplit.value("allreduce.weight_count", RUN) == 6
+
+
+def test_what_data_parallel_ranks_broadcast_is_no_gradient(tmp_path):
+    """The last collective of each step, whose time nothing hides, is a broadcast: the sums before it expose next to
+    nothing, and no split of them gains its time."""
+    facts, _ = facts_of(replace(SMALL, gradient_mb_per_layer=30.0), tmp_path)
+    exposed = facts.number("communication.exposed_transfer_us", RUN)
+    assert facts.number("allreduce.exposed_us", RUN) == pytest.approx(exposed, rel=0.05)
+    for file in (*tmp_path.rglob("*.csv"), *tmp_path.rglob("*.json")):
+        last = re.sub(r"hcom_allReduce__(\d+)_(\d*[258]|11)_", r"hcom_broadcast__\1_\2_", file.read_text("utf-8"))
+        file.write_text(last, "utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.number("communication.exposed_transfer_us", RUN) == pytest.approx(exposed, rel=0.05)
+    assert facts.number("allreduce.exposed_us", RUN) < 0.2 * exposed
 
 
 @pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
