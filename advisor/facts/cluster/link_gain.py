@@ -23,7 +23,7 @@ from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.cluster.stages import micro_batches, stages_of
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS
-from advisor.facts.collectives.exposure import exposures, joints, purpose
+from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.link_speed import LINKS, Key, Link
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import pipeline_us
@@ -204,7 +204,7 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
         if kind in POINT_TO_POINT:
             between = max(between, lasts * share * alone)
             continue
-        use = purpose(kind, layout.role_of(group))
+        use = layout.purpose(kind, group)
         of_group[use, group] += lasts * share * alone
         gone[use] = max(gone[use], of_group[use, group])
         members |= set(layout.groups.get(group, ()))
@@ -214,7 +214,7 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
     mine = [found[rank] for rank in sorted(members) if rank in found]
     exposed = max(sum(e.transfer.get(use, 0.0) for use in (*gone, "unknown")) for e in mine)
     return min(sum(gone.values()), max(exposed - left, 0.0)) + min(
-        between, max(e.bubble + e.transfer.get("context", 0.0) for e in mine)
+        between, max(e.bubble + e.transfer.get(layout.ring, 0.0) for e in mine)
     )
 
 

@@ -114,6 +114,10 @@ KINDS = (
          "exposed exchange of keys and values between ranks that hold parts of one sequence, per step",
          needs=_COLLECTIVE),
     kind("communication.context_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.exchange_us", "us", "run",
+         "exposed exchange all with all, or with neighbours, that neither attention nor experts explain, per step",
+         needs=_COLLECTIVE),
+    kind("communication.exchange_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.expert_us", "us", "run",
          "exposed transfer between experts, which exchange tokens by their nature, per step", needs=_COLLECTIVE),
     kind("communication.expert_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
@@ -132,8 +136,8 @@ KINDS = (
          needs=_COLLECTIVE),
     kind("communication.redistribution_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("collective.kind", "text", "collective", "allreduce, allgather, …", needs=_COLLECTIVE),
-    kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline, context",
-         needs=_COLLECTIVE),
+    kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline, context, "
+         "exchange", needs=_COLLECTIVE),
     kind("collective.count", "count", "collective", "collectives of this kind and role a rank takes part in, per step",
          needs=_COLLECTIVE),
     kind("collective.transfer_us", "us", "collective", "their transfer, per step", formula="Σ shortest elapsed",
@@ -281,9 +285,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
-    sharded, experts, weights, context = (
+    sharded, experts, weights, context, exchanged = (
         float(np.median([found[r].transfer.get(role, 0.0) for r in known]))
-        for role in ("tensor", "expert", "weights", "context")
+        for role in ("tensor", "expert", "weights", "context", "exchange")
     )
     needed = needed_parts(run)
     if needed:
@@ -302,6 +306,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if context > 0:
         yield from fact("communication.context_us", RUN, context, *sources, samples=n)
         yield from fact("communication.context_share", RUN, context / step, *sources, samples=n)
+    if exchanged > 0:
+        yield from fact("communication.exchange_us", RUN, exchanged, *sources, samples=n)
+        yield from fact("communication.exchange_share", RUN, exchanged / step, *sources, samples=n)
     if experts > 0:
         yield from fact("communication.expert_us", RUN, experts, *sources, samples=n)
         yield from fact("communication.expert_share", RUN, experts / step, *sources, samples=n)

@@ -13,7 +13,7 @@ import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import Run, computed
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS, Exchanges, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.step.steps import steady, stepped_courses
@@ -58,8 +58,7 @@ class Exposure:
     """Exposed communication of one rank, microseconds a step, by what it is."""
 
     transfer: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Role of the group -> transfer nothing hides; "weights": data-parallel ranks gather sharded weights (FSDP);
-    "other": what they broadcast or scatter, say; "expert" also where all ranks are experts' and reduce gradients in the same group."""
+    """Purpose of the collectives (`Partition.purpose`) -> transfer nothing hides."""
     wait: float = 0.0
     bubble: float = 0.0
     known: bool = True
@@ -135,7 +134,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
         if rank in measured and (pure or rank not in exchanges):
-            found[rank] = _measured(measured[rank], pure, total, layout.is_ring)
+            found[rank] = _measured(measured[rank], pure, total, layout.ring)
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
         else:
@@ -158,7 +157,7 @@ class _Parts:
         index: dict[str, int] = {}
         self._columns = []
         for number, joint in enumerate(together):
-            role, part = purpose(joint.kind, layout.role_of(joint.group)), joint.per_step
+            role, part = layout.purpose(joint.kind, joint.group), joint.per_step
             code = np.fromiter((index.setdefault(name, len(index)) for name in joint.names), np.int64)
             self._columns.append((role, code, joint.transfer_us * part, joint.elapsed_us, part))
             for column, rank in enumerate(joint.ranks):
@@ -206,15 +205,7 @@ def exposed_of(
     return float(np.median(found)) if found else None
 
 
-def purpose(kind: str, role: str) -> str:
-    """The key of `Exposure.transfer` for this kind of collective in a group of this role. Data-parallel ranks sum
-    gradients in reductions alone: what they broadcast or scatter besides, no split of gradients hides."""
-    if role != "data" or kind in REDUCTIONS:
-        return role
-    return {"allgather": "weights", "alltoall": "expert"}.get(kind, "other")
-
-
-def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: bool = False) -> Exposure:
+def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: str = "") -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold."""
     result = Exposure()
@@ -232,7 +223,7 @@ def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: 
             wait += max(alone - shortest, 0.0)
         elif kind_of(_label(name)) in POINT_TO_POINT:
             if ring:
-                transfer["context"] += alone
+                transfer[ring] += alone
             else:
                 result.bubble += alone
         else:
@@ -269,7 +260,7 @@ def _estimated(pure: Pure, total: float | None, receiving: float | None) -> Expo
 
 def _receiving(run: Run, rank: int) -> float | None:
     """Microseconds a step that the rank waits for other stages, from the step table or its collectives."""
-    if partition(run).is_ring:
+    if partition(run).ring:
         return None
     if (told := _told_bubble(run, rank)) is not None:
         return told

@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
-from advisor.facts.collectives.exposure import joints, purpose
+from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
 from advisor.knowledge.statements import document
@@ -71,7 +71,7 @@ def needed_parts(run: Run) -> dict[str, float]:
     needed: dict[str, float] = defaultdict(float)
     taken: dict[str, float] = defaultdict(float)
     for joint in joints(run):
-        role = purpose(joint.kind, layout.role_of(joint.group))
+        role = layout.purpose(joint.kind, joint.group)
         transport, at_once = _links(joint, exchanges)
         if transport not in rates:
             continue

@@ -16,10 +16,11 @@ from math import prod
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges, kind_of
 from advisor.facts.collectives.roles import hidden_by_computing, in_forward, roles_of, weights_shared
 from advisor.facts.device.course import COURSE
-from advisor.facts.operators.kinds import is_expert
+from advisor.facts.operators.kinds import is_attention, is_batched_product, is_expert, is_softmax
+from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.step.steps import steady, stepped_courses
@@ -51,7 +52,9 @@ class Partition:
     told: frozenset[str] = frozenset()
     """Groups whose members are known from the files; of the others only those at hand are."""
     role: dict[str, str] = field(default_factory=dict)
-    """Group -> data, tensor, pipeline, expert or context."""
+    """Group -> data, tensor, pipeline, expert, context, or exchange where nobody tells what for."""
+    all_to_all: str = ""
+    """What ranks exchange all with all for: expert, context or exchange; empty where a compiler may shard operators."""
     chains: list[tuple[int, ...]] = field(default_factory=list)
     """Ranks that hand activations to each other, in the order of their stages; empty where nothing tells."""
 
@@ -70,10 +73,13 @@ class Partition:
         return "data" if (self.data or 1) > 1 else "single"
 
     @property
-    def is_ring(self) -> bool:
-        """Ranks send to each other, and none of them for a pipeline."""
+    def ring(self) -> str:
+        """What ranks pass on to each other for, where none of them does for a pipeline: context or exchange, else
+        empty."""
         roles = set(self.role.values())
-        return "context" in roles and "pipeline" not in roles and (self.pipeline or 1) == 1
+        if "pipeline" in roles or (self.pipeline or 1) > 1:
+            return ""
+        return next((role for role in ("context", "exchange") if role in roles), "")
 
     def surely(self, world: int, told: Parallelism) -> Parallelism:
         """The sizes to report. Those that no file tells must make up the world together with the others, and nothing
@@ -90,6 +96,16 @@ class Partition:
     def role_of(self, group: str) -> str:
         """What a group is for; of those nobody tells, gradients, or sharded operators where they are sharded."""
         return self.role.get(group, "tensor" if self.sharded else "data")
+
+    def purpose(self, kind: str, group: str) -> str:
+        """What a collective of this kind in this group is for: the group's role; of data-parallel ranks "data" are
+        their gradients alone, "weights" what they gather of sharded weights (FSDP), "expert" or "exchange" what they
+        exchange all with all in the same group, "other" what they broadcast or scatter."""
+        role = self.role_of(group)
+        if role != "data" or kind in REDUCTIONS:
+            return role
+        tokens = self.all_to_all in ("expert", "")
+        return {"allgather": "weights", "alltoall": "expert" if tokens else "exchange"}.get(kind, "other")
 
     def peers(self) -> dict[int, list[int]]:
         """stage -> ranks at hand in it."""
@@ -124,9 +140,10 @@ def partition(run: Run) -> Partition:
     hidden = hidden_by_computing(exchanges, stepped_courses(run))
     forward = in_forward(exchanges, run.each(COURSE))
     trains = recording.kind != "inference"
-    purpose = _exchange(run)
+    found.all_to_all = _exchange(run)
     found.role = roles_of(
-        found.groups, names, exchanges, computing, purpose, hidden, forward=forward, turns=turns, trains=trains
+        found.groups, names, exchanges, computing, found.all_to_all, hidden,
+        ring="context" if _attends(run) else "exchange", forward=forward, turns=turns, trains=trains,
     )  # fmt: skip
     _find_stages(run, found, ranks, exchanges)
     _find_sizes(found, world_of(run))
@@ -141,10 +158,25 @@ def world_of(run: Run) -> int:
 
 def _exchange(run: Run) -> str:
     """What ranks exchange all with all for: tokens, where kernels send them to experts; heads against parts of the
-    sequence (Ulysses), where no compiler shards operators; "" where it may be such a compiler's redistribution."""
-    if any(is_expert(kind) for course in run.each(COURSE).values() for kind, _ in course.speed):
+    sequence (Ulysses), where kernels compute attention and no compiler shards operators; else parts of whatever they
+    share, as of a table of embeddings. "" where it may be such a compiler's redistribution."""
+    if any(is_expert(kind) for kind in _kernel_types(run)):
         return "expert"
-    return "context" if run.profile.framework == "pytorch" else ""
+    if run.profile.framework != "pytorch":
+        return ""
+    return "context" if _attends(run) else "exchange"
+
+
+def _kernel_types(run: Run) -> set[str]:
+    """Types of kernels of all ranks, by their rows or by a statistic."""
+    listed = {kind for operators in run.each(OPERATORS).values() for kind in operators.types}
+    return listed | {kind for course in run.each(COURSE).values() for kind, _ in course.speed}
+
+
+def _attends(run: Run) -> bool:
+    """Whether kernels compute attention, fused or written out: else no keys and values are passed on."""
+    kinds = _kernel_types(run)
+    return any(map(is_attention, kinds)) or (any(map(is_softmax, kinds)) and any(map(is_batched_product, kinds)))
 
 
 def _hosts(run: Run) -> dict[int, str]:
@@ -190,7 +222,7 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
             if found.source.startswith("assumed"):
                 found.source = "who sends to whom"
             return
-    if found.is_ring:
+    if found.ring:
         found.pipeline, found.stage = 1, dict.fromkeys(ranks, 0)
         return
     world = max(run.profile.world_size or 0, max(ranks, default=0) + 1)
@@ -355,4 +387,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.host", subject, found.host.get(rank))
 
 
-FAMILIES = (Family("parallelism", KINDS, measure, uses=(EXCHANGES, STEPS, COURSE)),)
+FAMILIES = (Family("parallelism", KINDS, measure, uses=(EXCHANGES, STEPS, COURSE, OPERATORS)),)

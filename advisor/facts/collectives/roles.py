@@ -37,13 +37,15 @@ def roles_of(
     exchange: str,
     hidden: Mapping[str, float],
     *,
+    ring: str = "context",
     forward: Mapping[str, float] | None = None,
     turns: Mapping[int, int] | None = None,
     trains: bool = True,
 ) -> dict[str, str]:
     """What each group is for: by the framework's own word, else by what is exchanged in it. `computing` is each
     rank's computation a step, microseconds; `exchange` is what ranks that mostly exchange all with all do it for, where
-    kernels or the framework tell ("expert", "context", else ""); `hidden` is the part of a
+    kernels or the framework tell ("expert", "context", "exchange", else ""), `ring` what ranks that share weights pass
+    on to each other for; `hidden` is the part of a
     group's time that computation hides, `forward` that of its reductions that forward passes start, where kernels tell
     them; `turns` is how often each rank repeats the same
     kernels where nothing marks steps, and `computing` then is that of one turn. Where nothing `trains`, no gradients
@@ -68,25 +70,29 @@ def roles_of(
         served = [g for g in kinds if g not in roles and any(kinds[g][kind] for kind in REDUCTIONS)]
         roles.update(dict.fromkeys(served, "tensor"))
     _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden, forward or {}, turns or {})
-    _tell_rings_from_pipelines(groups, roles, exchanges, named)
+    _tell_rings_from_pipelines(groups, roles, exchanges, named, ring)
     return roles
 
 
 def _tell_rings_from_pipelines(
-    groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges], named: set[str]
+    groups: dict[str, tuple[int, ...]],
+    roles: dict[str, str],
+    exchanges: dict[int, Exchanges],
+    named: set[str],
+    ring: str,
 ) -> None:
     """Ranks that send to each other and reduce the gradients of the same weights are no stages of a pipeline: they
-    hold parts of one sequence, and each layer's keys and values go round (context parallelism). They may do both in one
-    communicator."""
+    hold parts of one sequence, and each layer's keys and values go round (context parallelism), or of one grid, and
+    hand their edges to their neighbours. They may do both in one communicator."""
     passing = [group for group, role in roles.items() if role == "pipeline" and group not in named]
     if not passing:
         return
     both = [group for group in passing if len(groups.get(group, ())) > 1 and _shares_weights(group, exchanges)]
-    roles.update(dict.fromkeys(both, "context"))
+    roles.update(dict.fromkeys(both, ring))
     bound = [set(groups[group]) for group in weights_shared(groups, roles, exchanges)]
     for chain in joined(groups[group] for group in passing if groups[group]):
         if len(chain) > 1 and any(ranks.issuperset(chain) for ranks in bound):
-            roles.update(dict.fromkeys((g for g in passing if set(groups[g]) <= set(chain)), "context"))
+            roles.update(dict.fromkeys((g for g in passing if set(groups[g]) <= set(chain)), ring))
 
 
 def _shares_weights(group: str, exchanges: dict[int, Exchanges]) -> bool:

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from clusters import PIPELINE, facts_of
+from clusters import PIPELINE, SMALL, facts_of
 
 from advisor.facts.collectives.parallelism import Partition, _in_order
 from advisor.model import RUN, Parallelism, Subject
+from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault
 
 
@@ -34,6 +35,23 @@ def test_one_communicator_for_each_pair_of_stages(tmp_path, metadata, batched):
     assert facts.value("parallelism.pipeline", RUN) == 4
     stages = {f.subject.ranks[0]: f.value for f in facts.of("rank.stage").values()}
     assert stages == {r: scenario.place(r)[0] for r in range(8)}
+
+
+@pytest.mark.parametrize(
+    ("products", "attention", "purpose"),
+    [("MatMulV2", "FlashAttentionScore", "exchange"), ("MatMulV2", "EmbeddingBag", "exchange"),
+     ("GroupedMatmul", "FlashAttentionScore", "expert")],
+)  # fmt: skip
+def test_kernels_tell_what_ranks_exchange_all_with_all_for(tmp_path, products, attention, purpose):
+    """Tokens go to experts where kernels multiply for several; without, the same exchange may be of anything, and
+    nobody is told of tokens or of keys and values."""
+    facts_of(replace(SMALL, experts=True, framework="pytorch", steps=3), tmp_path)
+    for file in tmp_path.rglob("*.csv"):
+        text = file.read_text("utf-8").replace("MatMulV2", products).replace("FlashAttentionScore", attention)
+        file.write_text(text, "utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    told = {name: facts.number(f"communication.{name}_share", RUN) or 0.0 for name in ("exchange", "expert", "context")}
+    assert [name for name, share in told.items() if share > 0.01] == [purpose]
 
 
 def test_stage_order_follows_the_sender():

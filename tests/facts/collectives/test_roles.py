@@ -75,7 +75,9 @@ def test_what_serves_reduces_no_gradients():
     assert roles_of({"g": (0, 1)}, {}, seldom, {0: COMPUTING_US}, "", {}, trains=False) == {"g": "tensor"}
 
 
-@pytest.mark.parametrize(("exchange", "role"), [("expert", "expert"), ("context", "context"), ("", "tensor")])
+@pytest.mark.parametrize(
+    ("exchange", "role"), [("expert", "expert"), ("context", "context"), ("exchange", "exchange"), ("", "tensor")]
+)
 def test_exchange_of_tokens_is_what_kernels_and_framework_tell(exchange, role):
     """Ranks exchange in every layer: tokens for experts, heads for parts of a sequence, or what operators shard."""
     program = layers("alltoall", 0, 24000, 16)
@@ -100,11 +102,12 @@ def ring(sizes: dict[str, float]) -> tuple[dict[str, tuple[int, ...]], dict[int,
     return groups, found
 
 
-def test_ranks_that_reduce_gradients_together_are_no_stages():
-    """A ring of attention shares its weights, so its exchange is no pipeline's."""
+@pytest.mark.parametrize("purpose", ["context", "exchange"])
+def test_ranks_that_reduce_gradients_together_are_no_stages(purpose):
+    """A ring of attention, or neighbours in a grid, share their weights, so their exchange is no pipeline's."""
     groups, found = ring({"all": 1e8})
-    roles = roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {})
-    assert {roles[name] for name in ("01", "12", "23", "30")} == {"context"}
+    roles = roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {}, ring=purpose)
+    assert {roles[name] for name in ("01", "12", "23", "30")} == {purpose}
 
 
 @pytest.mark.parametrize(("gathered", "role"), [(1e8, "context"), (64.0, "pipeline"), (0.0, "pipeline")])
