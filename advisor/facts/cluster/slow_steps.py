@@ -33,6 +33,8 @@ MOST = limit("slow_steps", "most")
 SLOWER = limit("slow_steps", "slower")
 """Part of the growth of computing that slower kernels must account for; else there was more to compute."""
 
+_IDLE = ("start", "host", "idle")
+
 
 @dataclass(frozen=True)
 class SlowSteps:
@@ -170,11 +172,9 @@ def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int,
     by_part: dict[str, float] = {}
     for i, part in parts.items():
         by_part[part] = by_part.get(part, 0.0) + float(own[i][chosen[i]].sum())
-    part = max(by_part, key=lambda p: by_part[p], default="unknown")
+    part = _most(by_part)
     if origin == "communication":
         part = "work" if _exchanges_more(balance, slow, courses) else "communication"
-    elif by_part and by_part[part] < MOST * sum(by_part.values()):
-        part = "mixed"
     known = [r for r in ratios.values() if r is not None]
     listed = [i for i in parts if origin in ("rank", "ranks")]
     shared = np.minimum(own, found.extra) * chosen
@@ -237,15 +237,21 @@ def _growth(values: Floats, slow: Mask, rows: Ints) -> Floats:
 
 
 def _main(sums: dict[str, float], computing: Floats, rows: Mask, slow: Mask, ratio: float | None) -> str:
-    """The part that grew most: start (before the first kernel), host (between kernels), compute, or work where the
-    kernels are more or larger instead of slower."""
-    part = max(sums, key=lambda p: sums[p])
-    if sums[part] < MOST * sum(sums.values()):
-        return "mixed"
+    """The part that grew most: start (before the first kernel), host (between kernels), idle (both), compute, or work
+    where the kernels are more or larger instead of slower."""
+    part = _most({"start" if name == "data" else name: us for name, us in sums.items()})
     if part == "compute" and ratio is not None:
         longer = float(np.median(computing[rows]) / np.median(computing[~slow & ~rows])) - 1
         return "compute" if ratio - 1 >= SLOWER * longer else "work"
-    return {"data": "start"}.get(part, part)
+    return part
+
+
+def _most(sums: dict[str, float]) -> str:
+    """The part that most of the growth is in; else idle where nothing that is computed grew as much, or mixed."""
+    part = max(sums, key=lambda p: sums[p], default="unknown")
+    if not sums or sums[part] >= MOST * sum(sums.values()):
+        return part
+    return "idle" if part in _IDLE else "mixed"
 
 
 def _kernel_ratio(course: Course | None, steps: list[str], rows: Mask, slow: Mask) -> float | None:
@@ -287,7 +293,8 @@ KINDS = (
          formula="ranks whose own work grew by half of what the step grew by, weighted by cost", needs=_NEEDS),
     kind("step.slow_part", "text", "run",
          "what grew on the ranks that caused it: compute (the kernels are slower), work (there are more, or larger "
-         "ones), start (idle before the first kernel), host (idle between kernels), communication, or mixed",
+         "ones), start (idle before the first kernel), host (idle between kernels), idle (both), communication, or "
+         "mixed",
          needs=_NEEDS),
     kind("step.slow_owner", "text", "run",
          "what the hosts of the ranks that cause them do in their longest idle stretches", needs="trace"),

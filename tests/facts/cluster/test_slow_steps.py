@@ -274,6 +274,29 @@ def test_one_stall_in_three_steps_is_no_part_of_each(idle, named) -> None:
     assert (found and found.names) == named
 
 
+@pytest.mark.parametrize(
+    ("grown", "part"),
+    [
+        ((50, 0, 0), "compute"),
+        ((0, 50, 0), "start"),
+        ((2, 24, 24), "idle"),
+        ((2, 0, 48), "host"),
+        ((20, 15, 15), "mixed"),
+    ],
+)
+def test_where_the_device_idles_alone_no_computing_grows(grown, part) -> None:
+    """A pause before the first kernel and one between kernels are idle time both, whatever computing varies by."""
+    late = mask("...#...#...#")
+    compute, start, host = (
+        np.where(late, ms * 1000.0, 0.0) + usual for ms, usual in zip(grown, (4e4, 500, 500), strict=True)
+    )
+    zeros = np.zeros((1, len(late)))
+    steps = [str(i) for i in range(len(late))]
+    whole = (compute + start + host)[None]
+    found = _find(Accounts([0], steps, whole, compute[None], start[None], host[None], zeros, zeros, True), {})
+    assert found is not None and found.part == part
+
+
 @pytest.mark.parametrize(("calls", "part"), [((1, 2), "work"), ((1, 1), "communication")])
 def test_collectives_that_only_slow_steps_hold_are_more_work(calls, part) -> None:
     """Gradients that are accumulated are reduced and applied in every fourth micro-step: nothing there is slower."""
