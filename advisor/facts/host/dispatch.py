@@ -2,7 +2,8 @@
 
 A kernel is starved when the host launched it only after the device had run dry, or so shortly before that the launch
 itself was still under way: then the idle time before it is the host's. A kernel launched earlier lies in the device's
-queue (slanted links), and idle time before it has other reasons.
+queue (slanted links), and idle time before it has other reasons: as much as before the usual one of these, the device
+takes from kernel to kernel however early they are launched, and no host is late by.
 """
 
 from __future__ import annotations
@@ -53,15 +54,15 @@ KINDS = (
         "ratio",
         _ALL,
         "kernels launched only when the device had run dry or was about to (vertical links, S39)",
-        formula="launch ≥ end of all earlier kernels, or idle before the start and start − launch ≤ 1.5 × the "
-        "median launch interval; communication left out",
+        formula="launch ≥ end of all earlier kernels, or start − launch ≤ 1.5 × the median launch interval, and more "
+        "idle before the start than the median of all others; communication left out",
         needs="trace",
     ),
     kind(
         "dispatch.starved_idle_us",
         "us",
         _ALL,
-        "idle time per step before such kernels, stalls over 1 ms left out",
+        "idle time per step before such kernels beyond what is idle before others, stalls over 1 ms left out",
         needs="trace",
     ),
     kind("dispatch.starved_idle_share", "ratio", _ALL, "the same, share of the step's window", needs="trace"),
@@ -161,7 +162,9 @@ def reduce(rank: Rank) -> Launches | None:
     in_turn = np.argsort(launched, kind="stable")
     interval = np.diff(launched[in_turn]) / 1000
     near = lead <= UNDER_WAY * float(np.median(interval)) if interval.size else np.zeros(lead.size, bool)
-    dry = ((launched >= before) | near) & (gap > 0)
+    ahead = (launched < before) & ~near
+    turn = float(np.median(gap[ahead])) if ahead.any() else 0.0
+    dry = ~ahead & (gap > turn)
     stall = dry & (gap > STALL_US)
     starved = dry & ~stall
     late = interval[starved[in_turn][1:]]
@@ -171,7 +174,7 @@ def reduce(rank: Rank) -> Launches | None:
         linked.lengths_us,
         sums(step, None, steps),
         sums(step[dry], None, steps),
-        sums(step[starved], gap[starved], steps),
+        sums(step[starved], gap[starved] - turn, steps),
         sums(step[stall], gap[stall], steps),
         sums(step[~dry], gap[~dry], steps),
         np.array([np.median(lead[step == i]) if (step == i).any() else np.nan for i in range(steps)]),

@@ -304,6 +304,22 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.bytes_per_s",
+        "bytes_per_s",
+        _TYPE,
+        "bytes of its inputs and outputs by its time",
+        formula="Σ bytes ÷ Σ time over calls whose shapes tell the bytes",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.memory_speed_share",
+        "ratio",
+        _TYPE,
+        "the same, part of the card's memory bandwidth: more than is moved where only rows of a table are read",
+        formula="÷ the bandwidth in knowledge_base/cards.yaml",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.rest_mac_ratio",
         "ratio",
         _TYPE,

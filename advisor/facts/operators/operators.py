@@ -208,6 +208,8 @@ def _type_facts(
         yield from fact("operator_type.memory_idle_share", subject, idle, *source, samples=samples)
         at_memory = top.at_memory_us / of_best if top.at_memory_us and of_best else None
         yield from fact("operator_type.at_memory_share", subject, at_memory, *source, samples=samples)
+        yield from fact("operator_type.bytes_per_s", subject, top.bytes_per_s, *source, samples=samples)
+        yield from fact("operator_type.memory_speed_share", subject, top.memory_speed, *source, samples=samples)
         yield from fact("operator_type.rest_mac_ratio", subject, top.rest_mac_ratio, *source, samples=samples)
         rest_shapes = top.rest_shape.rstrip(";") or None
         yield from fact("operator_type.rest_shapes", subject, rest_shapes, *source, samples=samples)

@@ -98,6 +98,9 @@ class TypeRow:
     """The part of that time in which not even the busiest unit works, but for calls that the card's memory limits."""
     at_memory_us: float = 0.0
     """Time of calls whose bytes come at half of the card's memory bandwidth or more."""
+    bytes_per_s: float | None = None
+    """Bytes of inputs and outputs ÷ time, of calls whose shapes tell them; `memory_speed`: ÷ the card's bandwidth."""
+    memory_speed: float | None = None
     rest_mac_ratio: float | None = None
     """Busy part of the cube unit in the other multiplications."""
     rest_shape: str = ""
@@ -203,12 +206,12 @@ def reduce(rank: Rank) -> Operators | None:
     between = between_products(timeline)
     attending = np.zeros(len(kernels), bool) if between is None else between
     attended = sums(type_of[attending], kernels.duration[attending], len(types))
-    reach = REACH * bandwidth(str(rank.info.get("npu") or ""))
+    carries = bandwidth(str(rank.info.get("npu") or ""))
     rows = {
         types[t]: replace(
             _row(
                 types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
-                neighbours.get(t), reach,
+                neighbours.get(t), carries,
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]),
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
@@ -261,14 +264,15 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
 
 def _row(
     name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
-    by_signature: tuple[Floats, Floats], communication: bool, neighbours: tuple[str, str] | None, reach: float,
+    by_signature: tuple[Floats, Floats], communication: bool, neighbours: tuple[str, str] | None, carries: float,
 ) -> TypeRow:  # fmt: skip
+    reach = REACH * carries
     signatures = [s if s.type else replace(s, type=name) for s in map(kernels.signatures.__getitem__, members)]
     times = [float(by_signature[1][s]) for s in members]
     calls = [int(by_signature[0][s]) for s in members]
     first = signatures[int(np.argmax(times))]
     core_us: Counter[str] = Counter()
-    float32 = known = aicpu = padding = memory = memory_idle = at_memory = 0.0
+    float32 = known = aicpu = padding = memory = memory_idle = at_memory = sized_us = sized_bytes = 0.0
     limited: set[int] = set()
     worst_padding, padded = 0.0, None
     worst_float32, full = 0.0, None
@@ -285,6 +289,8 @@ def _row(
             aicpu += us
             aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
         product, moved = matmul(s), moved_bytes(s)
+        if moved > 0:
+            sized_us, sized_bytes = sized_us + us, sized_bytes + moved * n
         reaches = us > 0 and moved * n / us * 1e6 >= reach
         if reaches:
             at_memory += us
@@ -330,6 +336,8 @@ def _row(
         float32_call="" if full is None else _call(kernels, full),
         float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
         memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
+        bytes_per_s=1e6 * sized_bytes / sized_us if sized_us else None,
+        memory_speed=1e6 * sized_bytes / sized_us / carries if sized_us else None,
         rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip

@@ -127,6 +127,39 @@ def test_a_timeline_alone_tells_late_launches_as_kernels_do(tmp_path: Path) -> N
         assert alone.number(name, RUN) == pytest.approx(whole.number(name, RUN), rel=0.1)
 
 
+def test_what_every_kernel_waits_for_is_no_late_launch(tmp_path: Path) -> None:
+    """From kernel to kernel the device takes 2 us, however early they are launched. Of ten that are launched only when
+    it has run dry, what they start later than that is the host's."""
+    events: list[dict[str, object]] = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Python"}},
+        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "Ascend Hardware"}},
+        {"ph": "M", "name": "thread_name", "pid": 2, "tid": 1, "args": {"name": "Stream 1"}},
+    ]  # fmt: skip
+    end = 1_000_000.0
+    for step in range(4):
+        begin = end
+        for number in range(40):
+            late = 5.0 if number >= 30 else 0.0
+            start = end + late + 2.0
+            launch = end + late if late else end - 200.0
+            flow = str(40 * step + number)
+            link = {"name": f"HostToDevice{flow}", "cat": "HostToDevice", "id": flow}
+            events += [
+                {"ph": "X", "name": "aclnnMatmul", "pid": 1, "tid": 1, "ts": f"{launch:.3f}", "dur": 1},
+                {"ph": "X", "name": "MatMulV2", "pid": 2, "tid": 1, "ts": f"{start:.3f}", "dur": 50,
+                 "args": {"Task Type": "AI_CORE"}},
+                link | {"ph": "s", "pid": 1, "tid": 1, "ts": f"{launch:.3f}"},
+                link | {"ph": "f", "bp": "e", "pid": 2, "tid": 1, "ts": f"{start:.3f}"},
+            ]  # fmt: skip
+            end = start + 50
+        mark = {"ph": "X", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": f"{begin:.3f}", "dur": end - begin}
+        events.append(mark)
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.number("dispatch.starved_share", RUN) == pytest.approx(0.25, abs=0.02)
+    assert facts.number("dispatch.starved_idle_us", RUN) == pytest.approx(10 * 5.0, rel=0.03)
+
+
 def test_launches_that_take_longer_than_kernels_starve_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -529,6 +529,20 @@ def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str
     assert facts.value("operator_type.memory_bound_share", Subject("operator_type", "MatMulV2")) == share
 
 
+def test_bytes_and_time_tell_how_fast_memory_answers(tmp_path: Path) -> None:
+    """Two tensors of 32 MB in 4 ms are 17 GB/s, a hundredth of what the memory of any card carries."""
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
+            "Output Shapes,Output Data Types"]  # fmt: skip
+    for number in range(10):
+        shapes = '"4096,4096",FLOAT16,"4096,4096",FLOAT16'
+        rows.append(f"{number // 5},t{number},Transpose,AI_VECTOR_CORE,{1_000_000 + 4010 * number}.000,4000,{shapes}")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    subject = Subject("operator_type", "Transpose")
+    assert facts.number("operator_type.bytes_per_s", subject) == pytest.approx(2 * 2 * 4096**2 / 4e-3)
+    assert 0.005 < (facts.number("operator_type.memory_speed_share", subject) or 0.0) < 0.05
+
+
 def test_shapes_and_units_of_a_type_are_those_of_one_rank(tmp_path: Path) -> None:
     """One rank generates, row by row, the other trains: the cube that idles in the one has none of the other's work."""
     heading = ("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
