@@ -136,10 +136,22 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
 def _of_more_than_the_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> bool:
     """Whether the statistic counts many more launches than the recording has kernels: the profiler counts the calls of
     the process from its start to its end, of which the device recorded a part. Nothing tells which calls are of it."""
-    timeline = timeline_of(rank)
-    if timeline is None or "launch" not in found:
+    kernels = _kernels(rank)
+    if not kernels or "launch" not in found:
         return False
-    return found["launch"][1] > section("host_calls")["launches_per_kernel"] * timeline.kernels.start.size
+    return found["launch"][1] > section("host_calls")["launches_per_kernel"] * kernels
+
+
+def _kernels(rank: Rank) -> float:
+    """How many kernels the recording holds, by their rows or by the statistic of their types; 0 where neither tells,
+    and where the statistic is of one step."""
+    timeline = timeline_of(rank)
+    if timeline is not None:
+        return timeline.kernels.start.size
+    types = rank.read("operator_types", ("count", "steps")) if rank.has("operator_types") else None
+    if types is None or "count" not in types or ("steps" in types and (types["steps"] == 1).all()):
+        return 0.0
+    return float(types["count"].sum())
 
 
 def _within_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> dict[str, tuple[float, float, str]]:

@@ -316,7 +316,7 @@ KINDS = (
         "ratio",
         _TYPE,
         "the same, part of the card's memory bandwidth: more than is moved where only rows of a table are read",
-        formula="÷ the bandwidth in knowledge_base/cards.yaml",
+        formula="min(÷ the bandwidth in knowledge_base/cards.yaml, 1)",
         needs="kernels",
     ),
     kind(

@@ -337,7 +337,7 @@ def _row(
         float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
         memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
         bytes_per_s=1e6 * sized_bytes / sized_us if sized_us else None,
-        memory_speed=1e6 * sized_bytes / sized_us / carries if sized_us else None,
+        memory_speed=min(1e6 * sized_bytes / sized_us / carries, 1.0) if sized_us else None,
         rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip

@@ -245,6 +245,27 @@ def test_calls_of_more_than_the_recorded_steps_are_nobodys(tmp_path: Path, launc
     assert not [p for p in result.problems if "api_statistic" in p.file]
 
 
+@pytest.mark.parametrize(("launches", "told"), [(24, True), (12_000, False)])
+def test_a_statistic_of_types_counts_the_kernels_too(tmp_path: Path, launches: int, told: bool) -> None:
+    """Two statistics and no timeline: launches of the whole process are no calls of a recording of 15 kernels, and no
+    damage either."""
+    (tmp_path / "op_statistic.csv").write_text(
+        "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
+        "0,Conv2D,AI_CORE,1,8225.66,8225.66,8225.66,8225.66,95\n0,Add,AI_VECTOR_CORE,14,420,30,30,30,5\n"
+    )
+    (tmp_path / "step_trace_time.csv").write_text(
+        "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+        "Communication(Not Overlapped and Exclude Receive),Preparing\n0,,8645.66,0,0,0,20,8665.66,0,0,100\n"
+    )
+    (tmp_path / "api_statistic.csv").write_text(
+        "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance\n"
+        f"host,node,launch,{launches * 12},{launches},12,6,80,81\n"
+    )
+    result = measure([tmp_path], None, Options(jobs=1))
+    assert (result.facts.value("host_api.launch_count", RUN) is not None) == told
+    assert not [p for p in result.problems if "api_statistic" in p.file]
+
+
 def test_calls_of_no_known_level_are_told_and_count_once(tmp_path: Path) -> None:
     """Launches that stand in the statistic once for each layer they pass are no more launches where a damaged column
     does not tell the layers apart."""
