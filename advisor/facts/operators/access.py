@@ -31,6 +31,9 @@ KINDS = (
     kind("operator_type.outside_blocks_share", "ratio", "operator_type",
          "part of its duration before and after its only block runs: launching and completing",
          formula="1 − block ÷ duration; several blocks may run one after the other", needs=_NEEDS),
+    kind("operator_type.instruction_wait_share", "ratio", "operator_type",
+         "part of its slowest blocks in which a scalar unit waits for instructions that its cache does not hold",
+         formula="scalar_wait_ib_time ÷ block", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -45,6 +48,9 @@ class _Access:
     mean_us: float = 0.0
     alone_us: float = 0.0
     timed_us: float = 0.0
+    fetching_us: float = 0.0
+    told_us: float = 0.0
+    """Slowest blocks of the launches whose waits for instructions are told."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,9 @@ def reduce(rank: Rank) -> Accesses | None:
             one.bytes, one.moved_us = one.bytes + 1024 * moved, one.moved_us + duration
         if row["hits"] == row["hits"] and row["misses"] == row["misses"]:
             one.hits, one.misses = one.hits + float(row["hits"]), one.misses + float(row["misses"])
+        if row["slowest_us"] == row["slowest_us"] and row["fetching_us"] == row["fetching_us"]:
+            one.fetching_us += min(float(row["fetching_us"]), float(row["slowest_us"]))
+            one.told_us += float(row["slowest_us"])
         if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
             if row["blocks"] == 1:
@@ -102,6 +111,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if one.mean_us > 0:
                 factor = one.slowest_us / one.mean_us
                 yield from fact("operator_type.slowest_block_factor", subject, factor, *found.sources)
+            if one.told_us > 0:
+                share = one.fetching_us / one.told_us
+                yield from fact("operator_type.instruction_wait_share", subject, share, *found.sources)
             if one.timed_us > 0:
                 share = max(0.0, 1 - one.alone_us / one.timed_us)
                 yield from fact("operator_type.outside_blocks_share", subject, share, *found.sources)

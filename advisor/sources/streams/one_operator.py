@@ -159,6 +159,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "slowest_us": max(times, default=math.nan),
                     "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
+                    "fetching_us": _fetching(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
                     "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),
                     "hits": _sum(cache, tuple(f"{c}_{r}_read_cache_hit" for c in ("aic", "aiv") for r in ("r0", "r1"))),
@@ -256,6 +257,12 @@ def _scalar_work(rows: Sequence[Row]) -> dict[str, list[object]]:
         if issued < _LEAST_ISSUED * busy or waited > _MOST_WAITED * busy:
             found[pipe] = [share * min(issued / busy, 1.0)]
     return found
+
+
+def _fetching(rows: Sequence[Row]) -> float:
+    """How long the scalar units of the slowest blocks wait for their instructions; NaN where that is not booked."""
+    found = (_of_slowest(rows, (f"{core}_scalar_wait_ib_time(us)",)) for core in ("aic", "aiv"))
+    return max((us for us in found if us is not None), default=math.nan)
 
 
 def _sum(rows: Sequence[Row], names: Sequence[str]) -> float:

@@ -200,6 +200,17 @@ def test_times_say_what_a_share_is_of(tmp_path: Path) -> None:
     assert _value(tmp_path, "operator_type.mac_ratio", "matmul") == pytest.approx(0.15)
 
 
+def test_waits_for_instructions_are_those_of_the_slowest_blocks(tmp_path: Path) -> None:
+    """Half of the slowest block's time goes into fetching code, whatever shorter blocks do; where the profiler does not
+    book it, nothing is told."""
+    _launch(tmp_path / "a", "clamp", 12.0, [(10.0, 0.2, 0.1), (4.0, 0.2, 0.1)])
+    assert _value(tmp_path / "a", "operator_type.instruction_wait_share", "clamp") is None
+    rows = ["block_id,sub_block_id,aiv_time(us),aiv_vec_ratio,aiv_scalar_wait_ib_time(us),",
+            "0,vector0,10.0,0.1,5.0,", "1,vector0,4.0,0.1,0.0,"]  # fmt: skip
+    (tmp_path / "a" / "PipeUtilization.csv").write_text("\n".join(rows) + "\n")
+    assert _value(tmp_path / "a", "operator_type.instruction_wait_share", "clamp") == pytest.approx(0.5)
+
+
 def test_a_simulation_is_told_as_one(tmp_path: Path) -> None:
     """Instructions of single cores are no recording of a device; beside one they are passed over."""
     core = tmp_path / "OPPROF_1_A" / "simulator" / "core0.veccore0"
