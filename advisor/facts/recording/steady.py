@@ -70,7 +70,11 @@ def find_steady(
     usual = float(np.median(gap)) if gap.size else 0.0
     long = (gap >= limits["gap_us"]) & (gap > limits["gap_factor"] * usual)
     measured = measured_in_a_row(kinds, work)
-    launches = 1 + np.flatnonzero(long & seen[1:] & computes[1:])
+    whole = max(float(free[-1] - start[0]) / 1000, 1e-9) if size else 1.0
+    # a kernel that was tried before it is measured: behind a pause that is a large part of it all
+    tried = (gap >= limits["unjudged_share"] * whole) & (np.unique(kinds[works]).size == 1)
+    begins = seen[1:] | tried
+    launches = 1 + np.flatnonzero(long & begins & computes[1:])
     launches = launches[launches <= (size if measured is None else measured)]
     behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
     # compiling and loading leave the device idle: a stretch full of kernels is work, whatever is launched behind it
@@ -79,7 +83,6 @@ def find_steady(
     behind = behind[idle[behind] >= limits["idle_share"] * (start[behind] - start[0]) / 1000]
     first = int(behind[-1]) if behind.size else 0
     if first and find_repetition(kinds[first:], end[first:] - start[first:]) is None:
-        whole = float(free[-1] - start[0]) / 1000
         behind = behind[gap[behind - 1] >= limits["unjudged_share"] * whole]
         first = int(behind[-1]) if behind.size else 0
     unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either

@@ -82,6 +82,15 @@ def test_one_kernel_again_and_again_is_a_benchmark(tmp_path, rules):
     assert not {f.verdict for f in report.findings} & {"device-idle-gaps", "host-dispatch-bound", "too-few-samples"}
 
 
+@pytest.mark.parametrize(
+    ("kinds", "kind"), [(["ApplyAdamW"], "kernel_benchmark"), (["MatMul", "ApplyAdamW"], "unmarked")]
+)
+def test_an_update_alone_is_measured_and_beside_other_work_trains(tmp_path, kinds, kind):
+    """Whoever tunes an optimizer's kernel launches it again and again; a training computes gradients as well."""
+    name = "op_summary_20260101000000.csv"
+    assert facts_of(write(tmp_path, loop(kinds, 40), name)).value("recording.kind", RUN) == kind
+
+
 def test_one_kernel_without_a_name_is_no_benchmark(tmp_path):
     """A table without its names was reduced: what is left of it may have been any part of a program."""
     name = "op_summary_20260101000000.csv"

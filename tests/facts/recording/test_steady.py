@@ -43,6 +43,13 @@ def test_a_long_gap_before_a_kernel_that_ran_before_is_a_pause():
     assert found.idle_told
 
 
+def test_launches_that_try_a_kernel_before_it_is_measured_are_set_up():
+    """Five warm-up launches, a pause in which the script prepares, and then those that are measured."""
+    found = find_steady(*course([1] * 65, [(5, 400_000)]))
+    assert (found.first, found.last) == (5, 65)
+    assert found.idle_told
+
+
 def test_layers_of_one_step_are_no_loop():
     """Forward repeats its layers and backward repeats others: neither is most of the work."""
     assert find_repetition(np.array(STEP), np.full(len(STEP), 10)) is None

@@ -152,7 +152,8 @@ def _measured(found: list[Recording], steps: bool) -> Text | None:
         return both("recording.only_exchanges")
     if first.alone:
         return _by_itself(first)
-    if any(one.trains for one in found):
+    # an optimizer's update, or a gradient, alone is no training: nothing else ran
+    if any(one.trains and one.types > 1 for one in found):
         return None
     if _is_one_kernel(found, steps):
         said = "one_kernel_beside_fills" if first.beside_fills else "one_kernel"
