@@ -473,3 +473,21 @@ def test_pauses_between_a_handful_of_launches_give_no_direction(tmp_path, rules)
     kernels = [("", "gemm_custom", 0.0, 2300.0), ("", "MatMulV2", 3100.0, 520.0), ("", "IsClose", 3680.0, 30.0)]
     report = advise([write(tmp_path, kernels, "op_summary_20260101000000.csv")], rules)
     assert report.summary.direction != "scheduling"
+
+
+@pytest.mark.parametrize("kind", ["ApplyAdamW", "FastGeluGrad", "MaxPoolGradWithArgmax"])
+def test_an_update_or_a_gradient_alone_is_a_benchmark(tmp_path, rules, kind):
+    """Whatever a kernel is called: nothing was trained where no forward pass ran, and nothing had a gradient."""
+    inputs = [("", "Fill", 0.0, 3.0), ("", "Cast", 10.0, 3.0)]
+    path = write(tmp_path, [*inputs, *loop([kind], 40, 100.0)], "op_summary_20260101000000.csv")
+    report = advise([path], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert kind in report.profile.recording_reason.en
+
+
+@pytest.mark.parametrize("step", [["MatMulV2", "ApplyAdamW"], ["MatMulV2", "ReluGrad", "MatMulV2"]])
+def test_an_update_beside_work_of_its_own_is_training(tmp_path, step):
+    """A small network, of which the update takes nearly all time, launches its other kernels as often."""
+    loops = loop(step, 40, gap=2.0)
+    long = [(s, kind, at, 18.0 if kind == "ApplyAdamW" else 1.0) for s, kind, at, _ in loops]
+    assert facts_of(write(tmp_path, long)).value("recording.kind", RUN) != "kernel_benchmark"
