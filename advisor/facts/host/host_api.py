@@ -12,7 +12,7 @@ import numpy as np
 from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
@@ -34,6 +34,8 @@ _SLOW_PATH = re.compile(r"aclopCompileAndExecute|aclopExecute")
 _ALLOCATE = re.compile(
     r"aclMallocMemInner|aclrtMalloc(?!Host)|aclrtFree(?!Host)|aclrtFreePhysical|aclrtMapMem|aclrtUnmapMem"
 )
+
+_SETS_UP = re.compile(rf"{_COMPILE.pattern}|{_ALLOCATE.pattern}|Init|Finalize|Create|Destroy|Device$|Load")
 
 KINDS = (
     *(
@@ -58,6 +60,17 @@ KINDS = (
             kind(f"host_api.{key}_name", "text", _BOTH, f"costliest interface for {meaning}", needs="host_api|trace"),
         )
     ),
+    kind("host_api.longest_name", "text", _BOTH, "interface that takes most of the host's time", needs="host_api"),
+    kind(
+        "host_api.longest_us",
+        "us",
+        _BOTH,
+        "host time per step in it",
+        formula="of the calls that take no longer than what was recorded, asking for memory left out where nothing "
+        "marks steps",
+        needs="host_api",
+    ),
+    kind("host_api.longest_count", "count", _BOTH, "calls of it per step", needs="host_api"),
     kind(
         "host_api.synchronize_per_launch",
         "ratio",
@@ -68,12 +81,18 @@ KINDS = (
 )
 
 
+Calls = tuple[float, float, str]
+"""Microseconds, calls, costliest interface."""
+
+
 @dataclass(frozen=True)
 class HostTime:
     """Host time by purpose over the profile: purpose -> (microseconds, calls, costliest interface)."""
 
-    by: dict[str, tuple[float, float, str]]
+    by: dict[str, Calls]
     sources: tuple[Source, ...]
+    longest: Calls | None = None
+    """The same of the one interface that takes most time, whatever it is for."""
 
 
 HOST_TIME = Reduction("host_api", HostTime)
@@ -99,18 +118,20 @@ def reduce(rank: Rank) -> HostTime | None:
         tell_totals(rank, frame, "host_api")
         levels = _levels(rank, frame) if "level" in frame else [""] * len(frame)
         rows = zip(levels, frame["name"], frame["total_us"], frame["count"], strict=True)
-        calls = _by_purpose(
+        told = [
             (level, name, float(us), float(count))
             for level, name, us, count in rows
             if isinstance(name, str) and us == us and count == count
-        )
+        ]
+        calls = _by_purpose(told)
         if _of_more_than_the_steps(rank, calls):
             return None
-        return HostTime(_within_steps(rank, calls), (rank.source("host_api", "name", "total_us", "count"),))
+        sources = (rank.source("host_api", "name", "total_us", "count"),)
+        return HostTime(_within_steps(rank, calls), sources, _longest(rank, told))
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
-    found: dict[str, tuple[float, float, str]] = {}
+    found: dict[str, Calls] = {}
     for layer in ("MindSpore", "CANN"):
         found.update(_by_purpose(
             (name.rpartition("@")[0], name.partition("@")[2] or name, seen.total_us, float(seen.count))
@@ -133,7 +154,17 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
     return [level if known(level) else f"? {name}" for level, name in zip(levels, frame["name"], strict=True)]
 
 
-def _of_more_than_the_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> bool:
+def _longest(rank: Rank, told: Iterable[tuple[str, str, float, float]]) -> Calls | None:
+    """The interface that takes most of the host's time while kernels run: none of set-up and tear-down, and none whose
+    calls take longer than what was recorded."""
+    timeline = timeline_of(rank)
+    if timeline is None:
+        return None
+    calls = {name: (us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)}
+    return max(_that_fit(calls, timeline).values(), default=None)
+
+
+def _of_more_than_the_steps(rank: Rank, found: dict[str, Calls]) -> bool:
     """Whether the statistic counts many more launches than the recording has kernels: the profiler counts the calls of
     the process from its start to its end, of which the device recorded a part. Nothing tells which calls are of it."""
     timeline = timeline_of(rank)
@@ -142,7 +173,7 @@ def _of_more_than_the_steps(rank: Rank, found: dict[str, tuple[float, float, str
     return found["launch"][1] > section("host_calls")["launches_per_kernel"] * timeline.kernels.start.size
 
 
-def _within_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> dict[str, tuple[float, float, str]]:
+def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
     """The same without calls of set-up and tear-down, which ask for memory and compile as a matter of course: their
     part by the timeline, where it holds such calls one by one. Where neither it nor marks of steps tell where they
     lie, they are nobody's."""
@@ -151,6 +182,8 @@ def _within_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> dic
         return found
     trace = load_trace(rank)
     marked = bool(timeline.placed.marks) or is_marked(rank)
+    if not marked:
+        found = _that_fit(found, timeline)
     begin = trace.steps[0][1] if trace is not None and trace.steps else int(timeline.windows.start[0])
     result = {}
     for purpose, (us, count, name) in found.items():
@@ -169,6 +202,13 @@ def _within_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> dic
     return result
 
 
+def _that_fit(found: dict[str, Calls], timeline: Timeline) -> dict[str, Calls]:
+    """The same without what takes longer than was recorded: most of these calls lie before the kernels or behind them,
+    and nothing tells how much of them does not."""
+    recorded_us = float((timeline.windows.end - timeline.windows.start).sum()) / 1000
+    return {key: calls for key, calls in found.items() if calls[0] <= recorded_us}
+
+
 def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
     """(start, length) of the calls kept one by one whose names match, nanoseconds."""
     host = trace.host
@@ -177,7 +217,7 @@ def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
     return host.start[mine], np.maximum(host.end[mine] - host.start[mine], 1)
 
 
-def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, tuple[float, float, str]]:
+def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, Calls]:
     """Purpose -> (microseconds, calls, costliest interface) of rows (level, name, microseconds, calls). Calls of one
     level are made inside those of another: the level that tells most counts."""
     result = {}
@@ -215,6 +255,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         for name, value in row.items():
             rows.setdefault(name, []).append(value)
             yield from fact(name, subject, value, *host.sources)
+        yield from _tell_longest(subject, host, steps)
         for purpose, (_, _, interface) in host.by.items():
             yield from fact(f"host_api.{purpose}_name", subject, interface, *host.sources)
     if not found:
@@ -225,6 +266,18 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact(name, RUN, held_by_most(values + none), *first.sources, samples=len(values))
     for purpose, (_, _, name) in first.by.items():
         yield from fact(f"host_api.{purpose}_name", RUN, name, *first.sources)
+    rank = next(iter(found))
+    yield from _tell_longest(RUN, first, times[rank].recorded if rank in times else 1)
+
+
+def _tell_longest(subject: Subject, host: HostTime, steps: int) -> Iterator[Fact]:
+    """The costliest interface of all."""
+    if host.longest is None:
+        return
+    us, count, name = host.longest
+    yield from fact("host_api.longest_name", subject, name, *host.sources)
+    yield from fact("host_api.longest_us", subject, us / steps, *host.sources)
+    yield from fact("host_api.longest_count", subject, count / steps, *host.sources)
 
 
 FAMILY = Family("host_api", KINDS, measure, HOST_TIME.by(reduce), ("host_api",), uses=(STEPS,))
