@@ -491,3 +491,20 @@ def test_an_update_beside_work_of_its_own_is_training(tmp_path, step):
     loops = loop(step, 40, gap=2.0)
     long = [(s, kind, at, 18.0 if kind == "ApplyAdamW" else 1.0) for s, kind, at, _ in loops]
     assert facts_of(write(tmp_path, long)).value("recording.kind", RUN) != "kernel_benchmark"
+
+
+def test_launches_that_warm_a_kernel_up_are_set_up(tmp_path):
+    """Ten launches, a pause for the inputs, a hundred launches: the hundred are measured, and the pause is nobody's."""
+    warm, measured = loop(["custom_kernel"], 10), loop(["custom_kernel"], 100, 50_000.0)
+    facts = facts_of(write(tmp_path, [*warm, *measured]), "recording.set_up_us", "operator_type.count")
+    assert facts.value("recording.kind", RUN) == "kernel_benchmark"
+    assert facts.value("recording.set_up_us", RUN) == pytest.approx(50_000)
+    assert facts.number("step.idle_share", RUN) == pytest.approx(1 / 3, rel=0.02)
+
+
+def test_a_pause_that_comes_again_is_no_end_of_a_warm_up(tmp_path):
+    """A program that pauses after every ten launches does so all the time."""
+    bursts = [kernel for n in range(6) for kernel in loop(["custom_kernel"], 10, n * 50_000.0)]
+    facts = facts_of(write(tmp_path, bursts), "recording.set_up_us")
+    assert facts.value("recording.set_up_us", RUN) is None
+    assert facts.number("step.idle_share", RUN) > 0.9
