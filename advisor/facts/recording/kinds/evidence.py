@@ -171,8 +171,9 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
         "started": kernels is None or bool((kernels.start >= 0).any()),
         "timed": rank.has("steps") or (timeline is not None and not cut),
         "kernels": 0 if kernels is None or (cut and not alone) else len(kernels.duration),
-        "left": len(kernels.duration) if kernels is not None and cut and not rank.has("operator_types") else 0,
     }  # fmt: skip
+    if kernels is not None and cut and not alone and not rank.has("operator_types"):
+        told["left"] = len(kernels.duration)
     if timeline is not None and timeline.placed is not None:
         placed = timeline.placed
         told |= of_timeline(timeline)
