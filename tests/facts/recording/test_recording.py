@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from advisor.knowledge.messages import translated
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.render import render
@@ -508,3 +509,23 @@ def test_a_pause_that_comes_again_is_no_end_of_a_warm_up(tmp_path):
     facts = facts_of(write(tmp_path, bursts), "recording.set_up_us")
     assert facts.value("recording.set_up_us", RUN) is None
     assert facts.number("step.idle_share", RUN) > 0.9
+
+
+def test_one_call_that_takes_nearly_all_of_a_recording_is_its_headline(tmp_path, rules):
+    """Nothing comes again in it, so nobody calls it healthy; where its time goes is certain all the same."""
+    others = [("", kind, 10_000.0 + 30 * n, 20.0) for n, kind in enumerate(["Add", "Tile", "Transpose"] * 4)]
+    report = advise([write(tmp_path, [("", "Conv2D", 0.0, 9_990.0), *others])], rules)
+    assert report.profile.recording == "unmarked"
+    assert report.summary.direction == "computation"
+    assert "Conv2D" in report.summary.headline.en and "low confidence" in report.summary.headline.en
+
+
+@pytest.mark.parametrize(("lost", "said"), [(1, "holds 1 kernel fewer"), (2, "holds 2 kernels fewer")])
+def test_missing_rows_are_counted_in_words_that_fit(tmp_path, rules, lost, said):
+    """One row is a row, in both languages."""
+    write(tmp_path, loop(["MatMulV2", "Add"], 100)[lost:])
+    head = "Device_id,OP Type,Core Type,Count,Total Time(us)"
+    (tmp_path / "op_statistic.csv").write_text(f"{head}\n0,MatMulV2,AI_CORE,100,2000\n0,Add,AI_CORE,100,2000\n")
+    (problem,) = advise([tmp_path], rules).problems
+    assert said in problem.problem
+    assert "少" in translated(problem.problem, "zh")
