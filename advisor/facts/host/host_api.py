@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +12,12 @@ import numpy as np
 from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Timeline, timeline_of
+from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
-from advisor.facts.step.times import STEPS
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
@@ -66,8 +66,7 @@ KINDS = (
         "us",
         _BOTH,
         "host time per step in it",
-        formula="of the calls that take no longer than what was recorded, asking for memory left out where nothing "
-        "marks steps",
+        formula="of the calls that take no longer than what was recorded; none of set-up and tear-down",
         needs="host_api",
     ),
     kind("host_api.longest_count", "count", _BOTH, "calls of it per step", needs="host_api"),
@@ -91,8 +90,8 @@ class HostTime:
 
     by: dict[str, Calls]
     sources: tuple[Source, ...]
-    longest: Calls | None = None
-    """The same of the one interface that takes most time, whatever it is for."""
+    calls: tuple[Calls, ...] = ()
+    """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down."""
 
 
 HOST_TIME = Reduction("host_api", HostTime)
@@ -126,8 +125,9 @@ def reduce(rank: Rank) -> HostTime | None:
         calls = _by_purpose(told)
         if _of_more_than_the_steps(rank, calls):
             return None
+        each = sorted(((us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)), reverse=True)
         sources = (rank.source("host_api", "name", "total_us", "count"),)
-        return HostTime(_within_steps(rank, calls), sources, _longest(rank, told))
+        return HostTime(_within_steps(rank, calls), sources, tuple(each))
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
@@ -154,16 +154,6 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
     return [level if known(level) else f"? {name}" for level, name in zip(levels, frame["name"], strict=True)]
 
 
-def _longest(rank: Rank, told: Iterable[tuple[str, str, float, float]]) -> Calls | None:
-    """The interface that takes most of the host's time while kernels run: none of set-up and tear-down, and none whose
-    calls take longer than what was recorded."""
-    timeline = timeline_of(rank)
-    if timeline is None:
-        return None
-    calls = {name: (us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)}
-    return max(_that_fit(calls, timeline).values(), default=None)
-
-
 def _of_more_than_the_steps(rank: Rank, found: dict[str, Calls]) -> bool:
     """Whether the statistic counts many more launches than the recording has kernels: the profiler counts the calls of
     the process from its start to its end, of which the device recorded a part. Nothing tells which calls are of it."""
@@ -182,8 +172,6 @@ def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
         return found
     trace = load_trace(rank)
     marked = bool(timeline.placed.marks) or is_marked(rank)
-    if not marked:
-        found = _that_fit(found, timeline)
     begin = trace.steps[0][1] if trace is not None and trace.steps else int(timeline.windows.start[0])
     result = {}
     for purpose, (us, count, name) in found.items():
@@ -200,13 +188,6 @@ def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
         if inside.any():
             result[purpose] = us * float(length[inside].sum() / length.sum()), count * float(inside.mean()), name
     return result
-
-
-def _that_fit(found: dict[str, Calls], timeline: Timeline) -> dict[str, Calls]:
-    """The same without what takes longer than was recorded: most of these calls lie before the kernels or behind them,
-    and nothing tells how much of them does not."""
-    recorded_us = float((timeline.windows.end - timeline.windows.start).sum()) / 1000
-    return {key: calls for key, calls in found.items() if calls[0] <= recorded_us}
 
 
 def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
@@ -236,13 +217,15 @@ def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, Call
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Host time by purpose per step."""
-    found = run.each(HOST_TIME)
     times = steady(run)
+    found = {
+        rank: _that_fit(host, facts.number("step.time_us", Subject("rank", str(rank), (rank,))), _recorded(times, rank))
+        for rank, host in run.each(HOST_TIME).items()
+    }
     rows: dict[str, list[float]] = {}
     for rank, host in found.items():
         subject = Subject("rank", str(rank), (rank,))
-        known = times.get(rank)
-        steps = known.recorded if known is not None else 1
+        steps = _recorded(times, rank)
         step_us = facts.number("step.time_us", subject)
         row: dict[str, float] = {}
         for purpose, (us, count, _) in host.by.items():
@@ -267,14 +250,28 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for purpose, (_, _, name) in first.by.items():
         yield from fact(f"host_api.{purpose}_name", RUN, name, *first.sources)
     rank = next(iter(found))
-    yield from _tell_longest(RUN, first, times[rank].recorded if rank in times else 1)
+    yield from _tell_longest(RUN, first, _recorded(times, rank))
+
+
+def _recorded(times: Mapping[int, StepTimes], rank: int) -> int:
+    """How many steps the rank's calls are of."""
+    return times[rank].recorded if rank in times else 1
+
+
+def _that_fit(host: HostTime, step_us: float | None, steps: int) -> HostTime:
+    """A statistic without the calls that take longer than all that was recorded: most of them lie before it or behind
+    it, and nothing tells how much of them does not."""
+    if not host.calls or step_us is None:
+        return replace(host, calls=())
+    by = {purpose: calls for purpose, calls in host.by.items() if calls[0] <= steps * step_us}
+    return replace(host, by=by, calls=tuple(calls for calls in host.calls if calls[0] <= steps * step_us))
 
 
 def _tell_longest(subject: Subject, host: HostTime, steps: int) -> Iterator[Fact]:
     """The costliest interface of all."""
-    if host.longest is None:
+    if not host.calls:
         return
-    us, count, name = host.longest
+    us, count, name = host.calls[0]
     yield from fact("host_api.longest_name", subject, name, *host.sources)
     yield from fact("host_api.longest_us", subject, us / steps, *host.sources)
     yield from fact("host_api.longest_count", subject, count / steps, *host.sources)

@@ -49,3 +49,20 @@ def test_calls_longer_than_the_recording_are_no_share_of_it(tmp_path: Path) -> N
     assert facts.value("host_api.launch_share", RUN) is None
     assert facts.number("host_api.synchronize_share", RUN) is not None
     assert not advise([folder], load_rules()).problems
+
+
+def test_the_step_table_alone_tells_how_much_was_recorded(tmp_path: Path) -> None:
+    """Ten steps of 1.7 ms: a graph that was loaded before them was launched 12 000 times, not in them."""
+    steps = [f"{n},1200,0,0,0,500,1700" for n in range(10)]
+    heading = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage"
+    (tmp_path / "step_trace_time.csv").write_text("\n".join([heading, *steps]) + "\n")
+    calls = [
+        "model,ModelLoad,2273567,16,142097",
+        "node,launch,147043,12088,12",
+        "acl,aclrtSynchronizeEvent,6000,20,300",
+    ]
+    (tmp_path / "api_statistic.csv").write_text("\n".join([",".join(CALLS), *calls]) + "\n")
+    facts = measure([tmp_path], ["host_api.launch_share", "host_api.longest_us"], Options(jobs=1)).facts
+    assert facts.value("host_api.launch_share", RUN) is None
+    assert facts.value("host_api.longest_name", RUN) == "aclrtSynchronizeEvent"
+    assert facts.number("host_api.longest_us", RUN) == 600.0
