@@ -519,10 +519,12 @@ OPERATOR_ACCESS = Table(
         _c("write_kb", "float", "write_main_memory_datas(KB)"),
         _c("hits", "float"),
         _c("misses", "float"),
+        _c("fetch_share", "float"),
     ),
     "msprof op",
 )
-"""`slowest_us` and `mean_us` are times of blocks; hits and misses are those of reads."""
+"""`slowest_us` and `mean_us` are times of blocks, `fetch_share` is the part of the slowest ones that waits for
+instructions; hits and misses are those of reads."""
 
 FLOPS = Table(
     "flops",

@@ -58,16 +58,17 @@ def collect(profile: str | None, lacking: str | None, checked: str | None, **giv
             click.echo(fault.show(lang))
         note(word(lang, "collect.defects" if faults else "collect.no_defects", count=len(faults)))
         return FAILED if any(fault.level == "error" for fault in faults) else DONE
-    evidence, framework = tuple(given["evidence"]), given["framework"]
+    evidence, framework = tuple(given["evidence"]), given["framework"] or "mindspore"
     if lacking:
         return _for_missing(lacking, lang, given)
     if profile:
         report = _report(profile)
-        framework = framework or (report.profile.framework if report.profile.framework != "unknown" else None)
+        known = report.profile.framework if report.profile.framework != "unknown" else None
+        framework = given["framework"] or known
         note(collecting.next_collection(report).get(lang))
         evidence = evidence or collecting.next_evidence(report)
     text = collecting.write_configuration(
-        evidence, framework or "mindspore", given["form"], steps=given["steps"], start=given["start"],
+        evidence, framework, given["form"], steps=given["steps"], start=given["start"],
         path=given["output_path"], lang=lang,
     )  # fmt: skip
     print_text(text, given["output"])

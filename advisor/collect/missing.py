@@ -36,7 +36,7 @@ def for_missing(report: Report, form: str, lang: str, framework: str | None = No
     for name in wanted:
         if name not in barred:
             runs.setdefault("data_process" in kinds[name].settings, []).append(name)
-    framework = framework or (report.profile.framework if report.profile.framework != "unknown" else "mindspore")
+    framework = framework or (report.profile.framework if report.profile.framework != "unknown" else None)
     remarks: list[str] = []
     texts: list[str] = []
     for number, names in enumerate(runs.values(), 1):

@@ -17,7 +17,7 @@ FORMS = ("call", "callback", "dynamic", "environment", "msprof")
 
 def write_configuration(
     evidence: Sequence[str] = (),
-    framework: str = "mindspore",
+    framework: str | None = "mindspore",
     form: str = "call",
     *,
     steps: int | None = None,
@@ -25,7 +25,8 @@ def write_configuration(
     path: str = "./profile",
     lang: str = "en",
 ) -> str:
-    """A configuration that brings this evidence (none named: what most diagnoses need), ready to paste.
+    """A configuration that brings this evidence (none named: what most diagnoses need), ready to paste. Where nobody
+    knows the framework (None), the call of each, as far as both bring the evidence; other forms are MindSpore's.
 
     Raises UsageError for evidence that does not exist, or that the form cannot bring.
     """
@@ -41,6 +42,8 @@ def write_configuration(
     settings["path"] = json.dumps(path, ensure_ascii=False)
     if form == "msprof":
         return _msprof(settings, lang)
+    if framework is None and form == "call" and not settings.get("data_process"):
+        return f"{_note(settings, lang)}# MindSpore:\n{_call(settings)}\n# PyTorch:\n{_torch_call(settings)}"
     if framework == "pytorch":
         if form != "call":
             raise UsageError(f"--as {form} is MindSpore's", hint="--as call")

@@ -16,6 +16,7 @@ from advisor.knowledge.statements import document
 from advisor.sources.base import Rank
 from advisor.sources.layouts import ascend, opprof
 from advisor.sources.layouts.devices import devices_of, run_in_turn, sample_cells, span_of
+from advisor.sources.streams.one_operator import BASIC
 
 _COUNTERS = ("aic_mac_ratio", "mac_ratio", "mac_exe_ratio", "aiv_vec_ratio", "vec_ratio", "vec_exe_ratio")
 _NAMING = ("kernels", "operator_types", "steps")
@@ -50,16 +51,24 @@ def with_one_collection(ranks: Sequence[Rank], relative: Callable[[Rank], str], 
 
 def _newest(alone: Sequence[Rank]) -> list[Rank]:
     """Of every operator the last collection: one that was measured before and after a change is not the mean of both.
-    Launches that lie in one collection stay together."""
+    Launches that lie in one collection stay together, and so do collections without names that count different things
+    of the operator: the profiler was called once for each group of counters."""
     last: dict[str, tuple[bool, str]] = {}
     named = {id(rank): (_collection(rank), opprof.operators_of(rank)) for rank in alone}
     for collection, names in named.values():
         for name in names:
             last[name] = max(last.get(name, (False, "")), collection)
-    return [
+    kept = [
         rank for rank in alone
         if (found := named[id(rank)]) and (not found[1] or any(last[name] == found[0] for name in found[1]))
     ]  # fmt: skip
+    told = set[str]().union(*map(opprof.counters_of, kept))
+    for rank in sorted(_without(alone, kept), key=lambda each: named[id(each)][0], reverse=True):
+        counts = opprof.counters_of(rank)
+        if BASIC not in told | counts and not counts <= told:
+            kept.append(rank)
+            told |= counts
+    return [rank for rank in alone if any(rank is each for each in kept)]
 
 
 def _collection(rank: Rank) -> tuple[bool, str]:

@@ -53,6 +53,13 @@ def test_torch_gets_a_torch_call():
         write_configuration((), "pytorch", "dynamic")
 
 
+def test_whoever_is_not_known_to_use_a_framework_gets_the_call_of_both():
+    """Nothing in a table of kernels tells who launched them: neither framework's call alone may be right."""
+    text = write_configuration(("operators",), None)
+    assert "from mindspore import profiler" in text and "from torch_npu import profiler" in text
+    assert "data_process=True" in write_configuration(("data",), None)  # which MindSpore alone records
+
+
 def test_unknown_evidence_is_refused_with_a_suggestion():
     """A typing error names the word that was meant."""
     with pytest.raises(UsageError, match="communication"):

@@ -86,7 +86,7 @@ def _of_the_step(
         said = _sentences(said, both("summary.step", time=show(step_us, "us", MEASURED)))
         return summary(loss.direction, _with_wanted(said, loss.tells))
     doubt = objection(facts, findings, ranks)
-    if not unusable and not unread and (told := _computes(breakdown, doubt)) is not None:
+    if not unusable and not unread and (told := _computes(breakdown, doubt, findings)) is not None:
         return summary(Direction.COMPUTATION.value, told)
     direction, headline = _without_cause(findings, checks, step_us, breakdown or host, unread, doubt)
     if direction == "undetermined":
@@ -123,18 +123,23 @@ def _host_breakdown(facts: FactSet) -> dict[str, float]:
     return {} if waiting is None or step_time(facts) is None else {"data_wait": waiting, "own": 1.0 - waiting}
 
 
-def _computes(breakdown: Mapping[str, float], doubt: Doubt | None) -> Text | None:
-    """What to say where nearly all of the time is computation and the only suspect is one of it: then the direction is
-    arithmetic, however weak the evidence for the suspect."""
-    share = breakdown.get("computing", 0.0)
-    if doubt is None or doubt.suspect is None or doubt.suspect.direction is not Direction.COMPUTATION:
+def _computes(breakdown: Mapping[str, float], doubt: Doubt | None, findings: Sequence[Finding]) -> Text | None:
+    """What to say where nearly all of the time is computation and the only suspect is one of it, or nearly all of it is
+    one call: then the direction is arithmetic, however weak the evidence for the suspect."""
+    if doubt is None or breakdown.get("computing", 0.0) < terms()["computes"]["value"]:
         return None
-    if share < terms()["computes"]["value"]:
+    suspect = doubt.suspect or next(filter(_is_nearly_all, findings), None)
+    if suspect is None or suspect.direction is not Direction.COMPUTATION:
         return None
-    suspect = doubt.suspect
     about = both("summary.finding", title=suspect.title, about=_about(suspect.subject))
-    said = both("summary.computes", share=show(share, "ratio"))
+    said = both("summary.computes", share=show(breakdown["computing"], "ratio"))
     return _sentences(said, both("summary.surely_low", finding=about))
+
+
+def _is_nearly_all(finding: Finding) -> bool:
+    """Whether it is about a single operator that takes nearly all of the time."""
+    shares = [each.value for each in finding.evidence if each.fact == "operator.step_share"]
+    return any(isinstance(share, float) and share >= terms()["computes"]["value"] for share in shares)
 
 
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding], facts: FactSet) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +13,13 @@ from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import tell_totals
 from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
-from advisor.facts.step.times import STEPS
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
@@ -34,6 +36,8 @@ _SLOW_PATH = re.compile(r"aclopCompileAndExecute|aclopExecute")
 _ALLOCATE = re.compile(
     r"aclMallocMemInner|aclrtMalloc(?!Host)|aclrtFree(?!Host)|aclrtFreePhysical|aclrtMapMem|aclrtUnmapMem"
 )
+
+_SETS_UP = re.compile(rf"{_COMPILE.pattern}|{_ALLOCATE.pattern}|Init|Finalize|Create|Destroy|Device$|Load")
 
 KINDS = (
     *(
@@ -58,6 +62,16 @@ KINDS = (
             kind(f"host_api.{key}_name", "text", _BOTH, f"costliest interface for {meaning}", needs="host_api|trace"),
         )
     ),
+    kind("host_api.longest_name", "text", _BOTH, "interface that takes most of the host's time", needs="host_api"),
+    kind(
+        "host_api.longest_us",
+        "us",
+        _BOTH,
+        "host time per step in it",
+        formula="of the calls that take no longer than what was recorded; none of set-up and tear-down",
+        needs="host_api",
+    ),
+    kind("host_api.longest_count", "count", _BOTH, "calls of it per step", needs="host_api"),
     kind(
         "host_api.synchronize_per_launch",
         "ratio",
@@ -68,12 +82,20 @@ KINDS = (
 )
 
 
+Calls = tuple[float, float, str]
+"""Microseconds, calls, costliest interface."""
+
+
 @dataclass(frozen=True)
 class HostTime:
     """Host time by purpose over the profile: purpose -> (microseconds, calls, costliest interface)."""
 
-    by: dict[str, tuple[float, float, str]]
+    by: dict[str, Calls]
     sources: tuple[Source, ...]
+    calls: tuple[Calls, ...] = ()
+    """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down."""
+    fits: bool = False
+    """Whether it counts as many launches as the recording has kernels: the calls are of what was recorded."""
 
 
 HOST_TIME = Reduction("host_api", HostTime)
@@ -99,18 +121,21 @@ def reduce(rank: Rank) -> HostTime | None:
         tell_totals(rank, frame, "host_api")
         levels = _levels(rank, frame) if "level" in frame else [""] * len(frame)
         rows = zip(levels, frame["name"], frame["total_us"], frame["count"], strict=True)
-        calls = _by_purpose(
+        told = [
             (level, name, float(us), float(count))
             for level, name, us, count in rows
             if isinstance(name, str) and us == us and count == count
-        )
+        ]
+        calls = _by_purpose(told)
         if _of_more_than_the_steps(rank, calls):
             return None
-        return HostTime(_within_steps(rank, calls), (rank.source("host_api", "name", "total_us", "count"),))
+        each = sorted(((us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)), reverse=True)
+        sources = (rank.source("host_api", "name", "total_us", "count"),)
+        return HostTime(_within_steps(rank, calls), sources, tuple(each), "launch" in calls and _kernels(rank) > 0)
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
-    found: dict[str, tuple[float, float, str]] = {}
+    found: dict[str, Calls] = {}
     for layer in ("MindSpore", "CANN"):
         found.update(_by_purpose(
             (name.rpartition("@")[0], name.partition("@")[2] or name, seen.total_us, float(seen.count))
@@ -133,7 +158,7 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
     return [level if known(level) else f"? {name}" for level, name in zip(levels, frame["name"], strict=True)]
 
 
-def _of_more_than_the_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> bool:
+def _of_more_than_the_steps(rank: Rank, found: dict[str, Calls]) -> bool:
     """Whether the statistic counts many more launches than the recording has kernels: the profiler counts the calls of
     the process from its start to its end, of which the device recorded a part. Nothing tells which calls are of it."""
     kernels = _kernels(rank)
@@ -154,7 +179,7 @@ def _kernels(rank: Rank) -> float:
     return float(types["count"].sum())
 
 
-def _within_steps(rank: Rank, found: dict[str, tuple[float, float, str]]) -> dict[str, tuple[float, float, str]]:
+def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
     """The same without calls of set-up and tear-down, which ask for memory and compile as a matter of course: their
     part by the timeline, where it holds such calls one by one. Where neither it nor marks of steps tell where they
     lie, they are nobody's."""
@@ -189,7 +214,7 @@ def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
     return host.start[mine], np.maximum(host.end[mine] - host.start[mine], 1)
 
 
-def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, tuple[float, float, str]]:
+def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, Calls]:
     """Purpose -> (microseconds, calls, costliest interface) of rows (level, name, microseconds, calls). Calls of one
     level are made inside those of another: the level that tells most counts."""
     result = {}
@@ -208,13 +233,15 @@ def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, tupl
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Host time by purpose per step."""
-    found = run.each(HOST_TIME)
-    times = steady(run)
+    times, marked = steady(run), recording_of(run).has_steps
+    found = {}
+    for rank, host in run.each(HOST_TIME).items():
+        step_us = facts.number("step.time_us", Subject("rank", str(rank), (rank,)))
+        found[rank] = _that_fit(host, None if step_us is None else step_us * _recorded(times, rank), marked)
     rows: dict[str, list[float]] = {}
     for rank, host in found.items():
         subject = Subject("rank", str(rank), (rank,))
-        known = times.get(rank)
-        steps = known.recorded if known is not None else 1
+        steps = _recorded(times, rank)
         step_us = facts.number("step.time_us", subject)
         row: dict[str, float] = {}
         for purpose, (us, count, _) in host.by.items():
@@ -227,6 +254,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         for name, value in row.items():
             rows.setdefault(name, []).append(value)
             yield from fact(name, subject, value, *host.sources)
+        yield from _tell_longest(subject, host, steps)
         for purpose, (_, _, interface) in host.by.items():
             yield from fact(f"host_api.{purpose}_name", subject, interface, *host.sources)
     if not found:
@@ -237,6 +265,33 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact(name, RUN, held_by_most(values + none), *first.sources, samples=len(values))
     for purpose, (_, _, name) in first.by.items():
         yield from fact(f"host_api.{purpose}_name", RUN, name, *first.sources)
+    rank = next(iter(found))
+    yield from _tell_longest(RUN, first, _recorded(times, rank))
 
 
-FAMILY = Family("host_api", KINDS, measure, HOST_TIME.by(reduce), ("host_api",), uses=(STEPS,))
+def _recorded(times: Mapping[int, StepTimes], rank: int) -> int:
+    """How many steps the rank's calls are of."""
+    return times[rank].recorded if rank in times else 1
+
+
+def _that_fit(host: HostTime, recorded_us: float | None, marked: bool) -> HostTime:
+    """A statistic without the calls that take longer than all that was recorded: most of them lie before it or behind
+    it, and nothing tells how much of them does not. Sums that cannot be are damage, and told as such, where as many
+    launches as kernels say that the calls are those of steps that are marked."""
+    if not host.calls or recorded_us is None:
+        return replace(host, calls=())
+    by = {purpose: calls for purpose, calls in host.by.items() if (marked and host.fits) or calls[0] <= recorded_us}
+    return replace(host, by=by, calls=tuple(calls for calls in host.calls if calls[0] <= recorded_us))
+
+
+def _tell_longest(subject: Subject, host: HostTime, steps: int) -> Iterator[Fact]:
+    """The costliest interface of all."""
+    if not host.calls:
+        return
+    us, count, name = host.calls[0]
+    yield from fact("host_api.longest_name", subject, name, *host.sources)
+    yield from fact("host_api.longest_us", subject, us / steps, *host.sources)
+    yield from fact("host_api.longest_count", subject, count / steps, *host.sources)
+
+
+FAMILY = Family("host_api", KINDS, measure, HOST_TIME.by(reduce), ("host_api",), uses=(STEPS, RECORDING))

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import recording_of
+from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.streams.kernel_blocks import IN_BLOCKS
+from advisor.sources.streams.kernels import load_kernels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,12 +33,15 @@ KINDS = (
     kind("operator_type.slowest_block_factor", "ratio", "operator_type",
          "time of its slowest block: 1 where the work is dealt evenly",
          formula="slowest ÷ mean block, on the kind of core that takes longest", needs=_NEEDS),
+    kind("operator_type.in_blocks_share", "ratio", "operator_type", "part of its duration in which its blocks run",
+         formula="slowest block ÷ duration; where no block stands by itself, the cores' time ÷ duration",
+         needs="operator_access|kernels"),
     kind("operator_type.outside_blocks_share", "ratio", "operator_type",
          "part of its duration before and after its only block runs: launching and completing",
-         formula="1 − block ÷ duration; several blocks may run one after the other", needs=_NEEDS),
-    kind("operator_type.instruction_wait_share", "ratio", "operator_type",
-         "part of its slowest blocks in which a scalar unit waits for instructions that its cache does not hold",
-         formula="scalar_wait_ib_time ÷ block", needs=_NEEDS),
+         formula="1 − block ÷ duration; several blocks may run one after the other", needs="operator_access|kernels"),
+    kind("operator_type.fetch_wait_share", "ratio", "operator_type",
+         "part of its slowest blocks' time in which the scalar unit waits for instructions",
+         formula="scalar_wait_ib_time ÷ time of the block, mean over blocks as slow as the slowest", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -48,9 +56,11 @@ class _Access:
     mean_us: float = 0.0
     alone_us: float = 0.0
     timed_us: float = 0.0
-    fetching_us: float = 0.0
-    told_us: float = 0.0
-    """Slowest blocks of the launches whose waits for instructions are told."""
+    inside_us: float = 0.0
+    blocks_us: float = 0.0
+    """How long blocks ran, of the duration of the launches that tell it."""
+    fetch_us: float = 0.0
+    fetched_us: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,16 +69,18 @@ class Accesses:
     clock: tuple[float, float, float] | None
     """Lowest clock of the launches, the highest of all clocks and ratings, and the mean clock, MHz."""
     sources: tuple[Source, ...]
+    in_program: bool = False
+    """Whether it is told of kernels that `msprof op` did not measure alone."""
 
 
 ACCESS = Reduction("access", Accesses)
 
 
 def reduce(rank: Rank) -> Accesses | None:
-    """None where no operator was measured alone."""
+    """None where nothing tells how blocks of operators ran."""
     frame = rank.read("operator_access") if rank.has("operator_access") else None
     if frame is None or frame.empty:
-        return None
+        return None if rank.has("operator_access") else _of_kernels(rank)
     types: dict[str, _Access] = {}
     for row in frame.to_dict("records"):
         one = types.setdefault(str(row["type"]), _Access())
@@ -78,14 +90,34 @@ def reduce(rank: Rank) -> Accesses | None:
             one.bytes, one.moved_us = one.bytes + 1024 * moved, one.moved_us + duration
         if row["hits"] == row["hits"] and row["misses"] == row["misses"]:
             one.hits, one.misses = one.hits + float(row["hits"]), one.misses + float(row["misses"])
-        if row["slowest_us"] == row["slowest_us"] and row["fetching_us"] == row["fetching_us"]:
-            one.fetching_us += min(float(row["fetching_us"]), float(row["slowest_us"]))
-            one.told_us += float(row["slowest_us"])
         if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
+            one.inside_us, one.blocks_us = one.inside_us + float(row["slowest_us"]), one.blocks_us + duration
             if row["blocks"] == 1:
                 one.alone_us, one.timed_us = one.alone_us + float(row["slowest_us"]), one.timed_us + duration
+        if row["fetch_share"] == row["fetch_share"]:
+            one.fetch_us, one.fetched_us = (
+                one.fetch_us + duration * float(row["fetch_share"]),
+                one.fetched_us + duration,
+            )
     return Accesses(types, _clock(frame), (rank.source("operator_access", "read_kb", "write_kb"),))
+
+
+def _of_kernels(rank: Rank) -> Accesses | None:
+    """What the counters of kernels that ran in a program tell: how long their cores worked."""
+    kernels = load_kernels(rank) if rank.has("kernels") else None
+    if kernels is None or not kernels.piped[IN_BLOCKS].any():
+        return None
+    types: dict[str, _Access] = {}
+    most = np.zeros(len(kernels.signatures))
+    np.maximum.at(most, kernels.signature, np.nan_to_num(kernels.block))
+    for index in np.flatnonzero(kernels.piped[IN_BLOCKS]).tolist():
+        one = types.setdefault(kernels.signatures[index].type, _Access())
+        inside, whole = float(kernels.pipes[IN_BLOCKS][index]), float(kernels.piped[IN_BLOCKS][index])
+        one.inside_us, one.blocks_us = one.inside_us + inside, one.blocks_us + whole
+        if most[index] == 1:
+            one.alone_us, one.timed_us = one.alone_us + inside, one.timed_us + whole
+    return Accesses(types, None, (rank.source("kernels", "cube_core_us", "vector_core_us"),), in_program=True)
 
 
 def _clock(frame: pd.DataFrame) -> tuple[float, float, float] | None:
@@ -101,6 +133,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Per operator type, over all launches."""
     del facts
     for found in run.each(ACCESS).values():
+        if found.in_program and recording_of(run).kind != "kernel_benchmark":
+            continue  # of the many kernels of a program, nobody asks how long launching each of them takes
         for name, one in found.types.items():
             subject = Subject("operator_type", name)
             if one.moved_us > 0:
@@ -111,12 +145,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if one.mean_us > 0:
                 factor = one.slowest_us / one.mean_us
                 yield from fact("operator_type.slowest_block_factor", subject, factor, *found.sources)
-            if one.told_us > 0:
-                share = one.fetching_us / one.told_us
-                yield from fact("operator_type.instruction_wait_share", subject, share, *found.sources)
+            if one.blocks_us > 0:
+                share = min(one.inside_us / one.blocks_us, 1.0)
+                yield from fact("operator_type.in_blocks_share", subject, share, *found.sources)
+            if one.fetched_us > 0:
+                share = one.fetch_us / one.fetched_us
+                yield from fact("operator_type.fetch_wait_share", subject, share, *found.sources)
             if one.timed_us > 0:
                 share = max(0.0, 1 - one.alone_us / one.timed_us)
                 yield from fact("operator_type.outside_blocks_share", subject, share, *found.sources)
 
 
-FAMILIES = (Family("access", KINDS, measure, ACCESS.by(reduce), ("operator_access",)),)
+FAMILIES = (
+    Family("access", KINDS, measure, ACCESS.by(reduce), ("operator_access", "kernels"), uses=(STEPS, RECORDING)),
+)

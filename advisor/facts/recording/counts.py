@@ -75,7 +75,8 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     file = rank.relative(rank.tables["kernels"].paths[0])
     statistic = rank.tables["operator_types"].paths[0].name
     cut = lost > section("witness")["cut_share"] * total
-    text = f"holds {lost} kernels fewer than {statistic} counts: rows are missing"
+    missing = "rows are missing" if lost > 1 else "a row is missing"
+    text = f"holds {lost} kernel{'s' if lost > 1 else ''} fewer than {statistic} counts: {missing}"
     if cut:
         text += (
             f"; times by operator type come from {statistic}, and no idle time, step or shape is judged from these rows"

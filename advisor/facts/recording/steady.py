@@ -1,7 +1,8 @@
 """What of a recording without marks of steps is set-up, and whether something repeats in the rest.
 
 The long gap before a kernel's first launch is compilation or loading: what lies before the last of them is set-up, as
-long as what follows holds most of the work. Whether that is one thing done again and again shows in the kernels' order.
+long as what follows holds most of the work. So are launches that warm a kernel up before it is measured, which end with
+a pause that never comes again. Whether that is one thing done again and again shows in the kernels' order.
 """
 
 from __future__ import annotations
@@ -70,11 +71,7 @@ def find_steady(
     usual = float(np.median(gap)) if gap.size else 0.0
     long = (gap >= limits["gap_us"]) & (gap > limits["gap_factor"] * usual)
     measured = measured_in_a_row(kinds, work)
-    whole = max(float(free[-1] - start[0]) / 1000, 1e-9) if size else 1.0
-    # a kernel that was tried before it is measured: behind a pause that is a large part of it all
-    tried = (gap >= limits["unjudged_share"] * whole) & (np.unique(kinds[works]).size == 1)
-    begins = seen[1:] | tried
-    launches = 1 + np.flatnonzero(long & begins & computes[1:])
+    launches = 1 + np.flatnonzero(long & seen[1:] & computes[1:])
     launches = launches[launches <= (size if measured is None else measured)]
     behind = launches[work[-1] - work[launches] >= limits["kept_share"] * work[-1]]
     # compiling and loading leave the device idle: a stretch full of kernels is work, whatever is launched behind it
@@ -83,8 +80,11 @@ def find_steady(
     behind = behind[idle[behind] >= limits["idle_share"] * (start[behind] - start[0]) / 1000]
     first = int(behind[-1]) if behind.size else 0
     if first and find_repetition(kinds[first:], end[first:] - start[first:]) is None:
+        whole = float(free[-1] - start[0]) / 1000
         behind = behind[gap[behind - 1] >= limits["unjudged_share"] * whole]
         first = int(behind[-1]) if behind.size else 0
+    if not first and measured is None:
+        first = _warmed_up(kinds, start, end, 1 + np.flatnonzero(long), work)
     unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either
     recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
     told = measured is not None or float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
@@ -96,6 +96,21 @@ def find_steady(
         found = Repetition(found.first + first, found.last + first, found.length)
     repeats = found is not None or repeats_in_parts(kinds[first:], duration)
     return Steady(first, size, told, found, repeats, measured is not None)
+
+
+def _warmed_up(kinds: Ints, start: Ints, end: Ints, after_long: Ints, work: Floats) -> int:
+    """Where launches begin that were measured behind others that warmed them up: a benchmark's few kernels, again and
+    again, behind the last long gap (what comes `after_long` ones begins there); 0 where nothing of that kind shows."""
+    if not after_long.size:
+        return 0
+    first = int(after_long[-1])
+    if work[-1] - work[first] < section("set_up")["kept_share"] * work[-1]:
+        return 0
+    found = find_repetition(kinds[first:], end[first:] - start[first:])
+    if found is None or found.executions < section("benchmark")["launches"]:
+        return 0
+    alike = set(kinds[:first].tolist()) <= set(kinds[first:].tolist())
+    return first if alike and found.length <= section("benchmark")["types"] else 0
 
 
 def _whole_sequence(found: Repetition, exactly: Ints, duration: Ints) -> Repetition:

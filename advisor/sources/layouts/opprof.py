@@ -51,10 +51,15 @@ def operators_of(rank: Rank) -> set[str]:
     return set().union(*map(types_in, paths))
 
 
+def counters_of(rank: Rank) -> set[str]:
+    """What the collection tells of its operators: PipeUtilization, Memory, …, and OpBasicInfo where it names them."""
+    folders = {path.parent for path in rank.tables["kernels"].paths}
+    return {kind for folder in folders for path in file_paths(folder) if (kind := kind_of(path.name))}
+
+
 def counts_units(rank: Rank) -> bool:
     """Whether the collection tells which units were busy."""
-    folders = {path.parent for path in rank.tables["kernels"].paths}
-    return any(kind_of(path.name) == PIPES for folder in folders for path in file_paths(folder))
+    return PIPES in counters_of(rank)
 
 
 def refer(rank: Rank, paths: list[Path]) -> None:

@@ -26,7 +26,7 @@ from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, text_frames
+from advisor.sources.streams.kernel_blocks import CORE_TIMES, IN_BLOCKS, MARK, PIPES, text_frames
 from advisor.sources.streams.kernel_cells import UNKNOWN, Block, cells_of, usable_columns, usable_rows
 from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.streams.tasks import orders_streams, task_frames
@@ -141,8 +141,8 @@ class _Collector:
         """Leave out kernels that stand there again: a join of damaged tables gives them, a text file may mean them."""
         self.signatures, self.names, self.steps, self.streams = _Texts(), _Texts(), _Texts(), _Texts()
         self.parts: list[tuple[npt.NDArray[Any], ...]] = []
-        self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
-        self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in PIPES}
+        self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in (*PIPES, IN_BLOCKS)}
+        self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in (*PIPES, IN_BLOCKS)}
         self.unusable = self.impossible = self.stepless = 0
 
     def add(self, block: Block, unusable: int = 0) -> None:
@@ -161,7 +161,6 @@ class _Collector:
               for name, texts in (("name", self.names), ("step", self.steps), ("stream", self.streams))),
             *(_measured(block.get(name, unknown)) for name in ("block_num", "wait_us")),
         ))  # fmt: skip
-        size = len(self.signatures.index)
         cores = [block[name] for name in CORE_TIMES if name in block]
         part = _parts_of_time(duration, *cores) if len(cores) == len(CORE_TIMES) else None
         for pipe in PIPES:
@@ -174,11 +173,21 @@ class _Collector:
                 ratio = ratio * part[pipe in _VECTOR_PIPES]
                 if pipe == "scalar_ratio":
                     known &= ~part[2]  # there the cube core's scalar unit also waits for the vector cores
-            weight = np.where(known, duration, 0.0)
-            self.pipes[pipe] = _grown(self.pipes[pipe], size)
-            self.piped[pipe] = _grown(self.piped[pipe], size)
-            self.pipes[pipe] += np.bincount(signature, weight * np.where(known, ratio, 0.0), size)
-            self.piped[pipe] += np.bincount(signature, weight, size)
+            self._share(pipe, ratio, known, duration, signature)
+        if cores:
+            worked = np.fmax.reduce(cores)
+            known = np.isfinite(worked) & (worked > 0) & (duration > 0)
+            ratio = np.minimum(worked / np.where(known, duration, 1.0), 1.0)
+            self._share(IN_BLOCKS, ratio, known, duration, signature)
+
+    def _share(self, pipe: str, ratio: Floats, known: Mask, duration: Floats, signature: npt.NDArray[Any]) -> None:
+        """Adds what part of each kernel's time a unit was busy, where that is known."""
+        size = len(self.signatures.index)
+        weight = np.where(known, duration, 0.0)
+        self.pipes[pipe] = _grown(self.pipes[pipe], size)
+        self.piped[pipe] = _grown(self.piped[pipe], size)
+        self.pipes[pipe] += np.bincount(signature, weight * np.where(known, ratio, 0.0), size)
+        self.piped[pipe] += np.bincount(signature, weight, size)
 
     def end_file(self, first: int) -> None:
         """Forgets the wait of the earliest kernel among the blocks from `first` on, which are those of one file: the

@@ -49,6 +49,7 @@ _GENERIC = re.compile(
     re.IGNORECASE,
 )
 """Folders that say how something was measured, not what: the profiler's own options among them."""
+_BETWEEN_WORDS = re.compile(r"[-_. ]+")
 
 _ADDED = re.compile(r"(_[0-9a-f]{32})?(_[0-9]+)?(_mix_ai[cv])?$")
 
@@ -107,7 +108,7 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
         note(str(path), f"{BASIC}.csv is missing: the operator's name is unknown, and its slowest block tells its time")
         cores = {str(row.get("sub_block_id", ""))[:4].lower() for row in told}
         core = "MIX_AIC" if {"cube", "vect"} <= cores else "AI_CORE" if "cube" in cores else "AI_VECTOR_CORE"
-        yield Launch(_name_of(path), core, slowest, blocks, rows)
+        yield Launch(_name_of(path) or f"unnamed_{core}_{blocks}_blocks", core, slowest, blocks, rows)
         return
     for row in _rows(path, note):
         duration = _number(row.get("Task Duration(us)"))
@@ -159,7 +160,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "slowest_us": max(times, default=math.nan),
                     "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
-                    "fetching_us": _fetching(launch.rows.get(PIPES, [])),
+                    "fetch_share": _fetch_waits(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
                     "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),
                     "hits": _sum(cache, tuple(f"{c}_{r}_read_cache_hit" for c in ("aic", "aiv") for r in ("r0", "r1"))),
@@ -173,8 +174,8 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
 
 
 def types_in(path: Path) -> set[str]:
-    """The operators that a main file stands for, by name, without reading what lies beside it; empty where nothing
-    tells them."""
+    """The operators that a main file stands for, by name, without reading what lies beside it where the name stands in
+    it; empty where nothing tells them."""
     if kind_of(path.name) != BASIC:
         return {launch.type for launch in read_launches(path, nothing)}
     rows = _rows(path, nothing)
@@ -194,9 +195,15 @@ def _beside(path: Path) -> dict[str, Path]:
 
 
 def _name_of(path: Path) -> str:
-    """What the folders call the operator: the nearest whose name is no number and no general word."""
-    names = (folder.name for folder in path.parents if folder.name)
-    return next((name for name in names if not _GENERIC.fullmatch(name)), path.parent.name)
+    """What the folders call the operator: the nearest name that is no number and holds more than general words, without
+    these. Collections of the same operator, one for each group of counters, lie in folders that they alone tell apart;
+    empty where no folder tells more."""
+    for folder in path.parents:
+        words = _BETWEEN_WORDS.split(folder.name)
+        telling = [word for word in words if not _GENERIC.fullmatch(word)]
+        if not _GENERIC.fullmatch(folder.name) and telling:
+            return folder.name if len(telling) == len(words) else "_".join(telling)
+    return ""
 
 
 def _time(row: Row) -> float:
@@ -259,10 +266,18 @@ def _scalar_work(rows: Sequence[Row]) -> dict[str, list[object]]:
     return found
 
 
-def _fetching(rows: Sequence[Row]) -> float:
-    """How long the scalar units of the slowest blocks wait for their instructions; NaN where that is not booked."""
-    found = (_of_slowest(rows, (f"{core}_scalar_wait_ib_time(us)",)) for core in ("aic", "aiv"))
-    return max((us for us in found if us is not None), default=math.nan)
+def _fetch_waits(rows: Sequence[Row]) -> float:
+    """The part of the slowest blocks' time in which their scalar unit waits for instructions: those that run for the
+    first time come from memory."""
+    told = [
+        (time, min(waits / time, 1.0))
+        for row in rows
+        for core in ("aic", "aiv")
+        if (time := _number(row.get(f"{core}_time(us)"))) and time > 0
+        and (waits := _number(row.get(f"{core}_scalar_wait_ib_time(us)"))) is not None and waits >= 0
+    ]  # fmt: skip
+    share = _mean(told)
+    return math.nan if share is None else share
 
 
 def _sum(rows: Sequence[Row], names: Sequence[str]) -> float:

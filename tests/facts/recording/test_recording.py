@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from advisor.knowledge.messages import translated
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.render import render
@@ -482,3 +483,58 @@ def test_pauses_between_a_handful_of_launches_give_no_direction(tmp_path, rules)
     kernels = [("", "gemm_custom", 0.0, 2300.0), ("", "MatMulV2", 3100.0, 520.0), ("", "IsClose", 3680.0, 30.0)]
     report = advise([write(tmp_path, kernels, "op_summary_20260101000000.csv")], rules)
     assert report.summary.direction != "scheduling"
+
+
+@pytest.mark.parametrize("kind", ["ApplyAdamW", "FastGeluGrad", "MaxPoolGradWithArgmax"])
+def test_an_update_or_a_gradient_alone_is_a_benchmark(tmp_path, rules, kind):
+    """Whatever a kernel is called: nothing was trained where no forward pass ran, and nothing had a gradient."""
+    inputs = [("", "Fill", 0.0, 3.0), ("", "Cast", 10.0, 3.0)]
+    path = write(tmp_path, [*inputs, *loop([kind], 40, 100.0)], "op_summary_20260101000000.csv")
+    report = advise([path], rules)
+    assert report.profile.recording == "kernel_benchmark"
+    assert kind in report.profile.recording_reason.en
+
+
+@pytest.mark.parametrize("step", [["MatMulV2", "ApplyAdamW"], ["MatMulV2", "ReluGrad", "MatMulV2"]])
+def test_an_update_beside_work_of_its_own_is_training(tmp_path, step):
+    """A small network, of which the update takes nearly all time, launches its other kernels as often."""
+    loops = loop(step, 40, gap=2.0)
+    long = [(s, kind, at, 18.0 if kind == "ApplyAdamW" else 1.0) for s, kind, at, _ in loops]
+    assert facts_of(write(tmp_path, long)).value("recording.kind", RUN) != "kernel_benchmark"
+
+
+def test_launches_that_warm_a_kernel_up_are_set_up(tmp_path):
+    """Ten launches, a pause for the inputs, a hundred launches: the hundred are measured, and the pause is nobody's."""
+    warm, measured = loop(["custom_kernel"], 10), loop(["custom_kernel"], 100, 50_000.0)
+    facts = facts_of(write(tmp_path, [*warm, *measured]), "recording.set_up_us", "operator_type.count")
+    assert facts.value("recording.kind", RUN) == "kernel_benchmark"
+    assert facts.value("recording.set_up_us", RUN) == pytest.approx(50_000)
+    assert facts.number("step.idle_share", RUN) == pytest.approx(1 / 3, rel=0.02)
+
+
+def test_a_pause_that_comes_again_is_no_end_of_a_warm_up(tmp_path):
+    """A program that pauses after every ten launches does so all the time."""
+    bursts = [kernel for n in range(6) for kernel in loop(["custom_kernel"], 10, n * 50_000.0)]
+    facts = facts_of(write(tmp_path, bursts), "recording.set_up_us")
+    assert facts.value("recording.set_up_us", RUN) is None
+    assert facts.number("step.idle_share", RUN) > 0.9
+
+
+def test_one_call_that_takes_nearly_all_of_a_recording_is_its_headline(tmp_path, rules):
+    """Nothing comes again in it, so nobody calls it healthy; where its time goes is certain all the same."""
+    others = [("", kind, 10_000.0 + 30 * n, 20.0) for n, kind in enumerate(["Add", "Tile", "Transpose"] * 4)]
+    report = advise([write(tmp_path, [("", "Conv2D", 0.0, 9_990.0), *others])], rules)
+    assert report.profile.recording == "unmarked"
+    assert report.summary.direction == "computation"
+    assert "Conv2D" in report.summary.headline.en and "low confidence" in report.summary.headline.en
+
+
+@pytest.mark.parametrize(("lost", "said"), [(1, "holds 1 kernel fewer"), (2, "holds 2 kernels fewer")])
+def test_missing_rows_are_counted_in_words_that_fit(tmp_path, rules, lost, said):
+    """One row is a row, in both languages."""
+    write(tmp_path, loop(["MatMulV2", "Add"], 100)[lost:])
+    head = "Device_id,OP Type,Core Type,Count,Total Time(us)"
+    (tmp_path / "op_statistic.csv").write_text(f"{head}\n0,MatMulV2,AI_CORE,100,2000\n0,Add,AI_CORE,100,2000\n")
+    (problem,) = advise([tmp_path], rules).problems
+    assert said in problem.problem
+    assert "少" in translated(problem.problem, "zh")

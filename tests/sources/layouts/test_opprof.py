@@ -200,17 +200,6 @@ def test_times_say_what_a_share_is_of(tmp_path: Path) -> None:
     assert _value(tmp_path, "operator_type.mac_ratio", "matmul") == pytest.approx(0.15)
 
 
-def test_waits_for_instructions_are_those_of_the_slowest_blocks(tmp_path: Path) -> None:
-    """Half of the slowest block's time goes into fetching code, whatever shorter blocks do; where the profiler does not
-    book it, nothing is told."""
-    _launch(tmp_path / "a", "clamp", 12.0, [(10.0, 0.2, 0.1), (4.0, 0.2, 0.1)])
-    assert _value(tmp_path / "a", "operator_type.instruction_wait_share", "clamp") is None
-    rows = ["block_id,sub_block_id,aiv_time(us),aiv_vec_ratio,aiv_scalar_wait_ib_time(us),",
-            "0,vector0,10.0,0.1,5.0,", "1,vector0,4.0,0.1,0.0,"]  # fmt: skip
-    (tmp_path / "a" / "PipeUtilization.csv").write_text("\n".join(rows) + "\n")
-    assert _value(tmp_path / "a", "operator_type.instruction_wait_share", "clamp") == pytest.approx(0.5)
-
-
 def test_a_simulation_is_told_as_one(tmp_path: Path) -> None:
     """Instructions of single cores are no recording of a device; beside one they are passed over."""
     core = tmp_path / "OPPROF_1_A" / "simulator" / "core0.veccore0"
@@ -237,3 +226,41 @@ def test_a_card_that_clocks_low_is_told_before_its_kernel(tmp_path: Path, curren
     report = advise([tmp_path], load_rules(config=load_config(None)))
     assert (report.findings[0].rule == "COMP090") is told
     assert any(finding.rule == "COMP090" for finding in report.findings) is told
+
+
+def _counted(folder: Path, kind: str, columns: str, blocks: list[str]) -> None:
+    """A collection of one group of counters, without the file that names the operator."""
+    folder.mkdir(parents=True)
+    rows = [f"{n},vector0,{row}" for n, row in enumerate(blocks)]
+    (folder / f"{kind}.csv").write_text("\n".join([f"block_id,sub_block_id,aiv_time(us),{columns}", *rows]) + "\n")
+
+
+@pytest.mark.parametrize("names", [("sfa_default_v1", "sfa_memory_v1"), ("default", "memory")])
+def test_groups_of_counters_without_names_are_of_one_operator(tmp_path: Path, names: tuple[str, str]) -> None:
+    """msprof op was called once for its units and once for memory: one operator, told by both."""
+    root, moved = tmp_path / "7", "read_main_memory_datas(KB),write_main_memory_datas(KB)"
+    _counted(root / names[0] / "OPPROF_1_A", "PipeUtilization", "aiv_vec_ratio", ["40,0.8", "20,0.8"])
+    _counted(root / names[1] / "OPPROF_2_B", "Memory", moved, ["40,100,0", "20,100,0"])
+    (rank,) = load_profile([root]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and len({s.type for s in kernels.signatures}) == 1
+    name = kernels.signatures[0].type
+    assert _value(root, "operator_type.pipe_ratio", name) == pytest.approx(0.8)
+    assert _value(root, "operator_type.memory_rate", name) == pytest.approx(200 * 1024 / 40e-6)
+
+
+def test_the_same_counters_again_are_a_later_measurement(tmp_path: Path) -> None:
+    """Collected before and after a change: the later one is judged."""
+    for number, time in enumerate((40, 20)):
+        folder = tmp_path / "sfa" / f"OPPROF_{number}_A"
+        _counted(folder, "PipeUtilization", "aiv_vec_ratio", [f"{time},0.8"])
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and list(kernels.duration) == [20.0]
+
+
+def test_waiting_for_instructions_is_told_of_the_slowest_blocks(tmp_path: Path) -> None:
+    """The block that the operator waits for fetches its code for half of its time, whatever the others do."""
+    blocks = ["10,0.2,5", "9.8,0.2,4.9", "4,0.2,0.1"]
+    _counted(tmp_path / "swiglu", "PipeUtilization", "aiv_vec_ratio,aiv_scalar_wait_ib_time(us)", blocks)
+    assert _value(tmp_path / "swiglu", "operator_type.fetch_wait_share", "swiglu") == pytest.approx(0.5)

@@ -69,6 +69,8 @@ class Recording:
     type_count: int = 0
     beside_fills: bool = False
     """Whether kernels that only fill memory are left out of these shares."""
+    beside_count: int = 0
+    """How often any other type was launched that does more than fill memory …"""
     types: int = 0
     """… and how many types there are."""
     launch_us: float = 0.0
@@ -126,7 +128,7 @@ def reduce(rank: Rank) -> Recording | None:
     if kernels is not None:
         names |= {*kernels.names, *(s.type for s in kernels.signatures)}
     names = _kinds(names)
-    told["trains"] = any(map(told_by("training"), names)) or any(map(is_fused_update, names)) or _ends_backward(rank)
+    told["trains"] = any(map(trains, names)) or _ends_backward(rank)
     told["serves"] = min(filter(told_by("inference"), names), default="")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
     told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else ""
@@ -140,6 +142,11 @@ def reduce(rank: Rank) -> Recording | None:
     told |= _of_iterations(rank, timeline, told["marks"])
     told["offline"] = min(filter(told_by("inference_host"), _calls(rank, trace)), default="")
     return Recording(**told)
+
+
+def trains(name: str) -> bool:
+    """Whether only training launches kernels of that name: gradients, and updates of the weights."""
+    return told_by("training")(name) or is_fused_update(name)
 
 
 def _ends_backward(rank: Rank) -> bool:
@@ -164,8 +171,9 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
         "started": kernels is None or bool((kernels.start >= 0).any()),
         "timed": rank.has("steps") or (timeline is not None and not cut),
         "kernels": 0 if kernels is None or (cut and not alone) else len(kernels.duration),
-        "left": len(kernels.duration) if kernels is not None and cut and not rank.has("operator_types") else 0,
     }  # fmt: skip
+    if kernels is not None and cut and not alone and not rank.has("operator_types"):
+        told["left"] = len(kernels.duration)
     if timeline is not None and timeline.placed is not None:
         placed = timeline.placed
         told |= of_timeline(timeline)

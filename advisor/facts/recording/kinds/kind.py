@@ -17,7 +17,7 @@ from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.kernel_time import is_collective
 from advisor.facts.recording.counts import UNTYPED
-from advisor.facts.recording.kinds.evidence import RECORDING, Recording, reduce
+from advisor.facts.recording.kinds.evidence import RECORDING, Recording, reduce, trains
 from advisor.facts.recording.limits import section
 from advisor.knowledge.words import both
 from advisor.model import RUN, Fact, Text
@@ -152,8 +152,7 @@ def _measured(found: list[Recording], steps: bool) -> Text | None:
         return both("recording.only_exchanges")
     if first.alone:
         return _by_itself(first)
-    # an optimizer's update, or a gradient, alone is no training: nothing else ran
-    if any(one.trains and one.types > 1 for one in found):
+    if any(one.trains for one in found) and not (_stands_alone(first) and trains(first.type)):
         return None
     if _is_one_kernel(found, steps):
         said = "one_kernel_beside_fills" if first.beside_fills else "one_kernel"
@@ -173,6 +172,12 @@ def _by_itself(one: Recording) -> Text:
         unit = both("recording.unit", unit=one.unit, share=show(one.unit_share, "ratio"))
     said, took = "one_operator" if one.types < 2 else "operators", show(one.length_us, "us")
     return both(f"recording.{said}", type=one.type, types=one.types, time=took, blocks=blocks, unit=unit)
+
+
+def _stands_alone(one: Recording) -> bool:
+    """Whether nothing else is launched nearly as often as the kernel that takes most of the time. A gradient without a
+    forward pass, and an update without gradients, are no training, whatever they are called."""
+    return one.beside_count < section("benchmark")["beside_fills"] * one.type_count
 
 
 def _is_one_kernel(found: list[Recording], steps: bool) -> bool:

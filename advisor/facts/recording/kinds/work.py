@@ -48,11 +48,13 @@ def of_statistic(frame: pd.DataFrame) -> dict[str, Any]:
     total = max(float(us.sum()), whole_time(frame) or 0.0)  # rows may be missing, which their shares still tell
     if not len(us) or not total > 0:
         return {}
-    counts = frame.groupby("type")["count"].sum() if "count" in frame else None
-    count = 0 if counts is None or counts[us.index[0]] != counts[us.index[0]] else int(counts[us.index[0]])
+    counts = frame.groupby("type")["count"].sum() if "count" in frame else (us > 0).astype(float)
+    top = str(us.index[0])
+    count = 0 if "count" not in frame or counts[top] != counts[top] else int(counts[top])
+    others = [launched for kind, launched in counts.dropna().items() if kind != top and not _fills(str(kind))]
     return {
-        "type": str(us.index[0]), "type_share": float(us.iloc[0]) / total, "type_count": count,
-        "types": int((us > 0).sum()),
+        "type": top, "type_share": float(us.iloc[0]) / total, "type_count": count, "types": int((us > 0).sum()),
+        "beside_count": int(max(others, default=0)),
     }  # fmt: skip
 
 
@@ -87,13 +89,16 @@ def _shares(types: list[str], of: Ints, duration: Floats) -> dict[str, Any]:
     """The kernel that takes most of the time. What only fills memory, to clear a cache before each launch of another
     kernel, is none that anybody measures; the shares are those of the rest then."""
     us, count = np.bincount(of, duration, len(types)), np.bincount(of, minlength=len(types))
-    fills = np.array([told_by("fills")(each) for each in types])
+    fills = np.array([_fills(each) for each in types])
     works = us * (~fills & (count >= section("benchmark")["beside_fills"] * count[int(us.argmax())]))
     top = int((works if works.any() else us).argmax())
     whole = float((us * ~fills if works.any() else us).sum())
+    others = count * ~fills
+    others[top] = 0
     return {
         "type": types[top], "type_share": float(us[top] / whole) if whole else 0.0,
         "type_count": int(count[top]), "types": int((us > 0).sum()), "beside_fills": whole < float(us.sum()),
+        "beside_count": int(others.max()),
     }  # fmt: skip
 
 
@@ -123,4 +128,9 @@ def _take_turns(kernels: Kernels, steady: Steady) -> bool:
     known = kernels.signature[kernels.start >= 0][found.first - steady.first : found.last - steady.first]
     each = [kernels.signatures[i] for i in np.unique(known).tolist()]
     shapes = {(s.input_shapes, s.output_shapes) for s in each}
-    return not any(told_by("fills")(s.type) for s in each) and len(shapes) == 1 and all(next(iter(shapes)))
+    return not any(_fills(s.type) for s in each) and len(shapes) == 1 and all(next(iter(shapes)))
+
+
+def _fills(kind: str) -> bool:
+    """Whether kernels of that type only fill memory."""
+    return bool(told_by("fills")(kind))

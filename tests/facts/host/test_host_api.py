@@ -1,0 +1,68 @@
+"""The statistic of host calls: which of them are of what was recorded, and what the host is mostly in."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+
+ORIGIN_US = 1_700_000_000_000_000
+HEAD = ("Op Name", "OP Type", "Task Type", "Task Start Time(us)", "Task Duration(us)", "Task Wait Time(us)")
+CALLS = ("Level", "API Name", "Time(us)", "Count", "Avg(us)")
+
+
+def _recorded(folder: Path, calls: dict[str, float], gap: float = 400.0) -> Path:
+    """Thirty rounds of three kernels, each 100 us long, and what msprof counted of the host: interface -> us."""
+    kinds = ["MatMulV2", "Softmax", "Add"] * 30
+    rows = [
+        (kind, kind, "AI_CORE", f"{ORIGIN_US + n * (100 + gap):.3f}", 100.0, gap if n else 0)
+        for n, kind in enumerate(kinds)
+    ]
+    tables: dict[str, list[tuple[object, ...]]] = {
+        "op_summary_20260101000000.csv": [HEAD, *rows],
+        "api_statistic_20260101000000.csv": [
+            CALLS, *(("acl", name, us, 10, us / 10) for name, us in calls.items()), ("node", "launch", 900.0, 90, 10.0),
+        ],
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        with (folder / name).open("w", newline="") as file:
+            csv.writer(file).writerows(table)
+    return folder
+
+
+def test_without_a_timeline_the_statistic_tells_what_the_host_is_mostly_in(tmp_path: Path) -> None:
+    """Set-up and what took longer than all that was recorded are none of it."""
+    calls = {"aclrtSetDevice": 30000.0, "aclInit": 31000.0, "aclrtMemcpy": 9e9, "aclrtSynchronizeStream": 28000.0}
+    report = advise([_recorded(tmp_path, calls)], load_rules())
+    (idle,) = [each for each in report.findings if each.verdict == "device-idle-gaps"]
+    assert "most time in aclrtSynchronizeStream: 28\xa0ms" in idle.message.en
+
+
+def test_calls_longer_than_the_recording_are_no_share_of_it(tmp_path: Path) -> None:
+    """A process is counted from its start: nobody is told that the host launched for 46 times the recording."""
+    folder = _recorded(tmp_path, {"aclrtLaunchKernel": 46 * 45000.0, "aclrtSynchronizeStream": 20000.0})
+    facts = measure([folder], ["host_api.launch_share", "host_api.synchronize_share"], Options(jobs=1)).facts
+    assert facts.value("host_api.launch_share", RUN) is None
+    assert facts.number("host_api.synchronize_share", RUN) is not None
+    assert not advise([folder], load_rules()).problems
+
+
+def test_the_step_table_alone_tells_how_much_was_recorded(tmp_path: Path) -> None:
+    """Ten steps of 1.7 ms: a graph that was loaded before them was launched 12 000 times, not in them."""
+    steps = [f"{n},1200,0,0,0,500,1700" for n in range(10)]
+    heading = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage"
+    (tmp_path / "step_trace_time.csv").write_text("\n".join([heading, *steps]) + "\n")
+    calls = [
+        "model,ModelLoad,2273567,16,142097",
+        "node,launch,147043,12088,12",
+        "acl,aclrtSynchronizeEvent,6000,20,300",
+    ]
+    (tmp_path / "api_statistic.csv").write_text("\n".join([",".join(CALLS), *calls]) + "\n")
+    facts = measure([tmp_path], ["host_api.launch_share", "host_api.longest_us"], Options(jobs=1)).facts
+    assert facts.value("host_api.launch_share", RUN) is None
+    assert facts.value("host_api.longest_name", RUN) == "aclrtSynchronizeEvent"
+    assert facts.number("host_api.longest_us", RUN) == 600.0
