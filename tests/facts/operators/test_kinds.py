@@ -48,7 +48,7 @@ def test_operators_of_the_library_are_written_alike(name):
     ("name", "remedy"), [("bgmv_expand_half", "rewrite-own-kernel"), ("Scatter", "avoid-scalar-code")]
 )
 def test_the_author_of_a_kernel_is_advised_how_to_write_it(tmp_path, name, remedy):
-    """Whoever calls an operator of the library can call another one instead; whoever wrote a kernel can write it anew."""
+    """An operator of the library can be replaced by another call; a kernel of one's own can be written anew."""
     heading = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),aiv_vec_ratio,aiv_scalar_ratio"
     rows, at = [], 1_000_000.0
     for step in range(8):
