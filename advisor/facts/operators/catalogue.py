@@ -53,6 +53,13 @@ KINDS = (
     kind(
         "operator_type.random", "bool", _TYPE, "it draws random numbers: masks of dropout, noise, samples", needs=_NEEDS
     ),
+    kind(
+        "operator_type.own",
+        "bool",
+        _TYPE,
+        "none of CANN's operators by its name: a kernel that somebody wrote himself",
+        needs=_NEEDS,
+    ),
     kind("operator_type.count", "count", _TYPE, "calls per step", needs=_NEEDS),
     kind("operator_type.average_us", "us", _TYPE, "mean duration of a call", needs=_NEEDS),
     kind("operator_type.longest_us", "us", _TYPE, "longest call", needs="kernels"),

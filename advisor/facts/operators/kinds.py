@@ -49,6 +49,7 @@ _FRAMEWORK_NAME = re.compile(
     r"^trans_|(^|/)trans_|TransData-op|_TransData_\d+$|(^|/)Cast-op\d+$.*|InsertCast|_autocast|^atomic_"
 )
 
+_OWN = re.compile(r"_*(?!aclnn|hc(om|cl)|te_|trans_|atomic)[a-z]\w*|\w*(_kernel|(?i:_?custom))")
 _EXPERT = re.compile(r"Moe|GroupedMatmul", re.IGNORECASE)
 _REDUCTION = re.compile(r"Reduce|Norm|Softmax|^Arg|TopK|Sort|^Cum|Loss|CrossEntropy")
 
@@ -130,6 +131,12 @@ def is_softmax(kind: str) -> bool:
 def is_between_products(kind: str) -> bool:
     """Whether a fused attention does the type's work on the way: mask, softmax and dropout, forward and backward."""
     return bool(_BESIDE.search(kind)) and not _NO_ATTENTION.search(kind)
+
+
+def is_own(kind: str) -> bool:
+    """Whether the name is none of CANN's operators, which are all written like MatMulV2: somebody wrote this kernel
+    himself, in AscendC or Triton."""
+    return _OWN.fullmatch(kind) is not None
 
 
 def is_random(kind: str) -> bool:

@@ -24,6 +24,7 @@ from advisor.facts.operators.kinds import (
     is_between_products,
     is_fetch,
     is_fused_exchange,
+    is_own,
     is_random,
     is_softmax,
     is_update,
@@ -157,6 +158,7 @@ def _type_facts(
         yield from fact("operator_type.time_us", subject, time, *source, samples=samples)
         yield from fact("operator_type.count", subject, count, *source, samples=samples)
         yield from fact("operator_type.random", subject, is_random(name), *source)
+        yield from fact("operator_type.own", subject, is_own(name), *source)
         yield from fact(
             "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
         )
