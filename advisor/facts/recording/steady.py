@@ -99,8 +99,9 @@ def find_steady(
 
 
 def _warmed_up(kinds: Ints, start: Ints, end: Ints, after_long: Ints, work: Floats) -> int:
-    """Where launches begin that were measured behind others that warmed them up: a benchmark's few kernels, again and
-    again, behind the last long gap (what comes `after_long` ones begins there); 0 where nothing of that kind shows."""
+    """Where the launches of one kernel begin that were measured behind others that warmed it up: again and again,
+    behind the last long gap (what comes `after_long` ones begins there); 0 where nothing of that kind shows. Of several
+    kernels, a pause may as well be the program's."""
     if not after_long.size:
         return 0
     first = int(after_long[-1])
@@ -110,7 +111,7 @@ def _warmed_up(kinds: Ints, start: Ints, end: Ints, after_long: Ints, work: Floa
     if found is None or found.executions < section("benchmark")["launches"]:
         return 0
     alike = set(kinds[:first].tolist()) <= set(kinds[first:].tolist())
-    return first if alike and found.length <= section("benchmark")["types"] else 0
+    return first if alike and found.length == 1 else 0
 
 
 def _whole_sequence(found: Repetition, exactly: Ints, duration: Ints) -> Repetition:
