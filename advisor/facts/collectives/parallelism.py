@@ -140,10 +140,12 @@ def partition(run: Run) -> Partition:
     hidden = hidden_by_computing(exchanges, stepped_courses(run))
     forward = in_forward(exchanges, run.each(COURSE))
     trains = recording.kind != "inference"
-    found.all_to_all = _exchange(run)
+    types = _kernel_types(run)
+    attends = _attends(types)
+    found.all_to_all = _exchange(run.profile.framework, types, attends)
     found.role = roles_of(
         found.groups, names, exchanges, computing, found.all_to_all, hidden,
-        ring="context" if _attends(run) else "exchange", forward=forward, turns=turns, trains=trains,
+        ring="context" if attends else "exchange", forward=forward, turns=turns, trains=trains,
     )  # fmt: skip
     _find_stages(run, found, ranks, exchanges)
     _find_sizes(found, world_of(run))
@@ -156,15 +158,15 @@ def world_of(run: Run) -> int:
     return max(run.profile.world_size or max(ranks, default=0) + 1, len(ranks))
 
 
-def _exchange(run: Run) -> str:
+def _exchange(framework: str, types: set[str], attends: bool) -> str:
     """What ranks exchange all with all for: tokens, where kernels send them to experts; heads against parts of the
     sequence (Ulysses), where kernels compute attention and no compiler shards operators; else parts of whatever they
     share, as of a table of embeddings. "" where it may be such a compiler's redistribution."""
-    if any(is_expert(kind) for kind in _kernel_types(run)):
+    if any(map(is_expert, types)):
         return "expert"
-    if run.profile.framework != "pytorch":
+    if framework != "pytorch":
         return ""
-    return "context" if _attends(run) else "exchange"
+    return "context" if attends else "exchange"
 
 
 def _kernel_types(run: Run) -> set[str]:
@@ -173,10 +175,9 @@ def _kernel_types(run: Run) -> set[str]:
     return listed | {kind for course in run.each(COURSE).values() for kind, _ in course.speed}
 
 
-def _attends(run: Run) -> bool:
+def _attends(types: set[str]) -> bool:
     """Whether kernels compute attention, fused or written out: else no keys and values are passed on."""
-    kinds = _kernel_types(run)
-    return any(map(is_attention, kinds)) or (any(map(is_softmax, kinds)) and any(map(is_batched_product, kinds)))
+    return any(map(is_attention, types)) or (any(map(is_softmax, types)) and any(map(is_batched_product, types)))
 
 
 def _hosts(run: Run) -> dict[int, str]:

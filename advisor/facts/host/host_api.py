@@ -126,12 +126,12 @@ def reduce(rank: Rank) -> HostTime | None:
             for level, name, us, count in rows
             if isinstance(name, str) and us == us and count == count
         ]
-        calls = _by_purpose(told)
-        if _of_more_than_the_steps(rank, calls):
+        calls, kernels = _by_purpose(told), _kernels(rank)
+        if _of_more_than_the_steps(calls, kernels):
             return None
         each = sorted(((us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)), reverse=True)
         sources = (rank.source("host_api", "name", "total_us", "count"),)
-        return HostTime(_within_steps(rank, calls), sources, tuple(each), "launch" in calls and _kernels(rank) > 0)
+        return HostTime(_within_steps(rank, calls), sources, tuple(each), "launch" in calls and kernels > 0)
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
@@ -158,10 +158,9 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
     return [level if known(level) else f"? {name}" for level, name in zip(levels, frame["name"], strict=True)]
 
 
-def _of_more_than_the_steps(rank: Rank, found: dict[str, Calls]) -> bool:
+def _of_more_than_the_steps(found: dict[str, Calls], kernels: float) -> bool:
     """Whether the statistic counts many more launches than the recording has kernels: the profiler counts the calls of
     the process from its start to its end, of which the device recorded a part. Nothing tells which calls are of it."""
-    kernels = _kernels(rank)
     if not kernels or "launch" not in found:
         return False
     return found["launch"][1] > section("host_calls")["launches_per_kernel"] * kernels

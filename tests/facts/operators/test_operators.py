@@ -514,29 +514,28 @@ def test_a_normalisation_that_is_not_fused_shows_in_the_statistic_of_types(
     assert facts.number("operators.norm_us", RUN) == (None if calls is None else pytest.approx(calls * 51 * 2.0))
 
 
+def launches(folder: Path, kind: str, core: str, us: float, cells: str, counters: str = "") -> None:
+    """Ten launches of one kernel, five a step and 10 us apart, with these cells of shapes and types."""
+    heading = ("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
+               f"Output Shapes,Output Data Types{counters}")  # fmt: skip
+    starts = [1_000_000 + (us + 10) * n for n in range(10)]
+    rows = [f"{n // 5},k{n},{kind},{core},{start:.3f},{us},{cells}" for n, start in enumerate(starts)]
+    (folder / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("inputs", "output", "share"), [("1,4096;4096,4096", "1,4096", 1.0), ("4096,4096;4096,4096", "4096,4096", None)]
 )
 def test_shapes_tell_what_memory_limits(tmp_path: Path, inputs: str, output: str, share: float | None) -> None:
     """One row by a matrix reads each weight for one product: no busier cube unit makes that faster."""
-    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
-            "Output Shapes,Output Data Types"]  # fmt: skip
-    for number in range(10):
-        shapes = f'"{inputs}",FLOAT16;FLOAT16,"{output}",FLOAT16'
-        rows.append(f"{number // 5},mm{number},MatMulV2,AI_CORE,{1_000_000 + 100 * number}.000,40,{shapes}")
-    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    launches(tmp_path, "MatMulV2", "AI_CORE", 40, f'"{inputs}",FLOAT16;FLOAT16,"{output}",FLOAT16')
     facts = measure([tmp_path], ["operator_type.memory_bound_share"], Options(jobs=1)).facts
     assert facts.value("operator_type.memory_bound_share", Subject("operator_type", "MatMulV2")) == share
 
 
 def test_bytes_and_time_tell_how_fast_memory_answers(tmp_path: Path) -> None:
     """Two tensors of 32 MB in 4 ms are 17 GB/s, a hundredth of what the memory of any card carries."""
-    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
-            "Output Shapes,Output Data Types"]  # fmt: skip
-    for number in range(10):
-        shapes = '"4096,4096",FLOAT16,"4096,4096",FLOAT16'
-        rows.append(f"{number // 5},t{number},Transpose,AI_VECTOR_CORE,{1_000_000 + 4010 * number}.000,4000,{shapes}")
-    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    launches(tmp_path, "Transpose", "AI_VECTOR_CORE", 4000, '"4096,4096",FLOAT16,"4096,4096",FLOAT16')
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     subject = Subject("operator_type", "Transpose")
     assert facts.number("operator_type.bytes_per_s", subject) == pytest.approx(2 * 2 * 4096**2 / 4e-3)
@@ -564,12 +563,8 @@ def test_shapes_and_units_of_a_type_are_those_of_one_rank(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("us", "idle"), [(40, 0.0), (100, 0.55)])
 def test_what_comes_at_the_speed_of_memory_is_no_idle_unit(tmp_path: Path, us: int, idle: float) -> None:
     """34 MB in 40 us are 840 GB/s, which nobody reads much faster; in 100 us the counter of the unit decides."""
-    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
-            "Output Shapes,Output Data Types,aic_mac_ratio,aic_mte2_ratio"]  # fmt: skip
-    for number in range(10):
-        shapes = '"1,4096;4096,4096",FLOAT16;FLOAT16,"1,4096",FLOAT16,0.17,0.45'
-        rows.append(f"{number // 5},mm{number},MatMulV2,AI_CORE,{1_000_000 + 110 * number}.000,{us},{shapes}")
-    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    cells = '"1,4096;4096,4096",FLOAT16;FLOAT16,"1,4096",FLOAT16,0.17,0.45'
+    launches(tmp_path, "MatMulV2", "AI_CORE", us, cells, ",aic_mac_ratio,aic_mte2_ratio")
     facts = measure([tmp_path], ["operator_type.memory_idle_share"], Options(jobs=1)).facts
     found = facts.number("operator_type.memory_idle_share", Subject("operator_type", "MatMulV2"))
     assert found == pytest.approx(idle)
