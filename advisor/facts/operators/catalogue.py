@@ -141,6 +141,23 @@ KINDS = (
     kind("operator_type.unaligned_shape", "text", _TYPE, "input shapes that cost most of it", needs="kernels"),
     kind("operator_type.unaligned_align", "text", _TYPE, "their row sizes with the next aligned", needs="kernels"),
     kind(
+        "operator_type.patch_us",
+        "us",
+        _TYPE,
+        "time per step of convolutions over separate patches: strides as long as the kernel (S56)",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.patch_product_us",
+        "us",
+        _TYPE,
+        "what the same operations take as matrix products",
+        formula="operations ÷ (operations ÷ time of the recording's matrix products of the same precision)",
+        needs="kernels",
+    ),
+    kind("operator_type.patch_shape", "text", _TYPE, "input shapes of the costliest of them", needs="kernels"),
+    kind("operator_type.patch_product", "text", _TYPE, "the product it is: rows × inner × columns", needs="kernels"),
+    kind(
         "operator_type.slow_ratio",
         "ratio",
         _TYPE,

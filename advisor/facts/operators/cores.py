@@ -15,6 +15,7 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.streams.one_operator import hardware_beside
 from advisor.sources.text.jsontext import load_json
 
 KINDS = (
@@ -23,7 +24,7 @@ KINDS = (
         "ratio",
         "operator_type",
         "part of the cores' time that a short last round leaves unused",
-        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json",
+        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json or HardwareInfo.jsonl",
         needs="kernels",
     ),
     kind(
@@ -63,7 +64,11 @@ CORE_USE = Reduction("cores", CoreUse)
 def core_counts(rank: Rank) -> tuple[int, int]:
     """(cube cores, vector cores) of the rank's card; 0 where the files do not tell."""
     device = _device(rank)
-    return _count(device.get("ai_core_num")), _count(device.get("aiv_num"))
+    told = _count(device.get("ai_core_num")), _count(device.get("aiv_num"))
+    if any(told) or rank.layout != "msprof" or not rank.has("operator_access"):
+        return told
+    card = hardware_beside(rank.tables["kernels"].paths[0], rank.note_path)
+    return _count(card.get("ai cube count")), _count(card.get("ai vector count"))
 
 
 def core_clock(rank: Rank) -> tuple[int, int]:

@@ -30,7 +30,8 @@ def flop(signature: Signature) -> int:
     if is_attention(signature.type):
         return _attention(signature)
     if "Conv" in signature.type:
-        return _convolution(signature) if is_cube(signature) else 0
+        convolution = convolved(signature)
+        return 0 if convolution is None else convolution.flop
     product = matmul(signature)
     return 0 if product is None else product.flop
 
@@ -47,20 +48,49 @@ def _attention(signature: Signature) -> int:
     return 4 * prod(query) * length * (BACKWARD if "grad" in signature.type.lower() else 1)
 
 
-def _convolution(signature: Signature) -> int:
-    """Every output element takes the weights of one output channel; which tensor is which, the channels tell."""
+@dataclass(frozen=True)
+class Convolution:
+    """One convolution, whichever of the three that training computes: shapes with the channels second."""
+
+    data: Shape
+    weights: Shape
+    result: Shape
+    forward: bool
+
+    @property
+    def flop(self) -> int:
+        """Every output element takes the weights of one output channel."""
+        return 2 * prod(self.result) * prod(self.weights[1:])
+
+    @property
+    def separate(self) -> bool:
+        """Whether it takes separate patches: as many outputs along each axis as kernels fit beside each other."""
+        kernel = self.weights[2:]
+        tiled = all(out * k == size for out, k, size in zip(self.result[2:], kernel, self.data[2:], strict=True))
+        return self.forward and tiled and prod(kernel) > 1
+
+    @property
+    def as_product(self) -> tuple[int, int, int]:
+        """Rows, inner dimension and columns of the product that separate patches are with the weights."""
+        return prod(self.result) // self.result[1], prod(self.weights[1:]), self.weights[0]
+
+
+def convolved(signature: Signature) -> Convolution | None:
+    """The convolution of a call; which tensor is which, the channels tell. None where they leave a doubt."""
+    if "Conv" not in signature.type or not is_cube(signature):
+        return None
     formats = [part.removeprefix("FORMAT_") for part in signature.input_formats.split(";")]
     inputs = [shape for shape in shapes(signature.input_shapes) or () if len(shape) in (4, 5) and prod(shape) > 0]
     outputs = [shape for shape in shapes(signature.output_shapes) or () if len(shape) in (4, 5) and prod(shape) > 0]
     if len(inputs) < 2 or not outputs or any(part not in _PLAIN for part in formats[:2]):
-        return 0
+        return None
     first, second, out = inputs[0], inputs[1], outputs[0]
     # forward (data, weights -> out), gradient of the data (weights, gradient -> data), of the weights (data, gradient)
     for data, weights, result in ((first, second, out), (out, first, second), (out, second, first),
                                   (first, out, second), (second, out, first)):  # fmt: skip
         if weights[1] == data[1] and weights[0] == result[1] and data[0] == result[0]:
-            return 2 * prod(result) * prod(weights[1:])
-    return 0
+            return Convolution(data, weights, result, forward=result is out)
+    return None
 
 
 def work(signature: Signature) -> float:

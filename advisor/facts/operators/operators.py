@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats
-from advisor.basics.units import rank_list
+from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import gates_of, norms_of
@@ -33,8 +33,9 @@ from advisor.facts.operators.longest import longest_of
 from advisor.facts.operators.reduction import OPERATORS, Operators, TypeRow
 from advisor.facts.operators.reduction import reduce as reduce_kernels
 from advisor.facts.operators.statistics import from_statistics
+from advisor.facts.recording.limits import section
 from advisor.facts.step.steps import steady
-from advisor.facts.step.times import STEPS
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact, Subject
 from advisor.sources.base import Rank
 
@@ -93,7 +94,30 @@ def _in_these_steps(run: Run) -> dict[int, Operators]:
             text = f"counts no operator more than {most:.0f} times in {steps} steps: it tells of other steps; left out"
             rank.note(o.sources[0].file, text)
             del found[rank.rank]
+        elif not o.executions and (covered := _steps_covered(o, times[rank.rank])) is not None:
+            text = (
+                f"sums kernels of {show(float(o.compute_us.sum()), 'us')}, more than the {steps} steps last: it covers "
+                f"about {covered} such steps"
+            )
+            rank.note(o.sources[0].file, text, (o.sources[0].table, times[rank.rank].table))
+            found[rank.rank] = replace(o, executions=covered)
     return found
+
+
+def _steps_covered(o: Operators, times: StepTimes) -> int | None:
+    """Of how many steps a table sums the kernels up that would fill more than all recorded ones, by what the steps
+    compute; None where the steps can hold them."""
+    step_us = float(np.mean(times.time)) if times.time.size else 0.0
+    computing = times.phases.get("computing", times.time)
+    us = float(np.nanmean(computing)) if np.isfinite(computing).any() else 0.0
+    if min(step_us, us) <= 0 or float(o.compute_us.sum()) <= _most(step_us) * times.recorded:
+        return None
+    return round(float(o.compute_us.sum()) / us)
+
+
+def _most(step_us: float) -> float:
+    """What kernels that run one after the other can take in a step; tables clip and round differently."""
+    return (1 + section("contradiction")["of_step"]) * step_us
 
 
 def time_by_type(run: Run, rank: int) -> dict[str, float]:
@@ -119,16 +143,20 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     scales = {rank: _scale_of(run, rank, o) for rank, o in found.items()}
     whole = all(o.whole for o in found.values())
     timed_us = facts.number("step.time_us", RUN) or None
-    own = {rank: _step_of(rank, facts, timed_us) for rank in found}
+    own = {rank: _step_of(rank, o, scales[rank], facts, timed_us) for rank, o in found.items()}
+    timed_us = timed_us if all(own.values()) else None
     # a sum over ranks is a share of their own steps: where these are unlike, the middle one is nobody's
     mean_us = sum(us for us in own.values() if us) / len(own) if all(own.values()) else None
     yield from _type_facts(found, scales, mean_us if whole else None, mean_us)
     yield from _operator_facts(found, scales, own if whole else {})
-    yield from _run_facts(found, scales, timed_us if whole else None, facts)
+    yield from _run_facts(found, scales, own if whole else {})
 
 
-def _step_of(rank: int, facts: FactSet, usual_us: float | None) -> float | None:
-    return facts.number("step.time_us", Subject("rank", str(rank), (rank,))) or usual_us
+def _step_of(rank: int, o: Operators, per: _Scale, facts: FactSet, usual_us: float | None) -> float | None:
+    """How long the rank's step lasts; None where kernels that do not overlap take longer: it is no measure of them."""
+    step_us = facts.number("step.time_us", Subject("rank", str(rank), (rank,))) or usual_us
+    alone = sum(per.per_step(row.alone_us) for row in o.types.values() if np.isfinite(row.alone_us).any())
+    return step_us if step_us and alone <= _most(step_us) else None
 
 
 def _type_facts(
@@ -260,6 +288,15 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         yield from fact("operator_type.slow_shape", subject, slow.shape)
         yield from fact("operator_type.slow_dtype", subject, slow.dtype)
         yield from fact("operator_type.fast_case", subject, slow.reference)
+    patches = [row.patches for row in rows.values() if row.patches]
+    if patches and whole:
+        worst = max(patches, key=lambda found: found.us)
+        yield from fact("operator_type.patch_us", subject, sum(found.us for found in patches) / whole * time)
+        yield from fact(
+            "operator_type.patch_product_us", subject, sum(found.product_us for found in patches) / whole * time
+        )
+        yield from fact("operator_type.patch_shape", subject, worst.shape)
+        yield from fact("operator_type.patch_product", subject, worst.product)
     if any(row.aicpu_us for row in rows.values()):
         kinds = tuple(dict.fromkeys(k for row in rows.values() for k in row.aicpu_dtypes))
         yield from fact("operator_type.aicpu_dtypes", subject, ", ".join(kinds) or None)
@@ -350,14 +387,13 @@ def _kind_of(subject: Subject, type_name: str, found: Operators) -> Iterator[Fac
 
 
 def _run_facts(
-    found: dict[int, Operators], scales: dict[int, _Scale], step_us: float | None, facts: FactSet
+    found: dict[int, Operators], scales: dict[int, _Scale], own: Mapping[int, float | None]
 ) -> Iterator[Fact]:
+    """`own` as of `_operator_facts`."""
     rows: dict[int, dict[str, float]] = {}
     for rank, o in found.items():
         per = scales[rank]
-        own = facts.number("step.time_us", Subject("rank", str(rank), (rank,)))
-        step = own if own and step_us else None
-        rows[rank] = dict(_of_rank(o, per, step))
+        rows[rank] = dict(_of_rank(o, per, own.get(rank)))
         subject = Subject("rank", str(rank), (rank,))
         for name, value in rows[rank].items():
             yield from fact(name, subject, value, *o.sources)

@@ -26,6 +26,7 @@ from advisor.facts.operators.kinds import (
     moved_bytes,
 )  # fmt: skip
 from advisor.facts.operators.longest import LongCall, ending, longest_calls
+from advisor.facts.operators.patches import Patches, patches_of, product_speeds
 from advisor.facts.operators.patterns import (
     MOST,
     Outlier,
@@ -113,6 +114,7 @@ class TypeRow:
     """The longest call of each step."""
     aicpu_longest: tuple[LongCall, ...] = ()
     """The same of those that ran on the AI CPU."""
+    patches: Patches | None = None
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,7 @@ def reduce(rank: Rank) -> Operators | None:
     lonely = sums(cell, alone, len(types) * steps).reshape(shape)
     size = len(kernels.signatures)
     by_signature = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
+    speeds = product_speeds(kernels.signatures, *by_signature)
     members: dict[int, list[int]] = defaultdict(list)
     pair = np.unique(type_of * size + kernels.signature)
     for code in pair.tolist():
@@ -215,6 +218,10 @@ def reduce(rank: Rank) -> Operators | None:
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]),
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
+            patches=patches_of(
+                [kernels.signatures[s] for s in members[t]], by_signature[0][members[t]], by_signature[1][members[t]],
+                speeds, carries,
+            ),
         )
         for t in chosen
     }  # fmt: skip

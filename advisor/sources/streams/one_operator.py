@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from advisor.sources.folders import file_paths
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef, nothing
-from advisor.sources.text.textfiles import read_text
+from advisor.sources.text.jsontext import decode
+from advisor.sources.text.textfiles import read_text, why_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 BASIC, PIPES, MEMORY, CACHE = "OpBasicInfo", "PipeUtilization", "Memory", "L2Cache"
 _BY_BLOCK = (PIPES, MEMORY, CACHE, "ArithmeticUtilization", "MemoryL0", "MemoryUB", "ResourceConflictRatio")
 """Files with a row a block, the most telling first."""
+SUMMARY, HARDWARE = "summary.jsonl", "HardwareInfo.jsonl"
+"""What npu-compute writes instead of OpBasicInfo.csv: a record a line, one of the operator and five of the machine."""
+_OPERATOR = "OpInfoSummary"
 _AMBIGUOUS = (MEMORY, CACHE)
 """Names that mean something in these folders alone."""
 _FILE = re.compile(rf"({'|'.join((BASIC, *_BY_BLOCK))})(?:_[0-9]{{8,20}})?\.csv", re.IGNORECASE)
@@ -37,6 +41,12 @@ _RATIOS = {
     "aiv_mte2_ratio": ("aiv_mte2_ratio",), "aiv_mte3_ratio": ("aiv_mte3_ratio",),
 }  # fmt: skip
 """Shares of a unit by canonical name, and how versions of the file call them."""
+_HITS = ("r0_read_cache_hit", "r1_read_cache_hit", "read_close_hit", "read_far_hit")
+_MISSES = (
+    "r0_read_cache_miss_allocate", "r1_read_cache_miss_allocate",
+    "read_close_miss", "read_far_miss", "read_close_victim", "read_far_victim",
+)  # fmt: skip
+"""Counters of reads through the second-level cache on either kind of core, and how versions of the file call them."""
 _TIMES = ("aic_time(us)", "aiv_time(us)")
 _AS_SLOW = 0.95
 """A block that takes this part of the slowest one's time is one of those that the operator waits for."""
@@ -100,7 +110,9 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
     rows = {kind: _slowest_first(_rows(file, note)) for kind, file in _beside(path).items()}
     told = _most_telling(rows)
     blocks = len({row.get("block_id") for row in told}) or None
-    if kind_of(path.name) != BASIC:
+    basic = kind_of(path.name) == BASIC
+    summary = [] if basic else [row for row in _records(path.parent, SUMMARY, note) if _is_timed(row)]
+    if not basic and not summary:
         slowest = max((_time(row) for row in told), default=0.0)
         if slowest <= 0:
             note(str(path), "tells no time of any block: how long the operator took is unknown")
@@ -110,13 +122,13 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
         core = "MIX_AIC" if {"cube", "vect"} <= cores else "AI_CORE" if "cube" in cores else "AI_VECTOR_CORE"
         yield Launch(_name_of(path) or f"unnamed_{core}_{blocks}_blocks", core, slowest, blocks, rows)
         return
-    for row in _rows(path, note):
+    for row in summary or _rows(path, note):
         duration = _number(row.get("Task Duration(us)"))
         if duration is None:
             note(str(path), "tells no Task Duration(us): how long the operator took is unknown")
             continue
         dealt = _number(row.get("Block Dim") or row.get("Block Num"))
-        name, kind = row.get("Op Name", "").strip(), row.get("Op Type", "").strip().lower()
+        name, kind = row.get("Op Name", "").strip() or _name_of(path), row.get("Op Type", "").strip().lower()
         clocks = (_number(row.get(f"{which} Freq")) or math.nan for which in ("Current", "Rated"))
         yield Launch(name, _CORES.get(kind, ""), duration, blocks if dealt is None else int(dealt), rows, *clocks)
 
@@ -163,10 +175,8 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "fetch_share": _fetch_waits(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
                     "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),
-                    "hits": _sum(cache, tuple(f"{c}_{r}_read_cache_hit" for c in ("aic", "aiv") for r in ("r0", "r1"))),
-                    "misses": _sum(
-                        cache, tuple(f"{c}_{r}_read_cache_miss_allocate" for c in ("aic", "aiv") for r in ("r0", "r1"))
-                    ),
+                    "hits": _sum(cache, tuple(f"{core}_{hit}" for core in ("aic", "aiv") for hit in _HITS)),
+                    "misses": _sum(cache, tuple(f"{core}_{miss}" for core in ("aic", "aiv") for miss in _MISSES)),
                 }
             )  # fmt: skip
     frame = pd.DataFrame(rows)
@@ -181,6 +191,38 @@ def types_in(path: Path) -> set[str]:
     rows = _rows(path, nothing)
     timed = [row for row in rows if _number(row.get("Task Duration(us)")) is not None]
     return {type_of(row.get("Op Name", "").strip()) for row in timed}
+
+
+def hardware_beside(path: Path, note: Note) -> Row:
+    """What a file beside a launch tells of the machine, all its records in one; empty where there is none."""
+    found: Row = {}
+    for record in _records(path.parent, HARDWARE, note):
+        found |= record
+    return found
+
+
+def _is_timed(row: Row) -> bool:
+    return row.get("category") == _OPERATOR and _number(row.get("Task Duration(us)")) is not None
+
+
+def _records(folder: Path, name: str, note: Note) -> list[Row]:
+    """The records of a file with one in each line, values as text; versions write its name with either first letter."""
+    found: list[Row] = []
+    for path in (path for path in file_paths(folder) if path.name.lower() == name.lower()):
+        try:
+            records = [decode(line) for line in read_text(path).splitlines() if line.strip()]
+        except OSError as error:
+            note(str(path), why_unreadable(error))
+            continue
+        except (ValueError, RecursionError):
+            note(str(path), "holds lines that are no JSON, and was left out")
+            continue
+        found += [
+            {str(key): "" if value is None else str(value) for key, value in record.items()}
+            for record in records
+            if isinstance(record, dict)
+        ]
+    return found
 
 
 def _beside(path: Path) -> dict[str, Path]:

@@ -600,3 +600,48 @@ def test_the_longest_call_on_the_ai_cpu_is_none_on_the_vector_core(tmp_path: Pat
 
 
 _TWO_CORES = (("AI_VECTOR_CORE", 4000.0), ("AI_CPU", 900.0))
+
+
+def _step_table(folder: Path, length: int) -> Path:
+    """Three steps of PyTorch, of which five sixths compute."""
+    output = folder / "x_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    rows = [f"{step},{5 * length / 6},0,0,0,{length / 6},{length},0" for step in (1, 2, 3)]
+    heading = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble"
+    (output / "step_trace_time.csv").write_text("\n".join([heading, *rows]) + "\n")
+    return output
+
+
+def test_a_statistic_of_more_than_the_steps_is_spread_over_what_they_compute(tmp_path: Path) -> None:
+    """100 ms of kernels cannot run in three steps of 6 ms: they are twenty steps' of 5 ms, and that is told."""
+    output = _step_table(tmp_path, 6000)
+    (output / "op_statistic.csv").write_text(
+        "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
+        "MatMulV2,AI_CORE,300,70000,100,233.333,300,70\nCast,AI_VECTOR_CORE,600,30000,20,50,60,30\n"
+    )
+    measured = measure([tmp_path], [], Options(jobs=1))
+    subject = Subject("operator_type", "Cast")
+    assert measured.facts.number("operator_type.time_us", subject) == pytest.approx(1500)
+    assert measured.facts.number("operator_type.count", subject) == pytest.approx(30)
+    (problem,) = measured.problems
+    assert (
+        "covers about 20 such steps" in problem.problem and measured.facts.get("operator_type.time_us", subject).doubted
+    )
+
+
+def test_nothing_is_a_share_of_a_step_that_its_kernels_contradict(tmp_path: Path) -> None:
+    """Kernels that take 11 ms one after the other are no shares of steps of 6 ms; the contradiction is told once."""
+    output = _step_table(tmp_path, 6000)
+    heading = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    rows, at = [heading], 1e6
+    for step in (1, 2, 3):
+        for number in range(100):
+            kind, core, us = ("MatMulV2", "AI_CORE", 180) if number % 2 else ("Cast", "AI_VECTOR_CORE", 40)
+            rows.append(f"{step},aclnn{kind}_{number % 2},{kind},{core},{at},{us}")
+            at += us
+    (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
+    measured = measure([tmp_path], [], Options(jobs=1))
+    facts = measured.facts
+    assert not any(facts.has(name) for name in ("operator_type.step_share", "operator.step_share"))
+    assert facts.has("operator_type.compute_share")
+    assert len(measured.problems) == 1 and "contradicts kernel_details.csv" in measured.problems[0].problem

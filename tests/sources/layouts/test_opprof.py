@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,44 @@ def test_without_the_basic_file_blocks_tell_how_long_it_took(tmp_path: Path) -> 
     assert "add_custom alone: 4.5\xa0µs on 2 blocks" in report.profile.recording_reason.en
     (problem,) = report.problems
     assert "OpBasicInfo.csv is missing" in problem.problem
+
+
+def _summarise(folder: Path, **told: object) -> None:
+    """What npu-compute writes instead of OpBasicInfo.csv, with the machine's record of its cores."""
+    (folder / "OpBasicInfo.csv").unlink()
+    whole = {"category": "OpInfoSummary", "Op Name": "gelu_custom", "Op Type": "vector", "Task Duration(us)": 9.5}
+    records = [{"category": "PipeUtilization", "aiv_time(us)": 4.3}, whole | told]
+    (folder / "summary.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
+    cores = {"category": "AI Core Information", "ai cube count": 8, "ai vector count": 16}
+    (folder / "HardwareInfo.jsonl").write_text(json.dumps(cores) + "\n")
+
+
+def test_a_summary_stands_for_the_basic_file(tmp_path: Path) -> None:
+    """summary.jsonl names the operator and its 9.5 us; HardwareInfo.jsonl tells that two of 16 cores worked."""
+    folder = _launch(tmp_path / "result", "x", 9, [(4.2, 0.1, 0.7), (4.5, 0.1, 0.7)])
+    _summarise(folder, **{"Block Dim": 2})
+    (folder / "L2Cache.csv").write_text(
+        "block_id,sub_block_id,aiv_time(us),aiv_read_close_hit,aiv_read_far_hit,aiv_read_far_miss,aic_read_far_hit\n"
+        "0,vector0,4.2,20,10,70,NA\n"
+    )
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert "gelu_custom alone: 9.5\xa0µs on 2 blocks" in report.profile.recording_reason.en
+    assert not report.problems
+    assert _value(tmp_path, "operator_type.core_count", "gelu_custom") == 16
+    assert _value(tmp_path, "operator_type.read_hit_share", "gelu_custom") == pytest.approx(0.3)
+    assert "COMP086" in {finding.rule for finding in report.findings}
+
+
+def test_a_summary_without_a_time_leaves_it_to_the_blocks(tmp_path: Path) -> None:
+    """null is no time; a damaged summary is told, and what stands beside it is read."""
+    folder = _launch(tmp_path / "gelu", "x", 9, [(4.2, 0.1, 0.7)])
+    _summarise(folder, **{"Task Duration(us)": None})
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert "gelu alone: 4.2\xa0µs as a single block" in report.profile.recording_reason.en
+    (folder / "summary.jsonl").write_text('{"category": "OpInfoSummary", "Task Dur')
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert "gelu alone: 4.2\xa0µs as a single block" in report.profile.recording_reason.en
+    assert any("no JSON" in problem.problem for problem in report.problems)
 
 
 def test_what_was_measured_names_no_operator(tmp_path: Path) -> None:
