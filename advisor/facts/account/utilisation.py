@@ -1,6 +1,6 @@
 """How much of what the card can compute a step uses: model FLOPs utilisation, and the step at the best speed seen.
 
-Operations come from shapes (`operators/flops.py`), the card's peak from its name, else from its cores and clock
+Operations come from shapes (`operators/shapes/flops.py`), the card's peak from its name, else from its cores and clock
 (knowledge_base/cards.yaml); where neither is told there is no share. The yardstick of an operator type is its fastest
 call in the same profile: what the hardware did once with this kind of work.
 """
@@ -19,9 +19,9 @@ from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.operators.cores import core_clock
-from advisor.facts.operators.flops import flop
 from advisor.facts.operators.kinds import dtypes, is_attention, is_cube
-from advisor.facts.operators.work import LAUNCH_US
+from advisor.facts.operators.shapes.flops import flop
+from advisor.facts.operators.shapes.work import LAUNCH_US
 from advisor.facts.recording.bounds import bounds_of
 from advisor.facts.recording.counts import is_cut
 from advisor.facts.step.steps import steady

@@ -11,7 +11,7 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.numbering import distinct, numbered
 from advisor.facts.device.kernel_time import Timeline, sums
 from advisor.facts.operators.kinds import elements, is_fetch, is_reduction, is_update, is_vector, shapes
-from advisor.facts.operators.work import LAUNCH_US
+from advisor.facts.operators.shapes.work import LAUNCH_US
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels, operator_name
 

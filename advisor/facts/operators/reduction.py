@@ -13,7 +13,6 @@ from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.device.pipes import busiest_pipe, second_pipe
 from advisor.facts.operators.attention import between_products
-from advisor.facts.operators.flops import SlowCase, slow_case
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
     dtypes,
@@ -26,7 +25,6 @@ from advisor.facts.operators.kinds import (
     moved_bytes,
 )  # fmt: skip
 from advisor.facts.operators.longest import LongCall, ending, longest_calls
-from advisor.facts.operators.patches import Patches, patches_of, product_speeds
 from advisor.facts.operators.patterns import (
     MOST,
     Outlier,
@@ -37,8 +35,9 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operators.updates import find_updates, passes
-from advisor.facts.operators.work import (
+from advisor.facts.operators.shapes.flops import SlowCase, slow_case
+from advisor.facts.operators.shapes.patches import Patches, patches_of, product_speeds
+from advisor.facts.operators.shapes.work import (
     FULL,
     REACH,
     MatMul,
@@ -47,6 +46,7 @@ from advisor.facts.operators.work import (
     matmul,
     unaligned,
 )
+from advisor.facts.operators.updates import find_updates, passes
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.limits import section
 from advisor.knowledge.cards import bandwidth

@@ -16,7 +16,7 @@ from advisor.facts.device.kernel_time import is_communication
 from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch
 from advisor.facts.operators.patterns import MOST, SmallRuns
 from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, call_text
-from advisor.facts.operators.work import FULL as FLOAT32
+from advisor.facts.operators.shapes.work import FULL as FLOAT32
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import aicpu_of, whole_time

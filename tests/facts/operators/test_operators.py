@@ -13,11 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
-from advisor.facts.operators.flops import slow_case, work
 from advisor.facts.operators.kinds import inserted_by_framework, is_aicpu, is_cube, is_reduction, is_update, shapes
 from advisor.facts.operators.longest import LongCall, longest_of
 from advisor.facts.operators.operators import explain_difference, time_by_type
-from advisor.facts.operators.work import LAUNCH_US, SIZE_CLASS, MatMul, float32_ratio, matmul, unaligned, unaligned_rows
+from advisor.facts.operators.shapes.flops import slow_case, work
+from advisor.facts.operators.shapes.work import (
+    LAUNCH_US,
+    SIZE_CLASS,
+    MatMul,
+    float32_ratio,
+    matmul,
+    unaligned,
+    unaligned_rows,
+)
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from advisor.facts.operators.flops import convolved
 from advisor.facts.operators.kinds import dtypes, moved_bytes
-from advisor.facts.operators.work import LAUNCH_US, matmul
+from advisor.facts.operators.shapes.flops import convolved
+from advisor.facts.operators.shapes.work import LAUNCH_US, matmul
 from advisor.knowledge.cards import KINDS as PRECISIONS
 from advisor.sources.streams.kernels import Signature
 

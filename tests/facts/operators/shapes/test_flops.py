@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.operators.flops import flop
+from advisor.facts.operators.shapes.flops import flop
 from advisor.sources.streams.kernels import Signature
 
 

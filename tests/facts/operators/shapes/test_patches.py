@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.operators.flops import convolved
-from advisor.facts.operators.patches import patches_of, product_speeds
+from advisor.facts.operators.shapes.flops import convolved
+from advisor.facts.operators.shapes.patches import patches_of, product_speeds
 from advisor.sources.streams.kernels import Signature
 
 FAST = 1e18

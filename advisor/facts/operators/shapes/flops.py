@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf, prod
 
 from advisor.facts.operators.kinds import is_attention, is_cube, moved_bytes, shapes
-from advisor.facts.operators.work import BALANCE, LAUNCH_US, SIZE_CLASS, matmul
+from advisor.facts.operators.shapes.work import BALANCE, LAUNCH_US, SIZE_CLASS, matmul
 from advisor.knowledge.thresholds import shared_thresholds
 from advisor.sources.streams.kernels import Signature
 
