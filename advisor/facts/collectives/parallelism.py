@@ -46,6 +46,8 @@ class Partition:
     """Every rank is taken for a stage of its own, for nothing tells which are of one: there are fewer, perhaps."""
     sharded: bool = False
     """Operators are sharded, over a number of ranks that is not told."""
+    trains: bool = True
+    """Gradients are exchanged; inference has none."""
     stage: dict[int, int] = field(default_factory=dict)
     host: dict[int, str] = field(default_factory=dict)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -94,8 +96,9 @@ class Partition:
         return Parallelism(**sizes, source=self.source)
 
     def role_of(self, group: str) -> str:
-        """What a group is for; of those nobody tells, gradients, or sharded operators where they are sharded."""
-        return self.role.get(group, "tensor" if self.sharded else "data")
+        """What a group is for; of those nobody tells, gradients, or sharded operators where there are such or no
+        gradients."""
+        return self.role.get(group, "tensor" if self.sharded or not self.trains else "data")
 
     def purpose(self, kind: str, group: str) -> str:
         """What a collective of this kind in this group is for: the group's role; of data-parallel ranks "data" are
@@ -139,13 +142,13 @@ def partition(run: Run) -> Partition:
     computing = {rank: us / max(turns.get(rank, 1), 1) for rank, us in computing.items()}
     hidden = hidden_by_computing(exchanges, stepped_courses(run))
     forward = in_forward(exchanges, run.each(COURSE))
-    trains = recording.kind != "inference"
+    found.trains = recording.kind != "inference"
     types = _kernel_types(run)
     attends = _attends(types)
     found.all_to_all = _exchange(run.profile.framework, types, attends)
     found.role = roles_of(
         found.groups, names, exchanges, computing, found.all_to_all, hidden,
-        ring="context" if attends else "exchange", forward=forward, turns=turns, trains=trains,
+        ring="context" if attends else "exchange", forward=forward, turns=turns, trains=found.trains,
     )  # fmt: skip
     _find_stages(run, found, ranks, exchanges)
     _find_sizes(found, world_of(run))

@@ -67,8 +67,7 @@ def roles_of(
         elif group not in roles and exchange and 2 * counts["alltoall"] > sum(counts.values()):
             roles[group] = exchange
     if not trains:
-        served = [g for g in kinds if g not in roles and any(kinds[g][kind] for kind in REDUCTIONS)]
-        roles.update(dict.fromkeys(served, "tensor"))
+        roles.update(dict.fromkeys((group for group in groups if group not in roles), "tensor"))
     _tell_tensor_from_data(groups, kinds, roles, exchanges, computing, hidden, forward or {}, turns or {})
     _tell_rings_from_pipelines(groups, roles, exchanges, named, ring)
     return roles

@@ -57,17 +57,23 @@ def database_blocks(path: Path, note: Note, device: str | None = None) -> Iterat
             found = True
             yield _with_steps(block, steps)
         if strings.lost:
-            note(str(path), f"{strings.lost} names, types or shapes of kernels have no text in STRING_IDS; left out")
+            text = f"{strings.lost} names, types or shapes of kernels have no text in STRING_IDS; left out"
+            damaged = strings.lost > _FEW_LOST * strings.asked
+            note(str(path), text, ("kernels", "collectives") if damaged else ())
         if not found:
             note(str(path), "holds no kernels: TASK with COMPUTE_TASK_INFO, or COMMUNICATION_OP, is missing or empty")
     finally:
         connection.close()
 
 
-class Texts(dict[Any, str]):
-    """Texts by id, and how many ids had none."""
+_FEW_LOST = 0.02
+"""Part of the cells that may lack their texts before nobody knows any more what ran."""
 
-    lost = 0
+
+class Texts(dict[Any, str]):
+    """Texts by id, for how many cells they were asked, and how many of these have none."""
+
+    asked = lost = 0
 
     def __init__(self, known: Mapping[Any, str] = MappingProxyType({})) -> None:
         super().__init__(known)
@@ -75,6 +81,7 @@ class Texts(dict[Any, str]):
 
     def each(self, values: Sequence[Any]) -> Coded:
         """The texts behind ids; a text stands for itself."""
+        self.asked += len(values)
         known: dict[Any, str] = {}
         for value in dict.fromkeys(values):
             found = text_behind(self, value)
@@ -85,6 +92,7 @@ class Texts(dict[Any, str]):
 
     def behind(self, ids: Ints) -> Coded:
         """The same of ids in an array."""
+        self.asked += ids.size
         different, place = numbered(ids)
         lost = [value for value in different.tolist() if value not in self and value != NOTHING]
         self.lost += int(np.isin(ids, lost).sum()) if lost else 0
