@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.collect.plan import next_collection
+from advisor.engine.judge import decide
+from advisor.facts.base import FactSet
 from advisor.model import RUN, Fact, Report
 from advisor.pipeline import Options, advise
 from advisor.render import render
@@ -68,6 +70,21 @@ def test_nobody_who_serves_a_model_is_told_of_gradients(tmp_path):
     (finding,) = (f for f in report.findings if f.rule == "COMM010")
     assert [remedy.id for remedy in finding.remedies] == ["shrink-serving-exchange"]
     assert "gradient" not in text and "training" not in text
+
+
+def test_layers_of_a_served_model_need_no_other_layout(tmp_path):
+    """What sharded layers of a served model exchange by their nature is no redistribution, however slow it is."""
+    served = {"parallelism.strategy": "model", "step.time_us": 41400.0, "communication.redistribution_us": 16560.0}
+    served |= {"communication.redistribution_share": 0.4, "communication.sharding_needed_share": 0.05}
+    for kind, remedies in (
+        ("inference", ["shrink-serving-exchange"]),
+        ("training_steps", ["shrink-layer-exchange", "change-shard-strategy"]),
+    ):
+        facts = {**served, "recording.kind": kind, "communication.reshuffle_share": 0.0, "run.missing_ranks": 0}
+        measured = FactSet(Fact(name, RUN, value) for name, value in facts.items())
+        findings = decide(load_rules(), measured).findings
+        (finding,) = (f for f in findings if f.rule == "COMM030")
+        assert [remedy.id for remedy in finding.remedies] == remedies
 
 
 def test_the_first_rows_of_a_statistic_make_no_inference(tmp_path):

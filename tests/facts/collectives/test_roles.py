@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.facts.collectives.exchanges import Exchanges
+from advisor.facts.collectives.parallelism import Partition
 from advisor.facts.collectives.roles import roles_of
 
 STEP_US, COMPUTING_US = 25_000.0, 24_000.0
@@ -73,6 +74,8 @@ def test_what_serves_reduces_no_gradients():
     """Without a backward pass, whatever is reduced and however seldom is what sharded operators exchange."""
     seldom = {0: exchanges(layers("allreduce", 8000, 24000))}
     assert roles_of({"g": (0, 1)}, {}, seldom, {0: COMPUTING_US}, "", {}, trains=False) == {"g": "tensor"}
+    assert roles_of({"h": (0, 1)}, {}, seldom, {0: COMPUTING_US}, "", {}, trains=False) == {"h": "tensor"}
+    assert Partition(trains=False).role_of("nobody tells") == "tensor" and Partition().role_of("nobody tells") == "data"
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,17 @@ def test_what_is_written_over_other_texts_is_no_name(rank_of):
     assert any("have no text in STRING_IDS" in p.problem for p in rank.problems)
 
 
+@pytest.mark.parametrize(("lost", "doubtful"), [(1, False), (12, True)])
+def test_lost_texts_leave_a_doubt_where_they_are_not_few(rank_of, lost: int, doubtful: bool) -> None:
+    """One name of 100 is a slip; where more are gone, nobody knows what the kernels and collectives were."""
+    tasks = ",".join(f"({10_000 + 10 * n}, {10_005 + 10 * n}, {100 + n})" for n in range(100))
+    infos = ",".join(f"({1 if n >= lost else 900 + n}, {100 + n}, 2, 1)" for n in range(100))
+    rank = rank_of(SCHEMA + f"INSERT INTO TASK VALUES {tasks}; INSERT INTO COMPUTE_TASK_INFO VALUES {infos};")
+    assert load_kernels(rank) is not None
+    (problem,) = (p for p in rank.problems if "have no text in STRING_IDS" in p.problem)
+    assert problem.doubted == (("kernels", "collectives") if doubtful else ())
+
+
 @pytest.mark.parametrize("ahead", [True, False])
 def test_a_host_that_runs_ahead_moves_no_kernel_into_another_step(tmp_path: Path, ahead: bool) -> None:
     """Nothing makes the host wait: its windows of three steps end before the device has worked off the first one. A
