@@ -160,6 +160,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "slowest_us": max(times, default=math.nan),
                     "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
+                    "block_us": tuple(_times_by_block(_most_telling(launch.rows))),
                     "fetch_share": _fetch_waits(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
                     "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),
@@ -219,6 +220,15 @@ def _times_by_core(rows: Sequence[Row]) -> list[float]:
     cubes = [time for row in rows if (time := _number(row.get(_TIMES[0])) or 0.0) > 0]
     vectors = [time for row in rows if (time := _number(row.get(_TIMES[1])) or 0.0) > 0]
     return max(cubes, vectors, key=lambda times: max(times, default=0.0))
+
+
+def _times_by_block(rows: Sequence[Row]) -> list[float]:
+    """How long each block runs on the slowest of its cores."""
+    found: dict[str | None, float] = {}
+    for row in rows:
+        block = row.get("block_id")
+        found[block] = max(found.get(block, 0.0), _time(row))
+    return list(found.values())
 
 
 def _share(rows: Sequence[Row], names: Sequence[str]) -> float | None:

@@ -86,6 +86,15 @@ def test_memory_and_cache_tell_what_reading_costs(tmp_path: Path) -> None:
     assert _value(tmp_path, "operator_type.read_hit_share", "copy") == pytest.approx(0.02)
 
 
+def test_blocks_without_work_are_counted(tmp_path: Path) -> None:
+    """Sixteen heads on 24 blocks: eight end at once, and the launch lasts as long as if they were not there."""
+    _launch(tmp_path, "attention", 1117.0, [(1105.0, 0.3, 0.25)] * 16 + [(20.0, 0.9, 0.0)] * 8)
+    assert _value(tmp_path, "operator_type.idle_blocks", "attention") == 8
+    (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
+    assert "8 of its 24 blocks end as soon as they began" in finding.message.en
+    assert "more finely" in finding.remedies[0].action.en
+
+
 def test_a_table_of_memory_that_is_something_else_is_no_operator(tmp_path: Path) -> None:
     """Memory.csv is a common name: without blocks in its heading it is none of msprof op's."""
     (tmp_path / "Memory.csv").write_text("time,used\n1,2\n")
