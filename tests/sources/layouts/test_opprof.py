@@ -86,6 +86,17 @@ def test_memory_and_cache_tell_what_reading_costs(tmp_path: Path) -> None:
     assert _value(tmp_path, "operator_type.read_hit_share", "copy") == pytest.approx(0.02)
 
 
+def test_units_that_fill_a_short_kernel_are_worked_on(tmp_path: Path) -> None:
+    """Its blocks run for all of 17 us, and computing and reading fill them in turn: they tell enough."""
+    _launch(tmp_path, "gmm_act", 17.5, [(17.0, 0.25, 0.32)] * 32)
+    table = tmp_path / "PipeUtilization.csv"
+    table.write_text(table.read_text().replace(",0.1,", ",0.64,"))
+    (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
+    assert "together they fill the time" in finding.message.en
+    assert "at the same time" in finding.remedies[0].action.en
+    assert "too short" not in finding.remedies[0].action.en
+
+
 def test_blocks_without_work_are_counted(tmp_path: Path) -> None:
     """Sixteen heads on 24 blocks: eight end at once, and the launch lasts as long as if they were not there."""
     _launch(tmp_path, "attention", 1117.0, [(1105.0, 0.3, 0.25)] * 16 + [(20.0, 0.9, 0.0)] * 8)
