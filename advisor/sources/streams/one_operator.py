@@ -44,11 +44,16 @@ _LEAST_ISSUED, _MOST_WAITED = 0.25, 0.5
 """Parts of a scalar unit's time: where it hardly issues instructions it waits, and so it does where that is booked."""
 _GENERIC = re.compile(
     r"[0-9]+|OPPROF_.*|raw|default|reports?|op|profile?|output|artifacts|"
+    r"perf|perfs|performance|docs|results?|"
     r"Memory(Detail|L0|UB)?|PipeUtilization|ArithmeticUtilization|ResourceConflictRatio|L2Cache|Roofline|Occupancy|"
     r"TimelineDetail|KernelScale|Source|(Op)?BasicInfo",
     re.IGNORECASE,
 )
 """Folders that say how something was measured, not what: the profiler's own options among them."""
+_NUMBERED = re.compile(
+    r"(round|iter|iteration|run|trial|attempt|case|shape|sample|test|v|step)[-_. ]*[0-9]+", re.IGNORECASE
+)
+"""Folders that count what was tried, not what was measured."""
 _BETWEEN_WORDS = re.compile(r"[-_. ]+")
 
 _ADDED = re.compile(r"(_[0-9a-f]{32})?(_[0-9]+)?(_mix_ai[cv])?$")
@@ -196,10 +201,12 @@ def _beside(path: Path) -> dict[str, Path]:
 
 
 def _name_of(path: Path) -> str:
-    """What the folders call the operator: the nearest name that is no number and holds more than general words, without
-    these. Collections of the same operator, one for each group of counters, lie in folders that they alone tell apart;
-    empty where no folder tells more."""
+    """What the folders call the operator: the nearest name that is no number, counts nothing and holds more than
+    general words, without these. Collections of the same operator, one for each group of counters, lie in folders that
+    they alone tell apart; empty where no folder tells more."""
     for folder in path.parents:
+        if _NUMBERED.fullmatch(folder.name):
+            continue
         words = _BETWEEN_WORDS.split(folder.name)
         telling = [word for word in words if not _GENERIC.fullmatch(word)]
         if not _GENERIC.fullmatch(folder.name) and telling:

@@ -75,6 +75,16 @@ def test_what_was_measured_names_no_operator(tmp_path: Path) -> None:
     assert kernels is not None and {s.type for s in kernels.signatures} == {"gelu_custom"}
 
 
+@pytest.mark.parametrize("below", ["docs/perf/round_001", "case-0", "shape-256/OPPROF_1", "reports/run3"])
+def test_what_counts_attempts_names_no_operator(tmp_path: Path, below: str) -> None:
+    """Whoever keeps a folder for each attempt calls it after a number; the operator is a folder above."""
+    folder = _launch(tmp_path / "attention_custom" / below, "x", 9, [(4.2, 0.7, 0.75)])
+    (folder / "OpBasicInfo.csv").unlink()
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and {s.type for s in kernels.signatures} == {"attention_custom"}
+
+
 def test_memory_and_cache_tell_what_reading_costs(tmp_path: Path) -> None:
     """130 KB read and 64 KB written in 8 us by each of two blocks, of whose reads 2 % were in the cache."""
     _launch(tmp_path, "copy", 8.0, [(5.0, 0.1, 0.6), (5.0, 0.1, 0.6)])
