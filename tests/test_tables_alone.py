@@ -131,3 +131,16 @@ def test_the_ranks_of_groups_are_not_taken_for_all(tmp_path, stated):
     facts = [f for f in report.facts if not (f.subject == RUN and f.name in values)]
     facts += [Fact(name, RUN, value) for name, value in values.items()]
     assert ("all 2 ranks" in next_collection(replace(report, facts=tuple(facts))).get("en")) is stated
+
+
+def test_a_statistic_tells_that_one_call_is_unlike_the_others(tmp_path):
+    """Of 73 multiplications of a decoding step the last one, over the whole vocabulary, takes more than a quarter."""
+    rows = [
+        "0,MatMul,AI_CORE,73,1361.78,3.74,18.65,386.32,46.5",
+        "0,IncreFlashAttention,MIX_AIC,24,1120.1,21.1,46.7,61.2,38.3",
+        "0,RmsNorm,AI_VECTOR_CORE,96,445.0,1.86,4.6,6.86,15.2",
+    ]
+    (tmp_path / "op_statistic_20260101000000.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+    _, text = told(tmp_path)
+    assert "One call alone takes 390 µs, against 19 µs on average" in text.replace("\xa0", " ")
+    assert text.count("One call alone") == 1

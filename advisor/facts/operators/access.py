@@ -5,7 +5,7 @@ An operator lasts as long as its slowest block, and its blocks begin after its l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
+from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -33,6 +34,9 @@ KINDS = (
     kind("operator_type.slowest_block_factor", "ratio", "operator_type",
          "time of its slowest block: 1 where the work is dealt evenly",
          formula="slowest ÷ mean block, on the kind of core that takes longest", needs=_NEEDS),
+    kind("operator_type.idle_blocks", "count", "operator_type", "blocks that have hardly anything to do",
+         formula="blocks of its latest launch that take less than a tenth of the slowest one's time "
+         "(knowledge_base/recording.yaml)", needs=_NEEDS),
     kind("operator_type.in_blocks_share", "ratio", "operator_type", "part of its duration in which its blocks run",
          formula="slowest block ÷ duration; where no block stands by itself, the cores' time ÷ duration",
          needs="operator_access|kernels"),
@@ -54,6 +58,7 @@ class _Access:
     misses: float = 0.0
     slowest_us: float = 0.0
     mean_us: float = 0.0
+    idle_blocks: int | None = None
     alone_us: float = 0.0
     timed_us: float = 0.0
     inside_us: float = 0.0
@@ -93,6 +98,7 @@ def reduce(rank: Rank) -> Accesses | None:
         if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
             one.inside_us, one.blocks_us = one.inside_us + float(row["slowest_us"]), one.blocks_us + duration
+            one.idle_blocks = _idle_blocks(row["block_us"])
             if row["blocks"] == 1:
                 one.alone_us, one.timed_us = one.alone_us + float(row["slowest_us"]), one.timed_us + duration
         if row["fetch_share"] == row["fetch_share"]:
@@ -101,6 +107,12 @@ def reduce(rank: Rank) -> Accesses | None:
                 one.fetched_us + duration,
             )
     return Accesses(types, _clock(frame), (rank.source("operator_access", "read_kb", "write_kb"),))
+
+
+def _idle_blocks(times: Sequence[float]) -> int:
+    """How many of the blocks end as soon as they began, beside others that work."""
+    least = section("blocks")["idle_share"] * max(times, default=0.0)
+    return sum(time < least for time in times)
 
 
 def _of_kernels(rank: Rank) -> Accesses | None:
@@ -145,6 +157,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if one.mean_us > 0:
                 factor = one.slowest_us / one.mean_us
                 yield from fact("operator_type.slowest_block_factor", subject, factor, *found.sources)
+            if one.idle_blocks is not None:
+                yield from fact("operator_type.idle_blocks", subject, one.idle_blocks, *found.sources)
             if one.blocks_us > 0:
                 share = min(one.inside_us / one.blocks_us, 1.0)
                 yield from fact("operator_type.in_blocks_share", subject, share, *found.sources)

@@ -221,6 +221,9 @@ def _type_facts(
             if longest is not None:
                 yield from fact(f"operator_type.{prefix}longest_us", subject, longest.us or None, *source)
                 yield from fact(f"operator_type.{prefix}longest_call", subject, str(longest), *source)
+            elif not prefix:
+                summed = max((row.longest_us or 0.0 for row in rows.values()), default=0.0)
+                yield from fact("operator_type.longest_us", subject, summed or None, *source)
         for key, text in (
             ("core", top.core), ("category", _category(top, found[best])),
             ("dtypes", (top.dtype_text or "").rstrip(";")), ("shapes", (top.shape_text or "").rstrip(";")),

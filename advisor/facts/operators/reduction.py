@@ -112,6 +112,8 @@ class TypeRow:
     """Time of those of its kernels that run between the two products of an attention that is not fused."""
     longest: tuple[LongCall, ...] = ()
     """The longest call of each step."""
+    longest_us: float | None = None
+    """How long the longest call takes, where a table of sums tells it without saying which one it is."""
     aicpu_longest: tuple[LongCall, ...] = ()
     """The same of those that ran on the AI CPU."""
     patches: Patches | None = None

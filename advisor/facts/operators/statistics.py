@@ -56,7 +56,7 @@ def from_statistics(rank: Rank) -> Operators | None:
         total[name] += us
         count[name] += times
         cores[name]["AI_CPU"] += us
-    told = _inputs(rank)
+    told, longest = _inputs(rank), _longest(frame)
     types = {}
     for name in sorted(total, key=lambda n: (-total[n], n)):
         core = max(cores[name], key=cores[name].__getitem__)
@@ -65,7 +65,7 @@ def from_statistics(rank: Rank) -> Operators | None:
         types[name] = TypeRow(
             name, core, np.array([count[name]]), np.array([total[name]]), np.array([np.nan]),
             communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
-            aicpu_us=0.0 if is_fetch(name) else aicpu, **told.get(name, {}),
+            aicpu_us=0.0 if is_fetch(name) else aicpu, longest_us=longest.get(name), **told.get(name, {}),
         )  # fmt: skip
     compute = sum(us for name, us in total.items() if not types[name].communication and not is_fetch(name))
     if whole := whole_time(frame):  # of the AI Core alone; who waits in the data queue computes nothing
@@ -77,6 +77,14 @@ def from_statistics(rank: Rank) -> Operators | None:
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
         executions=0 if averaged or executions == 1 else executions,
     )  # fmt: skip
+
+
+def _longest(frame: pd.DataFrame) -> dict[str, float]:
+    """Type -> how long its longest call takes, where the table tells and it is a part of their sum."""
+    if "max_us" not in frame:
+        return {}
+    told = frame[(frame["max_us"] > 0) & (frame["max_us"] <= frame["total_us"])]
+    return {str(name): float(us) for name, us in told.groupby("type")["max_us"].max().items()}
 
 
 def _tell_apart(rank: Rank, of_types: float) -> None:

@@ -54,11 +54,16 @@ _LEAST_ISSUED, _MOST_WAITED = 0.25, 0.5
 """Parts of a scalar unit's time: where it hardly issues instructions it waits, and so it does where that is booked."""
 _GENERIC = re.compile(
     r"[0-9]+|OPPROF_.*|raw|default|reports?|op|profile?|output|artifacts|"
+    r"perf|perfs|performance|docs|results?|"
     r"Memory(Detail|L0|UB)?|PipeUtilization|ArithmeticUtilization|ResourceConflictRatio|L2Cache|Roofline|Occupancy|"
     r"TimelineDetail|KernelScale|Source|(Op)?BasicInfo",
     re.IGNORECASE,
 )
 """Folders that say how something was measured, not what: the profiler's own options among them."""
+_NUMBERED = re.compile(
+    r"(round|iter|iteration|run|trial|attempt|case|shape|sample|test|v|step)[-_. ]*[0-9]+", re.IGNORECASE
+)
+"""Folders that count what was tried, not what was measured."""
 _BETWEEN_WORDS = re.compile(r"[-_. ]+")
 
 _ADDED = re.compile(r"(_[0-9a-f]{32})?(_[0-9]+)?(_mix_ai[cv])?$")
@@ -172,6 +177,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "slowest_us": max(times, default=math.nan),
                     "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
+                    "block_us": tuple(_times_by_block(_most_telling(launch.rows))),
                     "fetch_share": _fetch_waits(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
                     "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),
@@ -237,10 +243,12 @@ def _beside(path: Path) -> dict[str, Path]:
 
 
 def _name_of(path: Path) -> str:
-    """What the folders call the operator: the nearest name that is no number and holds more than general words, without
-    these. Collections of the same operator, one for each group of counters, lie in folders that they alone tell apart;
-    empty where no folder tells more."""
+    """What the folders call the operator: the nearest name that is no number, counts nothing and holds more than
+    general words, without these. Collections of the same operator, one for each group of counters, lie in folders that
+    they alone tell apart; empty where no folder tells more."""
     for folder in path.parents:
+        if _NUMBERED.fullmatch(folder.name):
+            continue
         words = _BETWEEN_WORDS.split(folder.name)
         telling = [word for word in words if not _GENERIC.fullmatch(word)]
         if not _GENERIC.fullmatch(folder.name) and telling:
@@ -261,6 +269,15 @@ def _times_by_core(rows: Sequence[Row]) -> list[float]:
     cubes = [time for row in rows if (time := _number(row.get(_TIMES[0])) or 0.0) > 0]
     vectors = [time for row in rows if (time := _number(row.get(_TIMES[1])) or 0.0) > 0]
     return max(cubes, vectors, key=lambda times: max(times, default=0.0))
+
+
+def _times_by_block(rows: Sequence[Row]) -> list[float]:
+    """How long each block runs on the slowest of its cores."""
+    found: dict[str | None, float] = {}
+    for row in rows:
+        block = row.get("block_id")
+        found[block] = max(found.get(block, 0.0), _time(row))
+    return list(found.values())
 
 
 def _share(rows: Sequence[Row], names: Sequence[str]) -> float | None:

@@ -66,3 +66,15 @@ def test_the_step_table_alone_tells_how_much_was_recorded(tmp_path: Path) -> Non
     assert facts.value("host_api.launch_share", RUN) is None
     assert facts.value("host_api.longest_name", RUN) == "aclrtSynchronizeEvent"
     assert facts.number("host_api.longest_us", RUN) == 600.0
+
+
+def test_launches_that_loading_a_graph_makes_are_none_of_the_recording(tmp_path: Path) -> None:
+    """A graph's kernels are launched once, as it is loaded; launches one by one are told by their own interface."""
+    calls = {"ModelLoad": 52000.0, "aclrtLaunchKernelWithHostArgs": 139.0, "aclrtSynchronizeStream": 400.0}
+    folder = _recorded(tmp_path / "graph", calls)
+    facts = measure([folder], ["host_api.launch_us", "host_api.longest_name"], Options(jobs=1)).facts
+    assert facts.value("host_api.longest_name", RUN) == "aclrtSynchronizeStream"
+    assert facts.value("host_api.launch_name", RUN) == "aclrtLaunchKernelWithHostArgs"
+    calls.pop("ModelLoad")
+    facts = measure([_recorded(tmp_path / "eager", calls)], ["host_api.longest_name"], Options(jobs=1)).facts
+    assert facts.value("host_api.longest_name", RUN) == "launch"

@@ -114,6 +114,16 @@ def test_what_was_measured_names_no_operator(tmp_path: Path) -> None:
     assert kernels is not None and {s.type for s in kernels.signatures} == {"gelu_custom"}
 
 
+@pytest.mark.parametrize("below", ["docs/perf/round_001", "case-0", "shape-256/OPPROF_1", "reports/run3"])
+def test_what_counts_attempts_names_no_operator(tmp_path: Path, below: str) -> None:
+    """Whoever keeps a folder for each attempt calls it after a number; the operator is a folder above."""
+    folder = _launch(tmp_path / "attention_custom" / below, "x", 9, [(4.2, 0.7, 0.75)])
+    (folder / "OpBasicInfo.csv").unlink()
+    (rank,) = load_profile([tmp_path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and {s.type for s in kernels.signatures} == {"attention_custom"}
+
+
 def test_memory_and_cache_tell_what_reading_costs(tmp_path: Path) -> None:
     """130 KB read and 64 KB written in 8 us by each of two blocks, of whose reads 2 % were in the cache."""
     _launch(tmp_path, "copy", 8.0, [(5.0, 0.1, 0.6), (5.0, 0.1, 0.6)])
@@ -123,6 +133,26 @@ def test_memory_and_cache_tell_what_reading_costs(tmp_path: Path) -> None:
     (tmp_path / "L2Cache.csv").write_text(cache + "0,vector0,10,490,NA,\n1,vector0,10,490,NA,\n")
     assert _value(tmp_path, "operator_type.memory_rate", "copy") == pytest.approx(2 * 194 * 1024 / 8e-6)
     assert _value(tmp_path, "operator_type.read_hit_share", "copy") == pytest.approx(0.02)
+
+
+def test_units_that_fill_a_short_kernel_are_worked_on(tmp_path: Path) -> None:
+    """Its blocks run for all of 17 us, and computing and reading fill them in turn: they tell enough."""
+    _launch(tmp_path, "gmm_act", 17.5, [(17.0, 0.25, 0.32)] * 32)
+    table = tmp_path / "PipeUtilization.csv"
+    table.write_text(table.read_text().replace(",0.1,", ",0.64,"))
+    (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
+    assert "together they fill the time" in finding.message.en
+    assert "at the same time" in finding.remedies[0].action.en
+    assert "too short" not in finding.remedies[0].action.en
+
+
+def test_blocks_without_work_are_counted(tmp_path: Path) -> None:
+    """Sixteen heads on 24 blocks: eight end at once, and the launch lasts as long as if they were not there."""
+    _launch(tmp_path, "attention", 1117.0, [(1105.0, 0.3, 0.25)] * 16 + [(20.0, 0.9, 0.0)] * 8)
+    assert _value(tmp_path, "operator_type.idle_blocks", "attention") == 8
+    (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
+    assert "8 of its 24 blocks end as soon as they began" in finding.message.en
+    assert "more finely" in finding.remedies[0].action.en
 
 
 def test_a_table_of_memory_that_is_something_else_is_no_operator(tmp_path: Path) -> None:
