@@ -19,6 +19,12 @@ _WIDEST = 4
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The different values, sorted."""
+    if values.size and values.dtype.kind in "iu":
+        low, high = int(values.min()), int(values.max())
+        if high - low < _WIDEST * len(values):
+            seen = np.zeros(high - low + 1, bool)
+            seen[values - low] = True
+            return np.flatnonzero(seen) + low
     ordered = np.sort(values)
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])

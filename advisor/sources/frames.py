@@ -318,6 +318,15 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
     return pd.array(numbers, dtype="Int64"), defects, first
 
 
+def _absent(column: Column, length: int) -> Any:
+    """A column of which the file tells nothing."""
+    if column.dtype == "float":
+        return np.full(length, np.nan)
+    if column.dtype in ("int", "ns"):
+        return _nullable(np.full(length, np.nan))
+    return np.full(length, None, dtype=object)
+
+
 def _is_word(cell: str) -> bool:
     """Whether a text can name something: it has a letter, or is the dash of an empty cell, and is no number, a finite
     one or not."""
@@ -347,7 +356,8 @@ def build_frame(
     for column in wanted_columns(table, columns):
         cells = data.get(column.name)
         if cells is None:
-            cells = [None] * length
+            result[column.name] = _absent(column, length)
+            continue
         scale = (scales or {}).get(column.name, 1.0 if scales is not None else column.scale)
         values, defects, first = _convert(column, cells, scale)
         result[column.name] = values

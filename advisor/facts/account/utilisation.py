@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
+from advisor.basics.numbering import numbered
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
@@ -115,13 +116,11 @@ def reduce(rank: Rank) -> Use | None:
     kernels = timeline.kernels
     counts = [is_cube(signature) or is_attention(signature.type) for signature in kernels.signatures]
     own = ~timeline.communication & np.array(counts, bool)[kernels.signature]
-    rows, row = np.unique(
-        np.stack((timeline.windows.of[own], kernels.signature[own])).astype(np.int64), axis=1, return_inverse=True
-    )
-    row = row.reshape(-1)
-    calls = np.bincount(row, minlength=rows.shape[1]).astype(float)
-    lasts = np.bincount(row, kernels.duration[own], rows.shape[1]).astype(float)
-    used, shape = np.unique(rows[1], return_inverse=True)
+    size = len(kernels.signatures)
+    rows, row = numbered(timeline.windows.of[own].astype(np.int64) * size + kernels.signature[own])
+    calls = np.bincount(row, minlength=len(rows)).astype(float)
+    lasts = np.bincount(row, kernels.duration[own], len(rows)).astype(float)
+    used, shape = numbered(rows % size)
     times, numbers = np.bincount(shape, lasts, len(used)), np.bincount(shape, calls, len(used))
     most = bounds_of("operator_type.flop_per_s", "flop_per_s").most or np.inf
     told = []
@@ -139,7 +138,7 @@ def reduce(rank: Rank) -> Use | None:
     known = peaks(name)
     return Use(
         name if known or not cores else "", known or peaks_of_cores(cores, mhz), timeline.windows.names, tuple(told),
-        rows[0], shape.reshape(-1), calls, lasts, (rank.source("kernels", "input_shapes", "duration_us"),),
+        rows // size, shape, calls, lasts, (rank.source("kernels", "input_shapes", "duration_us"),),
     )  # fmt: skip
 
 

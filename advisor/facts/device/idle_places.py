@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
+from advisor.basics.numbering import numbered
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.operators.operators import scale
@@ -83,7 +84,7 @@ def reduce(rank: Rank) -> Places | None:
     before, after = _kernels_around(timeline, start, end)
     named = np.array([name != UNTYPED for name in names])[of]
     place = named[before] & named[after]  # between kernels that nobody named is none
-    pairs, pair = np.unique(of[before] * len(names) + of[after], return_inverse=True)
+    pairs, pair = numbered(of[before] * len(names) + of[after])
     most = int(np.bincount(pair, length * place).argmax())
     top, here = int(pairs[most]), (pair == most) & place
     here &= length >= _of_one_kind(length[here])

@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.sources.frames import ABSENT
 
-LOOKED_AT = 20_000
+LOOKED_AT = 10_000
 """Rows of a table that are looked at: the first ones, for a large table takes long."""
 _WHOLE_NUMBERS: dict[str, frozenset[str]] = {
     "task": frozenset({"globaltaskid", "connectionid", "tasktype"}),
